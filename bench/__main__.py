@@ -11,12 +11,11 @@ import argparse
 import importlib
 import os
 import time
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from compiled import scratch
-from report import CONSOLE, Section, bars_markdown, write_between_marks
+from report import CONSOLE, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
 
 from eom_dynamics.tools.benchmark.machine import machine
@@ -31,13 +30,11 @@ SECTIONS = (
     "kinematics",
     "open_loop",
     "benefit",
-    "rotors",
     "replay",
     "control_cycle",
     "identification",
     "identification_peers",
     "elastic_identification",
-    "excitation",
     "closed_circle",
     "minimum_time",
 )
@@ -54,20 +51,18 @@ DOCUMENTS = {
     "kinematics": DOCS / "kinematics.md",
     "open_loop": DOCS / "elastic_joints.md",
     "benefit": DOCS / "elastic_joints.md",
-    "rotors": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
     "identification": DOCS / "identification.md",
     "identification_peers": DOCS / "identification.md",
     "public_recordings": DOCS / "identification.md",
     "elastic_identification": DOCS / "identification_of_springs.md",
-    "excitation": DOCS / "excitation.md",
     "closed_circle": DOCS / "closed_circle.md",
     "minimum_time": DOCS / "minimum_time.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 
-PACKAGES = ("numpy", "scipy", "pin", "casadi", "jax")
+PACKAGES = ("numpy", "scipy", "pin", "casadi")
 
 
 def main() -> int:
@@ -83,15 +78,14 @@ def main() -> int:
         help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
     )
     parser.add_argument(
-        "--beside", nargs="+", default=(), metavar="COMMIT", help="compare motors with these commits, too; slow"
-    )
-    parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {ON_REQUEST[0]}"
     )
     options = parser.parse_args()
     if ON_REQUEST[0] in options.only and options.recordings is None:
         parser.error(f"{ON_REQUEST[0]} takes --recordings FOLDER")
-    settings = replace(QUICK if options.quick else FULL, beside=tuple(options.beside), recordings=options.recordings)
+    # One of the two objects, since sections ask which.
+    settings = QUICK if options.quick else FULL
+    settings.recordings = options.recordings
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -127,12 +121,9 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
             source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
-            if section.before is not None:
-                write_between_marks(path, f"{section.name} before", f"{section.before.markdown()}\n\n{machine}.")
             written.add(path)
     if len(sections) == len(SECTIONS):
-        described = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
-        write_between_marks(PERFORMANCE, "machine", described)
+        write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
         bars = [bar for section in sections for bar in section.bars]
         write_between_marks(PERFORMANCE, "promises", bars_markdown(bars))
         for section in sections:

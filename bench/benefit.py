@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each term of the feedforward is worth with held commands, a delay, and errors of the model.
 
-``python bench/benefit.py`` runs plants of MuJoCo and simulations over model errors, and writes the tables to
-docs/elastic_joints.md and the picture docs/benefit.png; ``--quick`` takes a tenth of a second of motion and writes
-nothing.
+Plants of MuJoCo, and simulations over model errors. A whole run writes the picture docs/benefit.png, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from report import Bar, Section, Table, write_between_marks
-from settings import FULL, QUICK, Settings
+from report import Bar, Section, Table
+from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
@@ -50,17 +47,6 @@ SHOWN = (
     *(ModelError(rotor_inertia=r) for r in (-0.2, 0.2)),
     *(ModelError(delay=d) for d in (-1e-3, 1e-3)),
 )
-
-
-def main() -> None:
-    """Simulate and write."""
-    parser = argparse.ArgumentParser(prog="benefit", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="0.1 s of motion; writes no document")
-    quick = parser.parse_args().quick
-    section = run(QUICK if quick else FULL)
-    section.show()
-    if not quick:
-        write_between_marks(DOCS / "elastic_joints.md", "benefit", section.markdown())
 
 
 def run(settings: Settings) -> Section:
@@ -155,7 +141,3 @@ def write_picture(path: Path, sweeps: list[Sweep]) -> None:
         axes.set_xlabel("springs against the model [%]", fontsize=12)
     figure.axes[0].set_ylabel("masses against the model [%]", fontsize=12)
     figure.savefig(path, dpi=110)
-
-
-if __name__ == "__main__":
-    main()

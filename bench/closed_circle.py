@@ -8,17 +8,18 @@ recorded with noise of sensors, identified, and track another motion at stiff ga
 
 from __future__ import annotations
 
-import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from report import CONSOLE, Bar, Section, Table
-from settings import FULL, QUICK, Settings
+from settings import QUICK, Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.demo.circle.result import close_circle, simulated
-from eom_dynamics.tools.demo.circle.summary import LEAST_GAIN, within_deviations
-from eom_dynamics.tools.demo.circle.task import IdentificationTask, plan
+
+sys.path.append(str(Path(__file__).parents[1] / "examples"))
+from closing_the_loop.experiment import IdentificationTask, close_circle, plan, simulated
+from closing_the_loop.results import LEAST_GAIN, within_deviations
 
 ROBOTS = ("sea_planar_2r", "iiwa")
 
@@ -62,7 +63,3 @@ def run(settings: Settings) -> Section:
             )
         ],
     )
-
-
-if __name__ == "__main__":
-    run(QUICK if "--quick" in sys.argv else FULL).show()

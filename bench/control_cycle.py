@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -161,7 +160,3 @@ def _vector(values: object) -> str:
 def _matrix(values: object) -> str:
     entries = ", ".join(repr(float(x)) for row in values for x in row)  # type: ignore[attr-defined]
     return f"(Eigen::Matrix3d() << {entries}).finished()"
-
-
-if __name__ == "__main__":
-    run(QUICK if "--quick" in sys.argv else Settings(0, 0, 0, 0)).show()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from beside import ratios_at
 from report import Bar, Section, Table, seconds
 from settings import Settings
 
@@ -57,7 +56,6 @@ def run(settings: Settings) -> Section:
     """Compare the times of one state and of a batch; arms are interleaved with their own inverse dynamics."""
     section = Section("motors", "Feedforward with every kind of spring")
     robots = {(spring.kind, name): robot for spring in SPRINGS for name, robot in _robots(spring).items()}
-    before = [ratios_at(commit, list(robots.values()), COUNT, settings) for commit in settings.beside]
     table = Table(
         "iiwa, tau to taudd and motor motion and effort, called from Python",
         (
@@ -87,18 +85,6 @@ def run(settings: Settings) -> Section:
             cells += [seconds(times.median("feedforward")), f"{ratio:.2f}"]
         table.add(kind.replace("_", " "), name, *cells)
     section.tables = [table]
-    if settings.beside:
-        section.before = Table(
-            f"The same ratios before, `--beside {' '.join(settings.beside)}`",
-            (
-                "springs",
-                "motors",
-                *(f"{what} at {name}" for name in settings.beside for what in ("one", "batch")),
-            ),
-        )
-        for (kind, name), *found in zip(robots, *before, strict=True):
-            cells = [f"{x:.3g}" if x else "refused" for ratios in found for x in ratios or (None, None)]
-            section.before.add(kind.replace("_", " "), name, *cells)
     section.text = [f"Batches have {COUNT:,} states. Ratios are medians of interleaved calls."]
     for what, ratio in zip(("one state", "a batch"), worst, strict=True):
         promise = f"feedforward of {what} with any spring at most {MOST} × the inverse dynamics of the arm"

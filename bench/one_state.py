@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -58,14 +57,6 @@ def run(settings: Settings) -> Section:
         '`Dynamics(robot, backend="numpy")`': ours["numpy"],
         "closed form, NumPy": closed_form(robot, states),
     }
-    if importlib.util.find_spec("jax"):
-        from jax_peer import JaxPeer, on_device
-
-        jax = JaxPeer(robot)
-        ways["JAX: forward mode of the recursion, compiled"] = Way(jax.function, [(on_device(x),) for (x,) in stacked])
-        section.text.append(f"XLA took {seconds(jax.compile_seconds)} to compile JAX's function.")
-    else:
-        section.text.append("JAX is not installed.")
     errors = {name: way.errors(states) for name, way in ways.items()}
     for name, found in errors.items():
         allowed = _TRUNCATION if "differences" in name or "points" in name else _ROUNDING

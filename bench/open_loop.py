@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Link errors of the iiwa on the paper's motion without feedback, with springs of every kind.
 
-``python bench/open_loop.py`` runs the simulation of test/helpers/open_loop_cases.py, which is independent of the
-feedforward, for 5 s and writes the table to docs/elastic_joints.md; ``--quick`` runs 0.05 s and writes nothing.
+The simulation of test/helpers/open_loop_cases.py, which is independent of the feedforward, for 5 s.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from datetime import datetime, timezone
 from pathlib import Path
 
-from report import Bar, Section, Table, write_between_marks
+from report import Bar, Section, Table
 from settings import FULL, QUICK, Settings
-
-from eom_dynamics.tools.benchmark.machine import machine
-
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "elastic_joints.md"
 
 # Largest error of any link up to a time, s and rad, and least error with rigid feedforward.
 BARS = ((1.0, 1e-10), (5.0, 1e-6))
@@ -29,21 +21,9 @@ RIGID = (1.0, 1e-3)
 GONE = 0.1
 
 
-def main() -> int:
-    """Simulate and write; return the exit code, 1 if a promise is missed."""
-    parser = argparse.ArgumentParser(prog="open_loop", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="0.05 s of motion; writes no document")
-    quick = parser.parse_args().quick
-    section = run(QUICK if quick else FULL)
-    section.show()
-    if not quick:
-        write_between_marks(PAGE, "open_loop", section.markdown())
-    return int(not all(bar.kept for bar in section.bars))
-
-
 def run(settings: Settings) -> Section:
     """Simulate every kind of spring."""
-    sys.path.append(str(ROOT / "test" / "helpers"))
+    sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
     from open_loop_cases import CASES, Feedforward, link_errors
 
     start = time.perf_counter()
@@ -68,19 +48,5 @@ def run(settings: Settings) -> Section:
     if settings is FULL:
         promise = f"springs of every kind, rigid, {RIGID[0]:g} s: off by more than {RIGID[1]:.0e} rad"
         bars.append(Bar(promise, f"at least {least:.1e}", least > RIGID[1]))
-    text = [facts(f"{duration:g} s of the paper's", start)]
+    text = [f"{duration:g} s of the paper's motion, in {(time.perf_counter() - start) / 60:.0f} minutes."]
     return Section("open_loop", "open loop, springs of every kind", text, [table], bars)
-
-
-def facts(motion: str, start: float) -> str:
-    """Machine, motion and duration since a start time, as a table."""
-    rows = machine(["numpy", "scipy"]) | {
-        "date": datetime.now(timezone.utc).date().isoformat(),
-        "motion": motion,
-        "took": f"{(time.perf_counter() - start) / 60:.0f} minutes",
-    }
-    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items())])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

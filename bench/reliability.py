@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from report import CONSOLE, Bar, Section, Table, seconds, write_between_marks
+from report import CONSOLE, Bar, Section, Table, facts_markdown, seconds, write_between_marks
 
 from eom_dynamics.tools.benchmark.machine import machine
 
@@ -195,9 +195,8 @@ def main() -> int:
     tests = [test for report in reports for test in outcomes(report)]
     written = section(tests)
     written.show()
-    facts = _facts(reports, tests).items()
-    lines = "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts)])
-    write_between_marks(options.page, "reliability", f"{lines}\n\n{written.markdown()}")
+    facts = facts_markdown(_facts(reports, tests))
+    write_between_marks(options.page, "reliability", f"{facts}\n\n{written.markdown()}")
     CONSOLE.print(f"figures written to {options.page}")
     return int(not all(bar.kept for bar in written.bars))
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,6 @@ class Section:
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
-    before: Table | None = None  # of other commits, with marks of its own: it is not measured with every run
 
     def show(self) -> None:
         """Print the section."""
@@ -82,6 +81,11 @@ def bars_markdown(bars: Sequence[Bar]) -> str:
     """Promises as a Markdown table."""
     rows = [f"| {bar.promise} | {bar.measured} | {'met' if bar.kept else '**missed**'} |" for bar in bars]
     return "\n".join(["| promised | measured | |", "|---|---|---|", *rows])
+
+
+def facts_markdown(facts: Mapping[str, str]) -> str:
+    """Facts of a run, such as its machine, as a Markdown table."""
+    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items())])
 
 
 def write_between_marks(path: Path, name: str, text: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settings:
     """Settings of a run.
 
@@ -16,7 +16,6 @@ class Settings:
         slow_rounds: number of samples of slow tasks.
         most_joints: number of joints of the longest chain.
         fresh_processes: number of samples of the first use.
-        beside: other commits of this repository that sections compare with, where they can.
         recordings: folder with checkouts of public recordings, if there is one.
     """
 
@@ -24,7 +23,6 @@ class Settings:
     slow_rounds: int
     most_joints: int
     fresh_processes: int
-    beside: tuple[str, ...] = ()
     recordings: Path | None = None
 
 

@@ -31,7 +31,7 @@ from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .renamed import warn_renamed
 from .robot import Robot
-from .robot.payload import Payload
+from .robot.payload import PayloadLike
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
@@ -130,7 +130,7 @@ class Dynamics(CompiledMethods):
         qdddd: ArrayLike | None = None,
         *rates: ArrayLike | None,
         wrench: Sequence[ArrayLike] = (),
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
         """Joint efforts tau and their time derivatives taud, taudd, … up to ``order``.
@@ -172,7 +172,7 @@ class Dynamics(CompiledMethods):
         qdd: ArrayLike,
         *,
         wrench: Sequence[ArrayLike] = (),
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Joint efforts tau, (n,) or (N, n); arguments and errors as in :meth:`inverse_dynamics`."""
@@ -183,7 +183,7 @@ class Dynamics(CompiledMethods):
         self,
         q: ArrayLike,
         *,
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n); payload as in :meth:`inverse_dynamics`."""
@@ -223,7 +223,7 @@ class Dynamics(CompiledMethods):
         self,
         q: ArrayLike,
         *,
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
         out: Sequence[Array] | None = None,
     ) -> Array:
         """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n).
@@ -314,7 +314,7 @@ class Dynamics(CompiledMethods):
         *,
         wrench: Sequence[ArrayLike] = (),
         added_inertia: ArrayLike = 0.0,
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
     ) -> Array:
         """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
 

@@ -28,13 +28,14 @@ from .codegen.functions import (
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import RobotDescriptionError, StateError
-from .kinematics.frames import frames_by_name, named_frame, signature_of
+from .kinematics.frames import named_frame, signature_of
 from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS, representation
 from .renamed import warn_renamed
 from .robot import Frame, Robot
+from .robot.model import frames_by_name
 from .robot.physical_consistency import admits_articulated_bodies, body_violation
 from .spelling import shown
 from .states import (

@@ -171,8 +171,8 @@ def learn(
     last: Correction,
     measured: ArrayLike,
     settings: LearningSettings = DEFAULT,
-    *,
     uncertainty: Uncertainty = USUAL,
+    *,
     natural_frequency: float = 70.0,
 ) -> Correction:
     """The correction for the next run.
@@ -181,12 +181,10 @@ def learn(
         arm: the arm.
         last: what the last run was commanded.
         measured: (N, n) positions of the links in it, rad or m; or (R, N, n) of R runs, whose mean counts.
-        settings: bandwidth, gain and forgetting.
-        uncertainty: of the model, for the bound of :func:`contraction`.
-        natural_frequency: of the motors' PD, rad/s.
+        settings, uncertainty, natural_frequency: as for :func:`contraction`.
 
     Raises:
-        LearningError: the bound is not below 1, or the last run was worse than the one before.
+        LearningError: the bound of :func:`contraction` is not below 1, or the last run was worse than the one before.
         LimitError: the corrected motion exceeds a limit that the reference meets.
         StateError: an argument has the wrong shape, is not finite or out of range.
     """
@@ -236,7 +234,8 @@ def contraction(
     Args:
         arm: the arm, in the reduced rotor model.
         positions: (N, n), rad or m, of the motion.
-        settings, uncertainty: of learning.
+        settings: bandwidth, gain and forgetting.
+        uncertainty: of the model.
         natural_frequency: of the motors' PD, rad/s.
     """
     check_settings(settings)
@@ -246,8 +245,7 @@ def contraction(
     n, own = arm.robot.n, arm.motor_joint
     K = arm.spring_set.tangents(np.zeros(len(own)))[0]
     B = np.diag(arm.motor_inertia)
-    E = np.zeros((len(own), n))
-    E[np.arange(len(own)), own] = 1.0
+    E = np.eye(n)[own]
     if arm.rigid.any():
         # Stiff for the bound: a hundred times the stiffest spring, or a frequency far above the bandwidth.
         stiff = 100 * max(float(np.max(K, initial=0.0)), float(np.max(arm.motor_inertia)) * 1e6)

@@ -25,19 +25,27 @@ Configured and activated by a lifecycle manager, and without the planning node:
 All arguments: ros2 launch eom_dynamics feedforward.launch.py --show-args
 """
 
-from pathlib import Path
-
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction
-from launch.conditions import IfCondition
+from launch.actions import EmitEvent, OpaqueFunction
 from launch.events import matches_action
 from launch.events.process import ShutdownProcess
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
-from launch_ros.substitutions import FindPackageShare
+from launch_ros.parameter_descriptions import ParameterFile
 
-from eom_dynamics.ros.robot_argument import robot_parameters
+from eom_dynamics.ros.launch_arguments import (
+    PACKAGED_ROBOT,
+    argument,
+    files,
+    given,
+    of_all_nodes,
+    planning_node,
+    robot,
+    stack_arguments,
+    switch,
+    texts,
+    typed,
+)
 
 TOPICS = {
     "setpoint": "setpoints received (eom_dynamics/msg/JointTrajectorySetpoint)",
@@ -47,118 +55,52 @@ TOPICS = {
     "effort_command": "effort commands published (std_msgs/msg/Float64MultiArray)",
 }
 
-# Between the end of the planning node and its next start, s.
-RESPAWN_DELAY = 1.0
-
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments and start the nodes with them."""
     return LaunchDescription(
         [
-            DeclareLaunchArgument(
+            argument(
                 "robot_file",
-                default_value="",
-                description="File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa, "
+                "File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa, "
                 "unless one of the next three arguments gives the robot.",
             ),
-            DeclareLaunchArgument(
-                "robot_description",
-                default_value="",
-                description="URDF text for the parameter robot_description; empty to leave it unset.",
-            ),
-            DeclareLaunchArgument(
+            argument("robot_description", "URDF text for the parameter robot_description; empty to leave it unset."),
+            argument(
                 "robot_source_node",
-                default_value="",
-                description="Node whose parameters describe the robot, such as /robot_state_publisher; empty for none.",
+                "Node whose parameters describe the robot, such as /robot_state_publisher; empty for none.",
             ),
-            DeclareLaunchArgument(
-                "robot_description_topic",
-                default_value="",
-                description="Topic with the URDF of the robot (std_msgs/msg/String); empty for none.",
+            argument(
+                "robot_description_topic", "Topic with the URDF of the robot (std_msgs/msg/String); empty for none."
             ),
-            DeclareLaunchArgument(
-                "params_file",
-                default_value="",
-                description="Additional parameter file of both nodes, read after robot_file; empty for none.",
-            ),
-            DeclareLaunchArgument(
-                "namespace", default_value="", description="Namespace of the nodes and their topics."
-            ),
-            DeclareLaunchArgument(
-                "joint_prefix",
-                default_value="",
-                description="Put before the names of the robot's joints, motors and tools, such as left_.",
-            ),
-            *(
-                DeclareLaunchArgument(f"{topic}_topic", default_value=topic, description=f"Topic of {what}.")
-                for topic, what in TOPICS.items()
-            ),
-            DeclareLaunchArgument(
+            argument("params_file", "Additional parameter file of both nodes, read after robot_file; empty for none."),
+            *(argument(f"{topic}_topic", f"Topic of {what}.", topic) for topic, what in TOPICS.items()),
+            switch(
                 "autostart",
-                default_value="true",
-                choices=["true", "false"],
-                description="Whether the feedforward node configures and activates itself, or waits for a lifecycle "
-                "manager.",
+                "Whether the feedforward node configures and activates itself, or waits for a lifecycle manager.",
+                "true",
             ),
-            DeclareLaunchArgument(
-                "planning",
-                default_value="true",
-                choices=["true", "false"],
-                description="Whether to start the planning node: services for planners, and trajectories to be played.",
-            ),
-            DeclareLaunchArgument(
-                "use_sim_time",
-                default_value="false",
-                choices=["true", "false"],
-                description="Whether to take the time from the topic /clock.",
-            ),
-            DeclareLaunchArgument(
-                "log_level",
-                default_value="info",
-                choices=["debug", "info", "warn", "error", "fatal"],
-                description="Minimum severity to log.",
-            ),
+            *stack_arguments(),
             OpaqueFunction(function=start_nodes),
         ]
     )
 
 
 def start_nodes(context: LaunchContext) -> list[Node]:
-    """Start the nodes. Empty arguments are not passed on, since an empty parameter would override the default."""
-
-    def given(argument: str) -> bool:
-        return bool(LaunchConfiguration(argument).perform(context))
-
-    parameters = []
-    if given("robot_file"):
-        parameters += robot_parameters(file_given(context, "robot_file"))
-    elif not any(map(given, ("robot_description", "robot_source_node", "robot_description_topic"))):
-        parameters.append(
-            ParameterFile(PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]))
-        )
+    """Start the nodes."""
+    described = [
+        given(context, f"robot_{name}") for name in ("file", "description", "source_node", "description_topic")
+    ]
+    parameters = robot(context) if any(described) else [ParameterFile(PACKAGED_ROBOT)]
     # After the robot, whose file must not overrule the arguments; the last value counts.
     switches = {"use_sim_time": typed("use_sim_time", bool)}
-    more = [ParameterFile(file_given(context, "params_file"))] if given("params_file") else []
-    more += [
-        {name: typed(name, str)} for name in ("robot_description", "robot_source_node", "joint_prefix") if given(name)
+    more = [
+        *files(context, "params_file"),
+        *texts(context, "robot_description", "robot_source_node", "joint_prefix"),
     ]
-    topics = [*TOPICS, *(["robot_description"] if given("robot_description_topic") else [])]
-    common = {
-        "package": "eom_dynamics",
-        "namespace": LaunchConfiguration("namespace"),
-        "remappings": [(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics],
-        "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
-        "output": "screen",
-    }
-    planning = Node(
-        executable="planning_node",
-        name="eom_dynamics_planning",
-        parameters=[*parameters, switches, *more],
-        condition=IfCondition(LaunchConfiguration("planning")),
-        respawn=True,
-        respawn_delay=RESPAWN_DELAY,
-        **common,
-    )
+    topics = [*TOPICS, *(["robot_description"] if given(context, "robot_description_topic") else [])]
+    common = of_all_nodes() | {"remappings": [(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics]}
+    planning = planning_node([*parameters, switches, *more], **common)
     dynamics = Node(
         executable="dynamics_node",
         name="eom_dynamics",
@@ -168,16 +110,3 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         **common,
     )
     return [dynamics, planning]
-
-
-def file_given(context: LaunchContext, argument: str) -> str:
-    """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
-    path = LaunchConfiguration(argument).perform(context)
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a file")
-    return str(Path(path).resolve())
-
-
-def typed(argument: str, value_type: type) -> ParameterValue:
-    """Return the argument as a parameter of this type, whatever its text looks like."""
-    return ParameterValue(LaunchConfiguration(argument), value_type=value_type)

@@ -28,16 +28,14 @@ from launch.actions import (
 from launch.event_handlers import OnProcessExit, OnProcessStart
 from launch.events import Shutdown, matches_action
 from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
-from launch_ros.parameter_descriptions import ParameterFile
 from launch_ros.ros_adapters import get_ros_node
-from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
-from eom_dynamics.ros.robot_argument import robot_parameters
+from eom_dynamics.ros.launch_arguments import LEVELS, PACKAGED_ROBOT, argument, files, given, of_all_nodes, robot
 
 OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 
@@ -56,44 +54,24 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             DeclareLaunchArgument("bag", description="Bag to play: a folder or file, as for ros2 bag play."),
-            DeclareLaunchArgument(
+            argument(
                 "robot_file",
-                default_value=PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"]),
-                description="File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa.",
+                "File of the robot: parameter file (.yaml), URDF or xacro; by default the packaged iiwa.",
+                PACKAGED_ROBOT,
             ),
-            DeclareLaunchArgument(
-                "params_file",
-                default_value="",
-                description="Additional parameter file of the node, read after robot_file; empty for none.",
-            ),
-            DeclareLaunchArgument("namespace", default_value="", description="Namespace of the node and its topics."),
-            DeclareLaunchArgument(
-                "setpoint_topic", default_value="setpoint", description="Topic of the bag with the setpoints."
-            ),
-            DeclareLaunchArgument(
-                "record", default_value="", description="Bag to record the node's commands to; empty for none."
-            ),
-            DeclareLaunchArgument(
-                "storage",
-                default_value="mcap",
-                choices=["mcap", "sqlite3"],
-                description="Storage format of the recorded bag.",
-            ),
-            DeclareLaunchArgument(
-                "rate", default_value="1.0", description="Speed of playing; 2.0 is twice as fast as recorded."
-            ),
-            DeclareLaunchArgument(
+            argument("params_file", "Additional parameter file of the node, read after robot_file; empty for none."),
+            argument("namespace", "Namespace of the node and its topics."),
+            argument("setpoint_topic", "Topic of the bag with the setpoints.", "setpoint"),
+            argument("record", "Bag to record the node's commands to; empty for none."),
+            argument("storage", "Storage format of the recorded bag.", "mcap", ["mcap", "sqlite3"]),
+            argument("rate", "Speed of playing; 2.0 is twice as fast as recorded.", "1.0"),
+            argument(
                 "delay",
-                default_value="5.0",
-                description="Seconds from the activation of the node to the first message: player, recorder and node "
+                "Seconds from the activation of the node to the first message: player, recorder and node "
                 "must have discovered each other, which may take 3 s.",
+                "5.0",
             ),
-            DeclareLaunchArgument(
-                "log_level",
-                default_value="info",
-                choices=["debug", "info", "warn", "error", "fatal"],
-                description="Minimum severity that the node logs.",
-            ),
+            argument("log_level", "Minimum severity that the node logs.", "info", LEVELS),
             OpaqueFunction(function=start),
         ]
     )
@@ -101,30 +79,24 @@ def generate_launch_description() -> LaunchDescription:
 
 def start(context: LaunchContext) -> list:
     """Start the recorder and the node, activate the node, play the bag, and shut down."""
-
-    def given(argument: str) -> str:
-        return LaunchConfiguration(argument).perform(context)
-
-    if not Path(given("bag")).exists():
-        raise FileNotFoundError(f"bag: no such folder or file, is {given('bag')!r}; give the path of a bag")
-    namespace = "/" + given("namespace").strip("/")
+    bag = given(context, "bag")
+    if not Path(bag).exists():
+        raise FileNotFoundError(f"bag: no such folder or file, is {bag!r}; give the path of a bag")
+    namespace = "/" + given(context, "namespace").strip("/")
     commands = [f"{namespace.rstrip('/')}/{topic}" for topic in OUTPUTS]
     node = LifecycleNode(
-        package="eom_dynamics",
         executable="dynamics_node",
         name="eom_dynamics",
-        namespace=namespace,
         parameters=[
-            *(robot_parameters(file_given(context, "robot_file")) if given("robot_file") else []),
-            *([ParameterFile(file_given(context, "params_file"))] if given("params_file") else []),
+            *robot(context),
+            *files(context, "params_file"),
             # The launch file activates it, in order to play from then on. Last, so that no file overrules it.
             {"use_sim_time": True, "autostart": False},
             # Every command is recorded, including those computed while the recorder stalls.
             {f"qos_overrides.{command}.publisher.depth": RECORDED_DEPTH for command in commands},
         ],
         remappings=[("setpoint", LaunchConfiguration("setpoint_topic"))],
-        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
-        output="screen",
+        **of_all_nodes() | {"namespace": namespace},
     )
     play = ExecuteProcess(
         cmd=[
@@ -172,8 +144,9 @@ def start(context: LaunchContext) -> list:
     get_ros_node(context).create_subscription(DiagnosticArray, "/diagnostics", on_diagnostics, 10)
 
     def end_of_playing(context: LaunchContext) -> list[OpaqueFunction]:
-        nothing = f"bag: no setpoint of it has reached the node on {given('setpoint_topic')}: check setpoint_topic, or "
-        return [end(f"{nothing}try a longer delay" if received and not received[-1] else "")]
+        topic = given(context, "setpoint_topic")
+        nothing = f"bag: no setpoint of it has reached the node on {topic}: check setpoint_topic, or try a longer delay"
+        return [end(nothing if received and not received[-1] else "")]
 
     def on_play_exit(event: ProcessExited, context: LaunchContext) -> TimerAction | OpaqueFunction:
         if event.returncode:
@@ -211,14 +184,6 @@ def start(context: LaunchContext) -> list:
                 on_exit=[end("record: ros2 bag record ended while the bag was played; its output above says why")],
             )
         ),
-        *([recorder] if given("record") else []),
+        *([recorder] if given(context, "record") else []),
         node,
     ]
-
-
-def file_given(context: LaunchContext, argument: str) -> str:
-    """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
-    path = LaunchConfiguration(argument).perform(context)
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: no such file, is {path!r}; give the path of a file")
-    return str(Path(path).resolve())

@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Compiled code of the tests and of the processes that they start stays out of the user's cache.
 os.environ.setdefault("EOM_DYNAMICS_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
 
+# Kernels compile in a third of the time, which is most of that of a first run; OPTIMIZED lists where they are as usual.
+os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "-O0")
+
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 from published import FILE, PublishedTrajectory
@@ -35,6 +40,9 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
 # The next longest files: a worker that begins with one of them last would end alone.
 LONG = ("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/")
+
+# Tests of what an optimizing compiler makes of the emitted code: equal bits of states and batches, and all programs.
+OPTIMIZED = ("codegen/", "stream/", "kinematics/test_compiled.py", "test_dynamics_programs.py")
 
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
 MISSING = (
@@ -106,6 +114,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("not tested here: number of skips, subject, and what it needs")
     for reason, count in sorted(counts.items()):
         terminalreporter.line(f"{count:5}  {reason}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def optimization(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Optimize the kernels of the files in OPTIMIZED."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.relative_to(TESTS).as_posix().startswith(OPTIMIZED):
+            patch.delenv("EOM_DYNAMICS_CFLAGS")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics import lie
+from eom_dynamics.robot import Frame
+from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.payload import with_payload
 
 PAYLOAD = {"mass": 2.0, "center_of_mass": [0.1, 0.02, 0.2], "inertia": [0.02, 0.001, 0.002, 0.03, 0.001, 0.04]}
@@ -138,10 +141,38 @@ def test_an_impossible_payload_is_refused_on_one_line(change, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_payload_at_another_frame_of_the_body_of_a_tool():
+    robot = eom.load_robot("planar_2r")
+    pose = lie.pose(lie.rotation_from_rpy([0.3, -0.2, 0.5]), [0.1, 0.2, 0.3])
+    last = robot.n - 1
+    hand = Frame("hand", last, lie.pose(lie.rotation_from_rpy(np.ones(3)), np.ones(3)))
+    robot = replace(robot, frames=(Frame("flange", last, pose),), tools=(hand,))
+    at_frame = eom.Payload(**PAYLOAD, tool="flange")
+    moved = at_frame.body.moved(pose)
+    at_joint = eom.Payload(
+        moved.mass, moved.center_of_mass, symmetrized(moved.about_center_of_mass), robot.joint_names[-1]
+    )
+    x = states(robot)
+    # The body itself is the reference: that of the last joint.
+    joint = robot.joints[last]
+    body = Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin) + moved
+    heavier = replace(joint, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin)
+    wanted = numpy_dynamics(replace(robot, joints=(*robot.joints[:-1], heavier))).inverse_dynamics(*x)
+    for payload in (at_frame, at_joint):
+        close(numpy_dynamics(robot).inverse_dynamics(*x, payload=payload), wanted)
+    with pytest.raises(eom.RobotDescriptionError) as error:
+        numpy_dynamics(robot).inverse_dynamics(*x, payload=eom.Payload(1.0, tool="joint_1"))
+    assert str(error.value) == "payload: the body of 'joint_1' has no tool: list it in tools in the file of planar_2r"
+
+
+def symmetrized(matrix):
+    return (matrix + matrix.T) / 2
+
+
 def test_wrong_arguments_are_named():
     robot = eom.load_robot("planar_2r")
     dynamics, x = numpy_dynamics(robot), states(robot)
-    with pytest.raises(eom.RobotDescriptionError, match="planar_2r has no tool 'hand'; it has joint_2"):
+    with pytest.raises(eom.RobotDescriptionError, match="planar_2r has no frame 'hand'; known are joint_1, joint_2"):
         dynamics.inverse_dynamics(*x, payload=eom.Payload(1.0, tool="hand"))
     with pytest.raises(eom.StateError, match=r"payload P must have shape \(10,\)"):
         dynamics.inverse_dynamics(*x, payload=[np.zeros(3)])

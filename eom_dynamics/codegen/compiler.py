@@ -33,7 +33,7 @@ _TIMEOUT_S = 300
 
 @contextlib.contextmanager
 def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> Iterator[Path]:
-    """Shared object, compiled or from the cache.
+    """Shared object, compiled or from the cache, with the flags of ``$EOM_DYNAMICS_CFLAGS`` after all others.
 
     Args:
         source: returns the C source; called only if the cache lacks the result.
@@ -47,7 +47,7 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
         KernelError: no compiler was found, compilation failed, or the cache is not usable.
     """
     compiler = find_compiler()
-    command = [*compiler, *FLAGS, *flags]
+    command = [*compiler, *FLAGS, *flags, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     with contextlib.ExitStack() as stack:
         try:
             whole_key = digest(key, _identity(compiler[0]), _processor(), *command)

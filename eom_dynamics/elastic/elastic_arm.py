@@ -51,7 +51,7 @@ from ..floating_base import FloatingBase
 from ..renamed import former_keywords
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
-from ..robot.payload import Payload
+from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
@@ -188,7 +188,7 @@ class ElasticArm(CompiledMethods):
         stiffness: Sequence[ArrayLike] = (),
         deflection: ArrayLike | None = None,
         base: BaseMotion | None = None,
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
         lead: float = 0.0,
     ) -> Feedforward:
         """Joint efforts, motor motion and motor efforts for a motion of the links.
@@ -238,7 +238,7 @@ class ElasticArm(CompiledMethods):
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
         base: BaseMotion | None = None,
-        payload: Payload | Sequence[Payload] | Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
     ) -> tuple[list[Array], dict[str, Any]]:
         """The motion a time later, by Taylor polynomials of all derivatives that are given.
 

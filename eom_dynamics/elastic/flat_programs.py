@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from .. import recursion
 from ..codegen.expressions import Scalar
 from ..codegen.program import Program, c_name, trace
+from ..codegen.programs import WITH_PAYLOAD, carrying_jets, payload_inputs
 from ..jet import Jet
 from ..recursion.composite import mass_matrix, of_joints
 from ..recursion.inverse_mass_matrix import solver
@@ -64,19 +65,21 @@ def measured(side: MotorSide, source: str) -> Program:
     return trace(c_name("measured"), inputs | dict.fromkeys(STIFFNESS_NAMES[:2], n), compute)
 
 
-def flat_state(robot: Robot, held: Sequence[int]) -> Program:
+def flat_state(robot: Robot, held: Sequence[int], *, payload: bool = False) -> Program:
     """q, qd, qdd, qddd from q, qd, and the efforts of the springs with their rates.
 
     Args:
         robot: the links.
         held: joints whose qdd and qddd are inputs.
+        payload: whether the parameters of payloads at the tools and their rates are inputs, too.
     """
     n, tree = robot.n, recursion.link_tree(robot)
     free = [joint for joint in range(n) if joint not in held]
+    loads = payload_inputs(robot, 2) if payload else {}
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        q, qd = x["q"], x["qd"]
-        M = of_joints(mass_matrix(tree, q))
+        q, qd, P = x["q"], x["qd"], [x[name] for name in loads]
+        M = of_joints(mass_matrix(recursion.carrying(tree, P[0]) if P else tree, q))
         solved = solver([[M[i][j] for j in free] for i in free])
         accelerations: list[list[Scalar]] = []
         # Efforts are affine in qdd, and their rates in qddd, both with the slope M.
@@ -84,7 +87,8 @@ def flat_state(robot: Robot, held: Sequence[int]) -> Program:
             known: list[Scalar] = list(x[HELD[order]]) if held else [0.0] * n
             for joint in free:
                 known[joint] = 0.0
-            effort = recursion.inverse_dynamics(tree, [q, qd, *accelerations, known], wrench)[order]
+            loaded = carrying_jets(tree, P[: order + 1])
+            effort = recursion.inverse_dynamics(loaded, [q, qd, *accelerations, known], wrench)[order]
             right = [x[OF_SPRINGS[order]][joint] - effort[joint] for joint in free]
             for joint, value in zip(free, solved(right), strict=True):
                 known[joint] = value
@@ -93,7 +97,7 @@ def flat_state(robot: Robot, held: Sequence[int]) -> Program:
 
     inputs = dict.fromkeys((*STATE_NAMES[:2], *OF_SPRINGS[:2]), n)
     inputs |= dict.fromkeys(WRENCH_NAMES[:2], 6 * len(robot.tools)) | dict.fromkeys(HELD if held else (), n)
-    return trace(c_name("flat_state"), inputs, compute)
+    return trace(c_name("flat_state" + payload * WITH_PAYLOAD), inputs | loads, compute)
 
 
 def feedback(side: MotorSide, gains: int) -> Program:

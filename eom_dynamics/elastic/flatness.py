@@ -34,11 +34,13 @@ from ..codegen.functions import (
     Vector,
     compiled_program,
     joint_vectors,
+    payload_keyword,
     shared_array,
     wrench_keyword,
 )
 from ..exceptions import KernelError, StateError
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
+from ..robot.payload import PayloadLike
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
 from . import flat_programs
 from .elastic_arm import ElasticArm, Feedforward
 from .flat_programs import COMMANDED, FLAT_OUTPUT, HELD, MEASURED, OF_SPRINGS, REFERENCE
@@ -75,6 +77,7 @@ def flat_state(
     wrench: Sequence[ArrayLike] = (),
     stiffness: Sequence[ArrayLike] = (),
     rigid: Sequence[ArrayLike] = (),
+    payload: PayloadLike | None = None,
 ) -> FlatState:
     """Flat state of an arm from sensor readings.
 
@@ -93,6 +96,7 @@ def flat_state(
         stiffness: commanded stiffness (k, kd) at joints with one motor, (n,) or (N, n).
         rigid: (qdd, qddd), (n,) or (N, n), states of the integrators at rigid joints; entries of other joints are not
             read.
+        payload: as for :meth:`ElasticArm.feedforward`.
 
     Raises:
         StateError: an argument has the wrong shape or is not finite, a joint requires measured efforts, or the arm has
@@ -106,11 +110,14 @@ def flat_state(
     keywords: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness}
     if held := bool(len(rigid)):
         keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
-    call = arm.calls.get(("flat_state", source, held))
+    if loaded := payload is not None:
+        keywords["payload"] = payload
+    key = "flat_state", source, held, loaded
+    call = arm.calls.get(key)
     if call is None:
         if source != "efforts":
             arm.spring_set.require_efforts(rigid_too=held)
-        call = arm.calls["flat_state", source, held] = _flat_state(arm, source, held).state_call()
+        call = arm.calls[key] = _flat_state(arm, source, held, loaded).state_call()
     state: FlatState = call(q, qd, *measured, **keywords)
     return state
 
@@ -136,6 +143,7 @@ def linearizing_effort(
     stiffness: Sequence[ArrayLike] = (),
     stiffness_gains: ArrayLike = _NO_GAINS,
     wrench: Sequence[ArrayLike] = (),
+    payload: PayloadLike | None = None,
 ) -> Array:
     """Motor efforts (m,) or (N, m) of feedback linearization, which makes every joint a chain of four integrators.
 
@@ -152,18 +160,22 @@ def linearizing_effort(
         stiffness: (k, kd, kdd) to follow, each (n,) or (N, n); by default nominal.
         stiffness_gains: (2,) gains on errors of k and kd at joints with two motors.
         wrench: tool wrench with time derivatives (W, Wd, Wdd).
+        payload: as for :meth:`ElasticArm.feedforward`.
 
     Raises:
         StateError: as for :meth:`ElasticArm.feedforward`; a joint is damped; or the arm has the complete rotor model.
     """
     _require_reduced(arm)
-    key = "linearizing_effort", np.ndim(gains)
+    loaded = payload is not None
+    key = "linearizing_effort", np.ndim(gains), loaded
     call = arm.calls.get(key)
     if call is None:
         for name in np.array(arm.robot.joint_names)[arm.damped]:
             raise StateError(f"{name}: is damped; feedback linearization needs springs without dampers")
-        call = arm.calls[key] = _linearizing_effort(arm, np.ndim(gains)).state_call()
-    given = {"wrench": wrench, "stiffness": stiffness, "stiffness_gains": stiffness_gains}
+        call = arm.calls[key] = _linearizing_effort(arm, np.ndim(gains), loaded).state_call()
+    given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "stiffness_gains": stiffness_gains}
+    if loaded:
+        given["payload"] = payload
     effort: Array = call(*state, *_reference(reference), gains, **given)[-1]
     return effort
 
@@ -212,7 +224,7 @@ def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
     return reference
 
 
-def _flat_state(arm: ElasticArm, source: str, held: bool) -> CompiledFunction:
+def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> CompiledFunction:
     """Function of q, qd, and what is measured."""
     n, m = arm.robot.n, len(arm.motor_joint)
     measured = tuple(Vector(name, (n if source == "efforts" else m,), shared=True) for name in MEASURED[source])
@@ -229,8 +241,11 @@ def _flat_state(arm: ElasticArm, source: str, held: bool) -> CompiledFunction:
 
     if held:
         keywords += (Keyword("rigid", tuple(Vector(name, (n,)) for name in HELD), check=of_rigid_joints),)
+    if loaded:
+        keywords += (payload_keyword(arm.robot, 2),)
     joints = np.flatnonzero(arm.rigid).tolist() if held else []
-    programs = flat_programs.measured(arm.side, source), flat_programs.flat_state(arm.dynamics.robot, joints)
+    links = flat_programs.flat_state(arm.dynamics.robot, joints, payload=loaded)
+    programs = flat_programs.measured(arm.side, source), links
     results = tuple(Vector(name, (n,)) for name in (*FLAT_OUTPUT, *OF_SPRINGS[2:]))
     return CompiledFunction(
         Signature((*joint_vectors(n, 2), *measured), results, keywords, FlatState),
@@ -240,7 +255,7 @@ def _flat_state(arm: ElasticArm, source: str, held: bool) -> CompiledFunction:
     )
 
 
-def _linearizing_effort(arm: ElasticArm, dimensions: int) -> CompiledFunction:
+def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> CompiledFunction:
     """Function of the state, the reference, and gains with one axis or two."""
     n, orders = arm.robot.n, len(STATE_NAMES) - 1
     gains = Vector("gains", (orders, n)[:dimensions] if dimensions else (orders,), shared=True)
@@ -249,9 +264,11 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int) -> CompiledFunction:
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
     of_pairs = Vector("stiffness_gains", (2,))
     keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True),)
+    if loaded:
+        keywords += (payload_keyword(arm.robot, len(PAYLOAD_NAMES)),)
     program = flat_programs.feedback(arm.side, prod(gains.shape))
     first = Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs))
-    links, motors = arm.stages()
+    links, motors = arm.stages(payload=loaded)
     renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))
     last = motors._replace(inputs=[renamed.get(name, name) for name in motors.inputs])
     results = (Vector(name, (len(arm.motor_joint),)) for name in MOTOR_NAMES)
@@ -265,7 +282,9 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int) -> CompiledFunction:
         """Raise the error of the feedforward that the state and the feedback ask for."""
         snap, *stiffness = commands(*(inputs[vector.name] for vector in own.arguments))
         q, qd, qdd, qddd = (inputs[name] for name in STATE_NAMES[:-1])
-        arm.feedforward(q, qd, qdd, qddd, snap, wrench=[inputs[name] for name in WRENCH_NAMES], stiffness=stiffness)
+        payload = [inputs[name] for name in PAYLOAD_NAMES] if loaded else None
+        wrench = [inputs[name] for name in WRENCH_NAMES]
+        arm.feedforward(q, qd, qdd, qddd, snap, wrench=wrench, stiffness=stiffness, payload=payload)
 
     return CompiledFunction(
         Signature(arguments, tuple(results), keywords),

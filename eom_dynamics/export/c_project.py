@@ -37,14 +37,21 @@ endif()"""
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the library by name."""
+    texts = sources(project)
+    for function in project.functions.values():
+        texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
+    texts["CMakeLists.txt"] = _cmake(project)
+    texts[f"test_{project.library}.c"] = _test(project, stored)
+    return {name: text.encode("ascii") for name, text in texts.items()}
+
+
+def sources(project: Project) -> dict[str, str]:
+    """Headers and the functions for one state by name."""
     library = project.library
     texts = {f"{library}.h": _header(project), f"{library}_math.h": _math_header(project)}
     for function in project.functions.values():
         texts[f"{function.name}.c"] = _source(project, _state(project, function))
-        texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
-    texts["CMakeLists.txt"] = _cmake(project)
-    texts[f"test_{library}.c"] = _test(project, stored)
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def _header(project: Project) -> str:

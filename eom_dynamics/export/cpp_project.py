@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..codegen.emit_c import filled
 from ..elastic.carried_rotors import SPIN
+from ..stream.watchdog import DEFAULTS
 from . import c_project
 from .c_text import call, constant_arrays
 from .cpp_robot import comment, robot_header, type_name
@@ -18,20 +19,28 @@ from .project import Project
 from .stored_values import StoredValues
 from .templates import template, template_names
 
+LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
+"""Those of the parameters of control loops that the node has, too."""
+
 
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the library by path, for a project with the motor feedforward."""
+    library = {f"c/{name}": content for name, content in c_project.files(project, stored).items()}
+    return library | headers_and_tests(project, stored) | {"CMakeLists.txt": _cmake(project).encode("ascii")}
+
+
+def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, bytes]:
+    """Headers and tests by path, for a project with the motor feedforward."""
     texts = {
-        "CMakeLists.txt": _cmake(project),
         f"include/eom/robots/{project.name}.hpp": robot_header(project),
         "test/test_feedforward.cpp": _test(project, stored),
     }
     if project.precision == "double":
         texts["test/test_control_loop.cpp"] = _loop_test(project, stored)
-    texts |= {f"include/eom/{name}": template(f"cpp/eom/{name}") for name in template_names("cpp/eom")}
+    for name in template_names("cpp/eom"):
+        texts[f"include/eom/{name}"] = filled(template(f"cpp/eom/{name}"), **LOOP_DEFAULTS)
     texts["test/trap.hpp"] = template("cpp/test/trap.hpp")
-    library = {f"c/{name}": content for name, content in c_project.files(project, stored).items()}
-    return library | {name: text.encode("ascii") for name, text in texts.items()}
+    return {name: text.encode("ascii") for name, text in texts.items()}
 
 
 def can_be_written(name: str) -> bool:

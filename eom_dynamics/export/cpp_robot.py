@@ -127,7 +127,8 @@ def _plant(project: Project) -> str:
         template("cpp/robot_plant.hpp.in"),
         spring_efforts=_call(project, "spring_efforts", **springs),
         rest="" if "k" in project.functions["spring_efforts"].inputs else "        y.k = {};\n        y.kd = {};\n",
-        mass_matrix=project.functions["mass_matrix"].name,
+        mass_matrix=_call(project, "mass_matrix", M="M"),
+        loaded_mass_matrix=_if_loaded(project, "mass_matrix" + WITH_PAYLOAD, M="M"),
         plant=_call(project, PLANT, tau_m="tau_m", **dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))),
     )
 
@@ -161,11 +162,11 @@ def _boolean(value: bool | np.bool_) -> str:
     return "true" if value else "false"
 
 
-def _if_loaded(project: Project, function: str) -> str:
+def _if_loaded(project: Project, function: str, **places: str) -> str:
     """A call of a function that takes payloads, for setpoints that have some; empty if the project has none."""
     if FEEDFORWARD_WITH_PAYLOAD not in project.functions:
         return ""
-    lines = _call(project, function).splitlines()
+    lines = _call(project, function, **places).splitlines()
     inner = "\n".join(f"    {line}" for line in lines)
     return f"        if (x.loaded) {{\n{inner}\n            return;\n        }}\n"
 

@@ -37,7 +37,10 @@ PLANT = "plant"
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     {
         name: PROGRAMS[name]
-        for name in ("inverse_dynamics", "effort", "mass_matrix", "effort_partials", "inverse_dynamics" + WITH_PAYLOAD)
+        for name in (
+            *("inverse_dynamics", "effort", "mass_matrix", "effort_partials"),
+            *("inverse_dynamics" + WITH_PAYLOAD, "mass_matrix" + WITH_PAYLOAD),
+        )
     }
     | {"forward_kinematics": forward_kinematics}
 )
@@ -150,7 +153,10 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
     """Functions with which another one is exported: those that it calls, and those of a control loop."""
     if function in _STEPS:
-        return (*_STEPS[function](robot), "drive", *(["filtered"] if side.damped.any() else []))
+        # Feedback linearization needs the mass matrix with payloads, too.
+        loaded = function == FEEDFORWARD_WITH_PAYLOAD and why_no_plant(robot, side) is None
+        others = ["filtered"] * bool(side.damped.any()) + ["mass_matrix" + WITH_PAYLOAD] * loaded
+        return (*_STEPS[function](robot), "drive", *others)
     if function == PLANT:
         return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "mass_matrix", "spring_efforts")
     return ()

@@ -98,6 +98,7 @@ SUMMARIES = {
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
     "links_with_rotors": "Joint efforts with rotors carried by the links, and efforts that accelerate these.",
+    "mass_matrix_with_payload": "The same with payloads at the tools.",
     "links_with_rotors_with_payload": "The same with payloads at the tools, also ones that change.",
     "efforts_on_base": "Joint efforts with two time derivatives on a moving base.",
     "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",

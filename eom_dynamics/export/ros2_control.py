@@ -6,7 +6,6 @@ The controller is a thin class around the headers of the C++ export; both have t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
@@ -18,7 +17,7 @@ from ..codegen.emit_c import filled
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
 from ..robot.writers.written import unused
 from ..states import EFFORT_NAMES
-from . import cpp_project
+from . import c_project, cpp_project
 from .c_text import constant_arrays
 from .cpp_robot import comment, type_name
 from .functions import FEEDFORWARD, PLANT
@@ -36,7 +35,8 @@ _SIMULATED = ["<plugin>{package}/PlantSystem</plugin>", '<param name="rate">1000
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the package by path, for a project with the motor feedforward."""
     package = package_name(project)
-    library = _library(project, stored)
+    library = {f"c/{name}": text.encode("ascii") for name, text in c_project.sources(project).items()}
+    library |= cpp_project.headers_and_tests(project, stored)
     fields = {
         "notice": comment(project),
         "comment": "\n".join(f"# {line}".rstrip() for line in project.notice()),
@@ -59,14 +59,6 @@ def can_be_written(name: str) -> bool:
 def package_name(project: Project) -> str:
     """Name of the package: that of the robot in lower case."""
     return f"{project.name.lower()}_control"
-
-
-def _library(project: Project, stored: StoredValues) -> dict[str, bytes]:
-    """Headers and tests of the C++ export, and C for one state."""
-    contents = cpp_project.files(project, stored)
-    skipped = {f"c/{function.name}_batch.c" for function in project.functions.values()}
-    skipped |= {"CMakeLists.txt", "c/CMakeLists.txt", f"c/test_{project.library}.c"}
-    return {name: content for name, content in contents.items() if name not in skipped}
 
 
 def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]) -> dict[str, str]:
@@ -109,14 +101,19 @@ def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]
 
 def _version() -> str:
     """Version in the three numbers of a ROS package."""
-    numbers = re.findall(r"\d+", __version__)[:3]
-    return ".".join([*numbers, "0", "0"][:3])
+    return ".".join(__version__.split(".")[:3])
 
 
 def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> dict[str, str]:
     """Sources of the plugins, and the test of the controller."""
     package = fields["package"]
-    texts = {}
+    texts = {
+        "src/feedforward_controller_parameters.yaml": filled(
+            template("ros2_control/feedforward_controller_parameters.yaml.in"),
+            **cpp_project.LOOP_DEFAULTS,
+            **fields,
+        )
+    }
     for name in ("feedforward_controller", *(["plant_system"] if PLANT in project.functions else [])):
         guard = f"{package}_{name}_hpp".upper()
         texts[f"include/{package}/{name}.hpp"] = filled(template(f"ros2_control/{name}.hpp.in"), guard=guard, **fields)

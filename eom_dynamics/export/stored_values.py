@@ -30,7 +30,7 @@ from ..jet import Jet
 from ..kinematics import body_poses
 from ..recursion import PARAMETERS
 from ..robot import Robot
-from ..robot.payload import payload_shape, with_parameters
+from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from .functions import Function, Steps, links_of
 from .plant import ACCELERATIONS, deflections, spring_efforts
@@ -93,7 +93,7 @@ class StoredValues:
         return arrays, names
 
 
-def stored_values(project: Project, states: int = 10) -> StoredValues:
+def stored_values(project: Project, states: int = 10, *, closed_form: bool = True) -> StoredValues:
     """States, always the same for a robot, with the results of all functions of a project.
 
     In single precision, inputs are numbers of that precision.
@@ -101,6 +101,8 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
     Args:
         project: the functions.
         states: number of states, at least 2.
+        closed_form: whether results of the links are those of the closed form; else they are those of the programs over
+            arrays, which takes a hundredth of the time.
 
     Raises:
         ExportError: a program does not agree with the closed form.
@@ -108,27 +110,29 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
     rounded = _rounded_to_single if project.precision == "single" else dict[str, Array]
     inputs = rounded(_states(project, states))
     outputs: dict[str, dict[str, Array]] = {}
+    results = _results if closed_form else _program_results
     if set(project.functions) & set(_OF_MOTORS):
         links = links_of(project.robot)
         others = ("efforts_on_base", links + WITH_PAYLOAD)
         of_links = [links, *(name for name in others if name in project.functions)]
-        outputs = {name: _results(project, name, inputs) for name in of_links}
+        outputs = {name: results(project, name, inputs) for name in of_links}
         inputs |= rounded(outputs[links])
         inputs |= rounded(_commands(project.side, [x["tau"] for x in outputs.values()]))
         inputs |= rounded(_motor_states(project.side, inputs["q"]))
-        inputs |= rounded(_results(project, "motors", inputs))
+        inputs |= rounded(results(project, "motors", inputs))
     for key, function in project.functions.items():
         if key in outputs:
             continue
         values = dict(inputs)
         for step in function.programs if isinstance(function, Steps) else (function,):
             name = step.name.removeprefix(f"{project.name}_")
-            values |= outputs[name] if name in outputs and name != "motors" else _results(project, name, values)
+            values |= outputs[name] if name in outputs and name != "motors" else results(project, name, values)
         outputs[key] = {name: values[name] for name in function.outputs}
     outputs = {key: outputs[key] for key in project.functions}
     tolerance = SINGLE_TOLERANCE if project.precision == "single" else TOLERANCE
     stored = StoredValues(inputs, outputs, tolerance)
-    _check(project, stored)
+    if closed_form:
+        _check(project, stored)
     return stored
 
 
@@ -177,13 +181,21 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 
+def _program_results(project: Project, function: str, inputs: Values) -> dict[str, Array]:
+    """Results (states, size) of a program by name, by its operations over arrays."""
+    program = project.programs[function]
+    entries = [column for name in program.inputs for column in inputs[name].T]
+    with np.errstate(all="ignore"):
+        results = iter(python_function(program)(entries))
+    return {
+        name: np.transpose([np.broadcast_to(next(results), len(inputs["q"])) for _ in range(size)])
+        for name, size in program.outputs.items()
+    }
+
+
 def _check(project: Project, stored: StoredValues) -> None:
     for key, program in project.programs.items():
-        entries = [column for name in program.inputs for column in stored.inputs[name].T]
-        with np.errstate(all="ignore"):
-            results = iter(python_function(program)(entries))
-        for name, size in program.outputs.items():
-            computed = np.transpose([np.broadcast_to(next(results), stored.count) for _ in range(size)])
+        for name, computed in _program_results(project, key, stored.inputs).items():
             expected, allowed = stored.outputs[key][name], stored.tolerance(key, name)
             same = np.isnan(computed) & np.isnan(expected)
             errors = np.where(same, 0.0, np.abs(computed - expected)).max(axis=1)
@@ -321,8 +333,7 @@ def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[
 
     def computed(project: Project, x: Values) -> Values:
         def of(parameters: Array) -> Values:
-            shape = payload_shape(project.robot)
-            return closed_form(replace(project, robot=with_parameters(project.robot, parameters.reshape(shape))), x)
+            return closed_form(replace(project, robot=with_parameters(project.robot, parameters)), x)
 
         none, now, first, second = (of(p) for p in (0.0 * x["P"], *(x[name] for name in PAYLOAD_NAMES)))
         tau, taud, taudd = EFFORT_NAMES
@@ -334,6 +345,10 @@ def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[
         }
 
     return computed
+
+
+def _loaded_mass_matrix(project: Project, x: Values) -> Values:
+    return _mass_matrix(replace(project, robot=with_parameters(project.robot, x[PAYLOAD_NAMES[0]])), x)
 
 
 def _links_with_rotors(project: Project, x: Values) -> Values:
@@ -417,4 +432,5 @@ _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "efforts_on_base": _efforts_on_base,
     "inverse_dynamics" + WITH_PAYLOAD: _with_payload(_inverse_dynamics),
     "links_with_rotors" + WITH_PAYLOAD: _with_payload(_links_with_rotors),
+    "mass_matrix" + WITH_PAYLOAD: _loaded_mass_matrix,
 }

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..kinematics import Kinematics
-from ..kinematics.frames import frames_by_name
 from ..robot import Robot
+from ..robot.model import frames_by_name
 
 BASE = "base"
 """Name of the base, where no frame of the robot has it."""

@@ -21,8 +21,9 @@ from ..codegen.state_method import CompiledMethods, Key
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
+from ..robot.model import frames_by_name
 from ..states import STATE_NAMES, real_array
-from .frames import frames_by_name, named_frame, signature_of
+from .frames import named_frame, signature_of
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 

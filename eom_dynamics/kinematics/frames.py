@@ -5,19 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from ..codegen.functions import Signature, Vector, derivatives
 from ..exceptions import StateError
 from ..robot import Frame, Robot
 from ..spelling import hint, shown
 from ..states import derivative_names
-
-
-def frames_by_name(robot: Robot) -> dict[str, Frame]:
-    """Tools, other frames, and the bodies of joints by name; a tool comes before a frame, and this before a body."""
-    bodies = [Frame(joint.name, i, np.eye(4)) for i, joint in enumerate(robot.joints)]
-    return {frame.name: frame for frame in (*bodies, *robot.frames[::-1], *robot.tools[::-1])}
 
 
 def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> Frame:

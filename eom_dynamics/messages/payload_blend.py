@@ -96,21 +96,21 @@ class PayloadBlend:
             RobotDescriptionError: the robot has no such tool.
             StateError: the time is not usable, or too many changes are under way.
         """
-        tool = self.check(payload, blend_time)
+        tool, parameters = self.check(payload, blend_time)
         target = self._target.copy()
-        target[tool] = payload.parameters
+        target[tool] = parameters
         self._target = target
         self._under_way.append(_Change(None, round(blend_time * 1e9), target))
         self.version += 1
 
-    def check(self, payload: Payload, blend_time: float) -> int:
-        """Index of the tool of a payload; errors are those of :meth:`change`."""
+    def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
+        """Tool of a payload, and its parameters, :meth:`.Payload.at_tool`; errors are those of :meth:`change`."""
         if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
-        tool = payload.tool_index(self._robot)
+        found = payload.at_tool(self._robot)
         if len(self._under_way) >= MOST_CHANGES:
             raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
-        return tool
+        return found
 
     def at(self, stamp: int) -> list[Array]:
         """Parameters and their time derivatives (P, Pd, Pdd) for a setpoint of a stamp, ns; empty for no payload."""

@@ -311,3 +311,9 @@ class Robot:
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, n={self.n})"
+
+
+def frames_by_name(robot: Robot) -> dict[str, Frame]:
+    """Tools, other frames, and the bodies of joints by name; a tool comes before a frame, and this before a body."""
+    bodies = [Frame(joint.name, i, np.eye(4)) for i, joint in enumerate(robot.joints)]
+    return {frame.name: frame for frame in (*bodies, *robot.frames[::-1], *robot.tools[::-1])}

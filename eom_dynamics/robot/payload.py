@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
-from ..spelling import shown
+from ..lie import inverse
+from ..spelling import hint, shown
 from ..states import real_array
 from .inertia import Inertial, symmetric
-from .model import Robot
+from .model import Robot, frames_by_name
 from .physical_consistency import body_violation
 
 _SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
@@ -22,7 +24,7 @@ _SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A rigid body that is fixed to a tool.
+    """A rigid body that a tool of a robot carries.
 
     >>> import eom_dynamics as eom
     >>> eom.Payload(2.0, [0, 0, 0.1]).parameters.round(3).tolist()
@@ -30,10 +32,10 @@ class Payload:
 
     Attributes:
         mass: kg.
-        center_of_mass: (3,) in the tool's frame, m; by default its origin.
-        inertia: (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the centre of mass and along the axes of the tool's
+        center_of_mass: (3,) in this frame, m; by default its origin.
+        inertia: (3, 3), or xx, xy, xz, yy, yz, zz (6,), about the centre of mass and along the axes of the
             frame, kg m²; by default that of a point mass.
-        tool: name of the tool; empty for the first one.
+        tool: name of the tool, or of another frame of the same body; empty for the first tool.
 
     Raises:
         RobotDescriptionError: no rigid body has this mass and inertia, or a value has the wrong shape.
@@ -66,38 +68,57 @@ class Payload:
 
     @property
     def body(self) -> Inertial:
-        """Mass and inertia in the tool's frame."""
+        """Mass and inertia in its frame."""
         return Inertial.about_center(self.mass, np.asarray(self.center_of_mass), np.asarray(self.inertia))
 
     @property
     def parameters(self) -> Array:
         """Inertial parameters (10,), in which efforts are linear: mass, first moment and inertia.
 
-        The moments are about the origin of the tool's frame: x, y, z; xx, xy, xz, yy, yz, zz; kg, kg m, kg m².
+        The moments are about the origin of its frame: x, y, z; xx, xy, xz, yy, yz, zz; kg, kg m, kg m².
         """
-        body = self.body
-        inertia = body.about_origin[np.triu_indices(3)]
-        parameters: Array = np.concatenate([[body.mass], body.mass * body.center_of_mass, inertia])
-        return parameters
+        return _parameters(self.body)
 
-    def tool_index(self, robot: Robot) -> int:
-        """Index of the tool in ``robot.tools``; RobotDescriptionError where there is none of this name."""
-        names = [tool.name for tool in robot.tools]
-        if not self.tool and names:
-            return 0
-        if self.tool not in names:
+    def at_tool(self, robot: Robot) -> tuple[int, Array]:
+        """Index in ``robot.tools`` of the tool that carries it, and its parameters in the frame of this tool.
+
+        Raises:
+            RobotDescriptionError: the robot has no frame of this name, or no tool on the body of the frame.
+        """
+        known = frames_by_name(robot)
+        frame = known.get(self.tool) if self.tool else next(iter(robot.tools), None)
+        if frame is None:
             raise RobotDescriptionError(
-                f"payload: {robot.name} has no tool {self.tool!r}; it has {', '.join(names) or 'none'}"
+                f"payload: {robot.name} has no frame {shown(self.tool)}; {hint(self.tool, known)}"
             )
-        return names.index(self.tool)
+        if frame in robot.tools:
+            return robot.tools.index(frame), self.parameters
+        for k, tool in enumerate(robot.tools):
+            if tool.joint == frame.joint:
+                return k, _parameters(self.body.moved(inverse(tool.pose) @ frame.pose))
+        raise RobotDescriptionError(
+            f"payload: the body of {shown(self.tool)} has no tool: list it in tools in the file of {robot.name}"
+        )
+
+
+PayloadLike: TypeAlias = Payload | Sequence[Payload] | Sequence[ArrayLike]
+"""A payload, one at each of several tools, or (P, Pd, Pdd): :func:`payload_parameters` and time derivatives."""
 
 
 def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
     """Parameters (10,) of the payloads at the tool of a robot, or (k, 10) at its k > 1 tools; their sum at one tool."""
     parameters = np.zeros((len(robot.tools), 10))
     for payload in payloads:
-        parameters[payload.tool_index(robot)] += payload.parameters
+        tool, own = payload.at_tool(robot)
+        parameters[tool] += own
     return parameters.reshape(payload_shape(robot))
+
+
+def _parameters(body: Inertial) -> Array:
+    parameters: Array = np.concatenate(
+        [[body.mass], body.mass * body.center_of_mass, body.about_origin[np.triu_indices(3)]]
+    )
+    return parameters
 
 
 def payload_shape(robot: Robot) -> tuple[int, ...]:

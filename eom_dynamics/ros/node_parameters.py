@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -92,6 +93,16 @@ class Definition:
         return descriptor
 
 
+fixed = partial(Definition, read_only=True)
+"""Definition of a parameter that can be set at startup only."""
+
+
+def while_inactive(default: Any, description: str, **options: Any) -> Definition:
+    """Definition of a parameter that is read-only while the node is active, as its description says."""
+    described = f"{description}; read-only while the node is active"
+    return Definition(default, described, while_inactive=True, **options)
+
+
 Table = Mapping[str, Definition]
 """Parameters of a node, by name."""
 
@@ -133,11 +144,8 @@ COMMON: Table = {
 }
 """Parameters of every robot node."""
 
-EXECUTOR = Definition(
-    "events",
-    "rclpy executor; events takes less CPU time per message",
-    choices=("events", "single_threaded"),
-    read_only=True,
+EXECUTOR = fixed(
+    "events", "rclpy executor; events takes less CPU time per message", choices=("events", "single_threaded")
 )
 
 

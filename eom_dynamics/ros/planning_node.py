@@ -169,17 +169,12 @@ class PlanningNode(RobotNode):
         told = TrajectoryStatus(header=message.header, request=self._names[topic].next(message))
         self._requests.worker.submit(partial(self._spline, message, plan, told.request), partial(self._publish, told))
 
-    def _spline(
-        self, message: _Message, plan: Callable[[_Message], _Planned], request: str
-    ) -> SplineTrajectory | Exception:
-        """Plan a smooth motion along a trajectory, or return the error; runs in the worker's thread."""
+    def _spline(self, message: _Message, plan: Callable[[_Message], _Planned], request: str) -> SplineTrajectory:
+        """Plan a smooth motion along a trajectory; runs in the worker's thread."""
         spline = SplineTrajectory(header=message.header, request=request)
-        try:
-            if message.points:
-                names, motion = plan(message)
-                write_spline(spline, motion, names)
-        except Exception as error:
-            return error
+        if message.points:
+            names, motion = plan(message)
+            write_spline(spline, motion, names)
         return spline
 
     def _fitted(self, message: JointTrajectory) -> _Planned:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,9 @@ class RobotSource:
     label = problem = ""
     arrives = True
 
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
     @property
     def description(self) -> RawDescription | None:
         """Current description of the robot, or None."""
@@ -160,6 +163,10 @@ class RobotSource:
     def close(self) -> None:
         """Destroy subscriptions and clients."""
 
+    def _described(self, source: str, **given: Any) -> RawDescription:
+        """A robot with the node's own parameters ``urdf.*`` and ``joint_prefix``."""
+        return RawDescription(source, section(self._node, URDF), prefix=self._node.get_parameter(PREFIX).value, **given)
+
 
 class OwnParameters(RobotSource):
     """Robot in the node's own parameters."""
@@ -167,17 +174,16 @@ class OwnParameters(RobotSource):
     arrives = False
 
     def __init__(self, node: Node, key: str) -> None:
-        self._node, self._key = node, key
+        super().__init__(node)
+        self._key = key
         self.label = f"parameters {ROBOT}.*" if key == ROBOT else f"parameter {key}"
 
     @property
     def description(self) -> RawDescription:
         """Current description of the robot."""
-        prefix, additions = self._node.get_parameter(PREFIX).value, section(self._node, URDF)
         if self._key == ROBOT:
-            return RawDescription("parameters", additions, section(self._node, ROBOT), prefix=prefix)
-        text = self._node.get_parameter(DESCRIPTION).value
-        return RawDescription(DESCRIPTION, additions, urdf=text, prefix=prefix)
+            return self._described("parameters", robot=section(self._node, ROBOT))
+        return self._described(DESCRIPTION, urdf=self._node.get_parameter(DESCRIPTION).value)
 
 
 class RobotFile(RobotSource):
@@ -186,17 +192,15 @@ class RobotFile(RobotSource):
     arrives = False
 
     def __init__(self, node: Node, path: str) -> None:
-        self._node, self._path = node, path
+        super().__init__(node)
+        self._path = path
         self.label = f"{FILE} {path}"
 
     @property
     def description(self) -> RawDescription:
         """Path of the file with the current parameters ``urdf.*``."""
-        prefix = self._node.get_parameter(PREFIX).value
         named_at_start = self._path == start_value(self._node, FILE)
-        return RawDescription(
-            self.label, section(self._node, URDF), file=self._path, prefix=prefix, runs_programs=named_at_start
-        )
+        return self._described(self.label, file=self._path, runs_programs=named_at_start)
 
 
 class DescriptionTopic(RobotSource):
@@ -205,7 +209,8 @@ class DescriptionTopic(RobotSource):
     problem = "nothing has been published on it yet"
 
     def __init__(self, node: Node, on_arrival: Callable[[], None]) -> None:
-        self._node, self._on_arrival = node, on_arrival
+        super().__init__(node)
+        self._on_arrival = on_arrival
         self._text: str | None = None
         # As in robot_state_publisher: late subscribers receive the latest description.
         quality = QoSProfile(
@@ -217,10 +222,7 @@ class DescriptionTopic(RobotSource):
     @property
     def description(self) -> RawDescription | None:
         """Latest URDF with the current parameters ``urdf.*``, or None."""
-        if self._text is None:
-            return None
-        prefix = self._node.get_parameter(PREFIX).value
-        return RawDescription(self.label, section(self._node, URDF), urdf=self._text, prefix=prefix)
+        return None if self._text is None else self._described(self.label, urdf=self._text)
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -240,42 +242,37 @@ class RemoteParameters(RobotSource):
     problem = "it has not been asked yet"
 
     def __init__(self, node: Node, name: str) -> None:
-        self._node = node
+        super().__init__(node)
         quality = qos_profile_parameters
         self._list = node.create_client(ListParameters, f"{name}/list_parameters", qos_profile=quality)
         self._get = node.create_client(GetParameters, f"{name}/get_parameters", qos_profile=quality)
         self._name = self._get.service_name.rpartition("/")[0]
         self.label = f"parameters of node {self._name}"
         # One object, which the worker's thread replaces while the executor reads it.
-        self._answer = _Answer()
+        self._answer: RawDescription | None = None
 
     @property
     def description(self) -> RawDescription | None:
         """Latest answer of the other node, or None."""
         answer = self._answer
-        prefix = self._node.get_parameter(PREFIX).value or answer.prefix
-        additions = section(self._node, URDF) or answer.urdf
-        given: dict[str, Any] = {"prefix": prefix, "runs_programs": False, "expanded": answer.expanded}
-        if answer.robot:
-            return RawDescription(self.label, additions, answer.robot, **given)
-        if answer.file:
-            return RawDescription(f"{FILE} of node {self._name}", additions, file=answer.file, **given)
-        label = f"{DESCRIPTION} of node {self._name}"
-        return RawDescription(label, additions, urdf=answer.text, **given) if answer.text else None
+        if answer is None:
+            return None
+        own = self._described(answer.source)
+        return replace(answer, additions=own.additions or answer.additions, prefix=own.prefix or answer.prefix)
 
     def refresh(self) -> None:
         """Request the parameters; waits up to ``robot_timeout`` for each of two answers."""
         try:
             self._answer = self._asked()
         except _NoRobotError as error:
-            self._answer, self.problem = _Answer(), str(error)
+            self._answer, self.problem = None, str(error)
 
     def close(self) -> None:
         """Destroy the clients."""
         self._node.destroy_client(self._list)
         self._node.destroy_client(self._get)
 
-    def _asked(self) -> _Answer:
+    def _asked(self) -> RawDescription:
         texts = (FILE, DESCRIPTION, PREFIX, EXPANDED)
         request = ListParameters.Request(prefixes=[ROBOT, URDF, *texts])
         names = self._call(self._list, request).result.names
@@ -293,24 +290,25 @@ class RemoteParameters(RobotSource):
         for name, value in ((PREFIX, prefix), (EXPANDED, expanded)):
             if not isinstance(value, str):
                 raise _NoRobotError(f"its {name} must be a text, is {value!r:.60}")
-        robot, urdf = (
+        robot, additions = (
             {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
             for key in (ROBOT, URDF)
         )
+        given: dict[str, Any] = {"prefix": prefix, "expanded": expanded, "runs_programs": False}
         if robot:
-            return _Answer(robot, urdf, prefix=prefix, expanded=expanded)
+            return RawDescription(self.label, additions, robot, **given)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not Path(file).is_absolute():
                 raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
             if file.endswith(".xacro") and not expanded:
                 raise _NoRobotError(f"its {FILE} is a xacro file, a program, which it has not expanded yet")
-            return _Answer(urdf=urdf, file=file, prefix=prefix, expanded=expanded)
+            return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")
         if not text:
             raise _NoRobotError(f"its {DESCRIPTION} is empty; if it has its robot from a topic, use that topic")
-        return _Answer(urdf=urdf, text=text, prefix=prefix)
+        return RawDescription(f"{DESCRIPTION} of node {self._name}", additions, urdf=text, **given)
 
     def _call(self, client: Client, request: Any) -> Any:
         try:
@@ -324,18 +322,6 @@ class RemoteParameters(RobotSource):
         if answer is None:
             raise _NoRobotError("it does not answer")
         return answer
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """Robot of another node: section ``robot``, a file or a URDF, and section ``urdf``; its xacro file, expanded."""
-
-    robot: Mapping[str, Any] = field(default_factory=dict)
-    urdf: Mapping[str, Any] = field(default_factory=dict)
-    file: str = ""
-    text: str = ""
-    prefix: str = ""
-    expanded: str = ""
 
 
 class _NoRobotError(Exception):

@@ -28,7 +28,7 @@ class Worker:
         _WORKERS.add(self)
 
     def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """Queue a job, which must not raise; the node's executor calls ``done`` with its result."""
+        """Queue a job; the node's executor calls ``done`` with its result, or with the exception that it raises."""
         self._jobs.put((job, done))
 
     def compute(self, job: Callable[[], Any]) -> Future:
@@ -49,7 +49,11 @@ class Worker:
             job, done = self._jobs.get()
             if self._ending:
                 return
-            self._results.put((done, job()))
+            try:
+                found = job()
+            except Exception as error:
+                found = error
+            self._results.put((done, found))
             if not self._ending and (executor := self._node.executor) is not None:
                 executor.create_task(self._finish)  # not `done`: rclpy does not run tasks in order
 

@@ -14,6 +14,7 @@ model (:mod:`eom_dynamics.elastic.carried_rotors`):
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ class ElasticPlant:
         rigid: (m,) whether the joint of a motor is rigid.
         inertia: inertia of links and motors.
         geared: (m, m) from motor positions to the joint sides of the springs.
+        joints: (m, n), 1 where a motor moves a joint, else 0.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -72,8 +74,7 @@ class ElasticPlant:
         self.rigid = arm.rigid[arm.motor_joint]
         n, m = arm.robot.n, len(arm.motor_joint)
         self._ends = n, n + m, 2 * n + m
-        self._of_joint = np.zeros((m, n))
-        self._of_joint[np.arange(m), arm.motor_joint] = 1.0
+        self.joints = np.eye(n)[arm.motor_joint]
         self.geared = np.eye(m)
         if arm.transmission:
             motors = np.searchsorted(arm.motor_joint, arm.transmission[0])
@@ -110,10 +111,19 @@ class ElasticPlant:
             StateError: an argument has the wrong shape or is not finite.
         """
         positions, rates = joint_states(self.arm.robot.n, q, qd)
-        zero = np.zeros_like(positions)
-        unloaded = self.springs.deflections((zero, zero, zero)).delta
         theta, thetad = (self.arm.motors_following(x) for x in (positions, rates))
-        return np.concatenate([positions, theta + unloaded, rates, thetad], axis=-1)
+        return np.concatenate([positions, theta + self.unloaded, rates, thetad], axis=-1)
+
+    @cached_property
+    def unloaded(self) -> Array:
+        """Deflections (m,) of springs without load, which the pretension of an antagonistic pair holds, rad or m."""
+        zero = np.zeros(self.arm.robot.n)
+        return self.springs.deflections((zero, zero, zero)).delta
+
+    def driven_inertia(self, q: Array) -> Array:
+        """Inertia (m,) for the gains of drives: of rotors, at rigid joints with the links at q (n,); kg m² or kg."""
+        links = np.diagonal(self.arm.dynamics.mass_matrix(q))
+        return self.arm.motor_inertia + np.where(self.rigid, links[self.arm.motor_joint], 0.0)
 
     def on_trajectory(self, *motion: ArrayLike) -> Array:
         """State of the arm on a trajectory: links in a given motion, motors as it requires.
@@ -205,7 +215,7 @@ class ElasticPlant:
         """Efforts of springs on links (…, n), and of motors and springs on motors (…, m)."""
         q, theta, qd, thetad = self.parts(state)
         spring = self.springs.loads(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
-        return spring @ self._of_joint, motor_effort - self.motor_load(spring, thetad)
+        return spring @ self.joints, motor_effort - self.motor_load(spring, thetad)
 
     def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
         """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""

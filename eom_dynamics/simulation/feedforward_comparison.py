@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from ..arguments import positive, real_number
 from ..arrays import Array
 from ..codegen.backends import require_robot
-from ..elastic import ElasticArm
+from ..elastic import ElasticArm, Feedforward
 from ..exceptions import StateError
 from ..robot import Robot
 from ..spelling import shown
@@ -187,6 +187,35 @@ def _relative_error(value: float, name: str) -> float:
     return error
 
 
+def motor_references(
+    known: ElasticPlant, states: Sequence[ArrayLike]
+) -> tuple[Feedforward, Array, Array, Callable[[Array], Array]]:
+    """Motions of the motors by flatness, and as of a rigid arm.
+
+    Args:
+        known: model of the arm.
+        states: q, qd, qdd, qddd, qdddd of the links, each (…, n).
+
+    Returns:
+        The command by flatness; positions and velocities (…, m) of motors that follow the links; and a function from
+        their velocities (…, m), for friction and gear loss, to efforts (…, m) that accelerate them with the links.
+    """
+    arm = known.arm
+    q, qd, qdd, *_ = map(np.asarray, states)
+    command = arm.feedforward(*states)
+    # Spring efforts by flatness are what the links require, whatever the feedforward.
+    delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)
+    load = np.where(known.rigid, command.tau[..., arm.motor_joint], known.springs.loads(delta, deltad))
+    position, velocity, acceleration = (arm.motors_following(x) for x in (q, qd, qdd))
+    inertial = arm.motor_inertia * acceleration
+
+    def effort(speed: Array) -> Array:
+        total: Array = inertial + known.motor_load(load, speed)
+        return total
+
+    return command, position + known.unloaded, velocity, effort
+
+
 def motor_control(known: ElasticPlant, motion: SupportsDerivatives, natural_frequency: Array, start: float) -> Control:
     """Control law of motor efforts (G F, m) for every gain and feedforward.
 
@@ -196,24 +225,14 @@ def motor_control(known: ElasticPlant, motion: SupportsDerivatives, natural_freq
         natural_frequency: (G,) of the motors' PD, rad/s.
         start: time of the mass matrix whose diagonal the gains at rigid joints include, s.
     """
-    arm = known.arm
-    shape = (len(natural_frequency), len(FEEDFORWARDS), len(arm.motor_joint))
-    zero = np.zeros(arm.robot.n)
-    rest = known.springs.deflections((zero, zero, zero)).delta
-    links = np.diagonal(arm.dynamics.mass_matrix(motion.derivatives(start, order=0)[0]))
-    inertia = arm.motor_inertia + np.where(known.rigid, links[arm.motor_joint], 0.0)
+    shape = (len(natural_frequency), len(FEEDFORWARDS), len(known.rigid))
+    inertia = known.driven_inertia(motion.derivatives(start, order=0)[0])
     w = natural_frequency[:, np.newaxis]
     kp, kd = (np.repeat(gain, len(FEEDFORWARDS), axis=0) for gain in (w**2 * inertia, 2 * w * inertia))
 
     def control(t: float, state: Array) -> Array:
-        q, qd, qdd, qddd, qdddd = motion.derivatives(t)
-        command = arm.feedforward(q, qd, qdd, qddd, qdddd)
-        # Spring efforts by flatness are what the links require, whatever the feedforward.
-        delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)
-        load = np.where(known.rigid, command.tau[arm.motor_joint], known.springs.loads(delta, deltad))
-        position, velocity, acceleration = (arm.motors_following(x) for x in (q, qd, qdd))
-        position = position + rest
-        rigid = arm.motor_inertia * acceleration + known.motor_load(load, velocity)
+        command, position, velocity, effort_at = motor_references(known, motion.derivatives(t))
+        rigid = effort_at(velocity)
         effort = np.stack([np.zeros_like(rigid), rigid, command.motor_effort])
         theta = np.stack([position, position, command.motor_position])
         thetad = np.stack([velocity, velocity, command.motor_velocity])

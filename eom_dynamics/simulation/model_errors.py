@@ -29,7 +29,8 @@ from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
-from .feedforward_comparison import SupportsDerivatives
+from .feedforward_comparison import SupportsDerivatives, motor_references
+from .integrators import rk4
 from .perturbation import perturbed
 
 WAYS = ("rigid", "tau", "taud", "taudd")
@@ -120,16 +121,16 @@ def sweep(
     if count < 1:
         raise StateError(f"the motion must take at least a period of {T:g} s, takes {end - start:g} s")
     arms = _ErrorPlant(robot, errors)
-    known, arm = arms.known, arms.known.arm
+    known = arms.known
     times = start + T * np.arange(count + 1)
     desired = [np.asarray(x) for x in motion.derivatives(times, order=2)]
     # By the error of the delay, at which the motion is that much earlier.
     delays = np.array([error.delay for error in errors])
     own, which = np.unique(delays, return_inverse=True)
     commands = [_commands(known, motion, times[:-1] + 0.5 * T - delay) for delay in own]
-    links = np.diagonal(arm.dynamics.mass_matrix(desired[0][0]))
-    inertia = arm.motor_inertia + np.where(known.rigid, links[arm.motor_joint], 0.0)
-    fastest, slowest = _frequencies(arm, desired[0])
+    inertia = known.driven_inertia(desired[0][0])
+    kp, kd = w**2 * inertia, 2 * w * inertia
+    fastest, slowest = _frequencies(known, desired[0])
     steps = max(1, int(np.ceil(T * max(fastest, w) * 1.2 / _STEP)))
     y = np.repeat(arms.on_trajectory(motion.derivatives(start)), len(WAYS), axis=0)
     rows, h = len(y), T / steps
@@ -138,12 +139,12 @@ def sweep(
         # (own delays, 4, m), then a row for each error and way.
         held = [np.stack([c[part][k] for c in commands])[which].reshape(rows, -1) for part in range(3)]
         before = y
+
+        def rate(_: Array, y: Array, held: Sequence[Array] = held) -> Array:
+            return arms.rate(y[0], held, kp, kd)[np.newaxis]
+
         for _ in range(steps):
-            a = arms.rate(y, held, w**2 * inertia, 2 * w * inertia)
-            b = arms.rate(y + 0.5 * h * a, held, w**2 * inertia, 2 * w * inertia)
-            c = arms.rate(y + 0.5 * h * b, held, w**2 * inertia, 2 * w * inertia)
-            d = arms.rate(y + h * c, held, w**2 * inertia, 2 * w * inertia)
-            y = y + h / 6 * (a + 2 * b + 2 * c + d)
+            y = rk4(rate, 0.0, y, h, 0)
         parts = known.parts(y)
         stretch = known.springs.stretch(known.deflection(parts.theta, parts.q))
         going &= np.all(np.abs(y) < _BOUND, axis=1) & np.all(stretch > -_SLACK, axis=1)
@@ -178,10 +179,8 @@ class _ErrorPlant:
         massless = replace(perturbed(robot, mass=-1.0), gravity=np.zeros(3))
         has_own = robot.joint_friction or any(joint.constant_effort or joint.parallel_spring for joint in robot.joints)
         self._own = Dynamics(massless) if has_own else None
-        joints = np.zeros((len(arm.motor_joint), robot.n))
-        joints[np.arange(len(arm.motor_joint)), arm.motor_joint] = 1.0
-        self._of_joint, self._rigid = joints, self.known.rigid
-        rotors = np.where(self._rigid, arm.motor_inertia, 0.0) @ joints
+        self._rigid = self.known.rigid
+        rotors = np.where(self._rigid, arm.motor_inertia, 0.0) @ self.known.joints
         self._added = self._b / self._m * rotors
         self._inertia = self._b * np.where(self._rigid, 1.0, arm.motor_inertia)
 
@@ -210,31 +209,19 @@ class _ErrorPlant:
         spring = self._s * known.springs.loads(known.deflection(theta, q), known.deflection(thetad, qd))
         friction = known.motor_load(np.zeros_like(spring), thetad)
         on_motors = effort - (known.motor_load(spring, thetad) + (self._c - 1) * friction)
-        on_links = spring @ self._of_joint + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
+        on_links = (spring + np.where(self._rigid, on_motors, 0.0)) @ known.joints
         own = 0.0 if self._own is None else self._own.effort(q, qd, np.zeros_like(q))
         qdd = arm.dynamics.forward_dynamics(q, qd, (on_links - own) / self._m + own, added_inertia=self._added)
         thetadd = np.where(self._rigid, qdd[:, arm.motor_joint], on_motors / self._inertia)
         return np.concatenate([qd, thetad, qdd, thetadd], axis=1)
 
 
-def _commands(known: ElasticPlant, motion: SupportsDerivatives, times: Array) -> tuple[Array, Array, Array]:
-    """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times (N,)."""
-    arm = known.arm
-    q, qd, qdd, *higher = motion.derivatives(times)
-    y = arm.feedforward(q, qd, qdd, *higher)
-    zero = np.zeros(arm.robot.n)
-    rest = known.springs.deflections((zero, zero, zero)).delta
-    delta, deltad = known.deflection(y.motor_position, q), known.deflection(y.motor_velocity, qd)
-    load = np.where(known.rigid, y.tau[:, arm.motor_joint], known.springs.loads(delta, deltad))
-    position, velocity, acceleration = (arm.motors_following(np.asarray(x)) for x in (q, qd, qdd))
-    static = arm.motor_inertia * acceleration
-
-    def effort(speed: Array) -> Array:
-        return static + known.motor_load(load, speed)
-
+def _commands(known: ElasticPlant, motion: SupportsDerivatives, t: Array) -> tuple[Array, Array, Array]:
+    """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times t (N,)."""
+    y, position, velocity, effort = motor_references(known, motion.derivatives(t))
     return (
         np.stack([effort(velocity), effort(velocity), effort(y.motor_velocity), y.motor_effort], axis=1),
-        np.stack([position + rest, *[y.motor_position] * 3], axis=1),
+        np.stack([position, *[y.motor_position] * 3], axis=1),
         np.stack([velocity, velocity, *[y.motor_velocity] * 2], axis=1),
     )
 
@@ -245,18 +232,15 @@ def _frequency(qd: Array, qdd: Array) -> float:
     return float(np.max(accelerations[moving] / rates[moving])) if moving.any() else 0.0
 
 
-def _frequencies(arm: ElasticArm, q: Array) -> tuple[float, float]:
+def _frequencies(known: ElasticPlant, q: Array) -> tuple[float, float]:
     """Highest frequency of links and motors on the springs, and lowest of the links with motors at rest, rad/s.
 
     With unloaded springs, at positions (N, n).
     """
-    K = arm.spring_set.tangents(np.zeros(len(arm.motor_joint)))[0]
+    arm, E, elastic = known.arm, known.joints, ~known.rigid
+    K = known.springs.tangents(np.zeros(len(E)))[0]
     poses = q[:: max(1, len(q) // 50)]
-    to_motors = np.zeros((len(arm.motor_joint), arm.robot.n))
-    to_motors[np.arange(len(arm.motor_joint)), arm.motor_joint] = 1.0
-    of_links = np.linalg.solve(arm.dynamics.mass_matrix(poses), to_motors.T @ K @ to_motors)
-    squares = np.linalg.eigvals(of_links).real
-    elastic = ~arm.rigid[arm.motor_joint]
+    squares = np.linalg.eigvals(np.linalg.solve(arm.dynamics.mass_matrix(poses), E.T @ K @ E)).real
     of_motors = np.linalg.norm(K[np.ix_(elastic, elastic)] / arm.motor_inertia[elastic, np.newaxis], 2, axis=(0, 1))
     moving = squares[squares > 1e-9 * np.max(squares)]
     return float(np.sqrt(np.max(squares) + of_motors)), float(np.sqrt(np.min(moving)))

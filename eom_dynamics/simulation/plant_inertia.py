@@ -54,7 +54,7 @@ class ReducedInertia:
         """Take the arm and the motors (m,) at rigid joints."""
         self._dynamics, self._motor_joint, self._rigid = arm.dynamics, arm.motor_joint, rigid
         self._rotors = arm.motor_inertia
-        self._of_joint = _of_joint(arm)
+        self._of_joint = np.eye(arm.robot.n)[arm.motor_joint]
         self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
         self._own = np.where(rigid, 1.0, arm.motor_inertia)
 
@@ -100,7 +100,7 @@ class CompleteInertia:
         # From independent velocities to those of all links and motors.
         self._free = np.eye(n + m)
         self._free[n:, n:][rigid, rigid] = 0.0
-        self._free[n:, :n][rigid] = _of_joint(arm)[rigid]
+        self._free[n:, :n][rigid] = np.eye(n)[arm.motor_joint[rigid]]
         self._ones = np.diag(np.concatenate([np.zeros(n), rigid]))
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
@@ -133,8 +133,3 @@ class CompleteInertia:
 def plant_inertia(arm: ElasticArm, rigid: NDArray[np.bool_]) -> PlantInertia:
     """Inertia of the arm in its rotor model."""
     return ReducedInertia(arm, rigid) if arm.rotors is None else CompleteInertia(arm, arm.rotors, rigid)
-
-
-def _of_joint(arm: ElasticArm) -> Array:
-    """(m, n) matrix with a one for the joint of each motor."""
-    return np.equal.outer(arm.motor_joint, np.arange(arm.robot.n)).astype(float)

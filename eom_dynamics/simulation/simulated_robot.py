@@ -114,7 +114,7 @@ class SimulatedRobot:
         self._stepper = Stepper(plant, period, limited=limited)
         n, m = arm.robot.n, len(arm.motor_joint)
         q, zero = checks.finite("initial_position", checks.repeated("initial_position", position, n)), np.zeros(n)
-        inertia = arm.motor_inertia + np.where(plant.rigid, np.diag(arm.dynamics.mass_matrix(q))[arm.motor_joint], 0.0)
+        inertia = plant.driven_inertia(q)
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
         self.kp, self.kd = (
             own if given is None else checks.not_negative(name, checks.repeated(name, given, m))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from .bags import Bag, Layout, Layouts, Rows, Topic
+from .bags import Bag, Layout, LayoutError, Layouts, Rows, Topic
 from .bags.layout import Bytes
 
 
@@ -100,3 +100,24 @@ def read_blocks(
             else:
                 place, error = found
                 unreadable(str(error), times[place])
+
+
+def read_messages(
+    bag: Bag,
+    topic: Topic,
+    unreadable: Callable[[str, int], object],
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Read the messages of a topic one by one, with their times of recording, ns; arguments as of :func:`read_blocks`.
+
+    For types of few messages, whose parts are messages themselves.
+    """
+    store = topic.types()
+    for times, messages in bag.messages(topic, progress):
+        for time, data in zip(times, messages, strict=True):
+            try:
+                message = Layout(store, topic.type, data).message
+            except LayoutError as error:
+                unreadable(str(error), time)
+            else:
+                yield time, message

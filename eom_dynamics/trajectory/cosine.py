@@ -34,28 +34,14 @@ _PAPER_FREQUENCIES = (
 
 
 class Cosine:
-    """The vector x(t) with components x_i = A_i cos(w_i t + phi_i)."""
+    """The vector x(t) with n components x_i = A_i cos(w_i t + phi_i), without start and end."""
 
     def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike = 0.0) -> None:
         """Set amplitude A, angular frequency w in rad/s and phase phi in rad, each a number or (n,)."""
         self.amplitude, self.frequency, self.phase = np.broadcast_arrays(
             *(np.atleast_1d(np.asarray(value, dtype=float)) for value in (amplitude, frequency, phase))
         )
-
-    @property
-    def n(self) -> int:
-        """Number of components."""
-        return len(self.amplitude)
-
-    @property
-    def start(self) -> float:
-        """First time: -inf."""
-        return -np.inf
-
-    @property
-    def end(self) -> float:
-        """Last time: inf."""
-        return np.inf
+        self.n, self.start, self.end = len(self.amplitude), -np.inf, np.inf
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """x and its time derivatives up to ``order``: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2).

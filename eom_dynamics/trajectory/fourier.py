@@ -30,6 +30,8 @@ class Fourier:
         offset: q0 (n,), rad or m.
         periods: number of periods between the ramps.
         ramp: number of periods of each ramp.
+        n: number of joints.
+        start, end: first time, 0 s, and last time, s.
     """
 
     def __init__(
@@ -65,21 +67,7 @@ class Fourier:
         if periods < 1 or periods != int(periods) or ramp < 0 or ramp != int(ramp):
             raise TrajectoryError(f"periods must be an integer > 0 and ramp an integer >= 0, are {periods} and {ramp}")
         self.frequency, self.periods, self.ramp = float(frequency), int(periods), int(ramp)
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        return len(self.offset)
-
-    @property
-    def start(self) -> float:
-        """First time, 0 s."""
-        return 0.0
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return (self.periods + 2 * self.ramp) / self.frequency
+        self.n, self.start, self.end = len(self.offset), 0.0, (self.periods + 2 * self.ramp) / self.frequency
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Derivatives as in :class:`.Trajectory`: of any order without ramps, up to the fourth with them."""

@@ -112,11 +112,11 @@ class Handover:
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """See :class:`.Trajectory`."""
-        times = np.asarray(t, dtype=float)
-        if times.ndim == 0:
-            return self._pieces[self._place(float(times))][1].derivatives(times, order)
-        rows = [self.derivatives(time, order) for time in times]
-        return tuple(np.array(column).reshape(len(times), self.n) for column in zip(*rows, strict=True))
+        at = np.asarray(t, dtype=float)
+        if at.ndim == 0:
+            return self._pieces[self._place(float(at))][1].derivatives(at, order)
+        rows = [self.derivatives(each, order) for each in at]
+        return tuple(np.array(column).reshape(len(at), self.n) for column in zip(*rows, strict=True))
 
     def _place(self, t: float) -> int:
         """Index of the piece at a time."""

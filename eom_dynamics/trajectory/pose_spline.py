@@ -49,6 +49,7 @@ class PoseSpline:
         t: of the waypoints (K,), s.
         poses: (K, 4, 4), m.
         twists: V, Vd, Vdd, Vddd there (4, K, 6), rad/s and m/s, and per s, s², s³.
+        start, end: first and last time, s.
     """
 
     @former_keywords(times="t")
@@ -60,6 +61,7 @@ class PoseSpline:
                 is half a turn between two poses.
         """
         self.t, self.poses = _waypoints(t, poses)
+        self.start, self.end = float(self.t[0]), float(self.t[-1])
         self.twists = np.array(twists, dtype=float)
         expected = (ORDERS - 1, len(self.t), 6)
         if self.twists.shape != expected or not np.all(np.isfinite(self.twists)):
@@ -77,16 +79,6 @@ class PoseSpline:
 
     times = former_attribute("times", "t")
 
-    @property
-    def start(self) -> float:
-        """First time, s."""
-        return float(self.t[0])
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return float(self.t[-1])
-
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Pose and derivatives of the pose.
 
@@ -97,17 +89,17 @@ class PoseSpline:
         Returns:
             C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); the body twist and derivatives, ``order`` in all.
         """
-        times = np.atleast_1d(np.asarray(t, dtype=float))
-        inside = np.clip(times, self.start, self.end)
+        at = np.atleast_1d(np.asarray(t, dtype=float))
+        inside = np.clip(at, self.start, self.end)
         piece = np.clip(np.searchsorted(self.t, inside, side="right") - 1, 0, len(self._pieces) - 1)
-        x = np.empty((order + 1, len(times), 6))
+        x = np.empty((order + 1, len(at), 6))
         by_piece = np.argsort(piece, kind="stable")
-        for rows in np.split(by_piece, np.flatnonzero(np.diff(piece[by_piece])) + 1) if len(times) else ():
+        for rows in np.split(by_piece, np.flatnonzero(np.diff(piece[by_piece])) + 1) if len(at) else ():
             i = piece[rows[0]]
             x[:, rows] = self._pieces[i].derivatives(inside[rows] - self.t[i], order)
         C = self.poses[piece] @ lie.exp(x[0])
-        V = np.reshape(_twists(list(x)), (order, len(times), 6))
-        V[:, times != inside] = 0.0
+        V = np.reshape(_twists(list(x)), (order, len(at), 6))
+        V[:, at != inside] = 0.0
         return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
 
 

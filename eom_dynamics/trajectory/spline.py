@@ -50,6 +50,8 @@ class Spline:
     Attributes:
         t: times of the knots (K,), s.
         states: q, qd, qdd, qddd, qdddd at the knots (5, K, n), rad or m, and per s, s², s³, s⁴.
+        n: number of joints.
+        start, end: first and last time, s.
     """
 
     @former_keywords(times="t")
@@ -66,25 +68,11 @@ class Spline:
             raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.t)}, n), have {self.states.shape}")
         if not (np.all(np.isfinite(self.t)) and np.all(np.isfinite(self.states))):
             raise TrajectoryError("times and states of a spline must be finite")
+        self.n, self.start, self.end = self.states.shape[2], float(self.t[0]), float(self.t[-1])
         self._steps = durations(self.t)
         self._coefficients = _coefficients(self._steps, self.states)
 
     times = former_attribute("times", "t")
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        return self.states.shape[2]
-
-    @property
-    def start(self) -> float:
-        """First time, s."""
-        return float(self.t[0])
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return float(self.t[-1])
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """q and its time derivatives up to ``order``; at rest before the start and after the end.

@@ -60,8 +60,8 @@ class StopPolynomial:
 
     def derivatives(self, s: ArrayLike) -> Array:
         """X ... its m-th derivative at times s: (m + 1, ...) at one time, (m + 1, N, ...) at N times."""
-        times = np.asarray(s, dtype=float)
-        u = times.reshape(-1) / self.duration
+        at = np.asarray(s, dtype=float)
+        u = at.reshape(-1) / self.duration
         m = len(self._start) - 1
         result = np.zeros((m + 1, len(u), *self._start.shape[1:]))
         first, last = u < 0.5, (u >= 0.5) & (u < 1)
@@ -70,7 +70,7 @@ class StopPolynomial:
             result[k, first] = np.tensordot(from_start[k], self._from_start, 1) / self.duration**k
             result[k, last] = np.tensordot(from_end[k], self._from_end, 1) / (-self.duration) ** k
         result[0] += np.where(first.reshape(-1, *[1] * (self._start.ndim - 1)), self._start[0], self.end)
-        return result.reshape(m + 1, *times.shape, *self._start.shape[1:])
+        return result.reshape(m + 1, *at.shape, *self._start.shape[1:])
 
 
 def _powers(u: Array, m: int) -> Array:

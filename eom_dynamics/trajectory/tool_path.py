@@ -70,12 +70,12 @@ class ToolMotion:
         Raises:
             TrajectoryError: between two knots, the path leaves the workspace or the ranges of the joints.
         """
-        times = np.atleast_1d(np.asarray(t, dtype=float))
-        inside = np.clip(times, self.start, self.end)
+        at = np.atleast_1d(np.asarray(t, dtype=float))
+        inside = np.clip(at, self.start, self.end)
         (expected,) = self.spline.derivatives(inside, 0)
         q, rates, refusals = self._tracker.solve(expected, *self.path.derivatives(inside, order))
         _require(inside, refusals)
-        rates[:, times != inside] = 0.0
+        rates[:, at != inside] = 0.0
         return (q, *rates) if np.ndim(t) else (q[0], *rates[:, 0])
 
 

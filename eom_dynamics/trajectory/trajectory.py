@@ -16,34 +16,6 @@ _LARGEST_COUNT = 100_000_000
 """Largest number of samples: 28 GB of states for seven joints. A larger number is due to a wrong unit."""
 
 
-class Trajectory(Protocol):
-    """A motion q(t) of n joints, four times continuously differentiable."""
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        ...
-
-    @property
-    def start(self) -> float:
-        """First time, s; -inf if there is none."""
-        ...
-
-    @property
-    def end(self) -> float:
-        """Last time, s; inf if there is none."""
-        ...
-
-    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """q and its time derivatives up to ``order``, at a time or at times (N,), s.
-
-        Returns:
-            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times. Before ``start`` and after ``end`` the
-            joints are at rest in their first and last position.
-        """
-        ...
-
-
 class Interval(Protocol):
     """What begins and ends: a trajectory of joints or of a tool."""
 
@@ -55,6 +27,24 @@ class Interval(Protocol):
     @property
     def end(self) -> float:
         """Last time, s; inf if there is none."""
+        ...
+
+
+class Trajectory(Interval, Protocol):
+    """A motion q(t) of n joints, four times continuously differentiable."""
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        ...
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """q and its time derivatives up to ``order``, at a time or at times (N,), s.
+
+        Returns:
+            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times. Before ``start`` and after ``end`` the
+            joints are at rest in their first and last position.
+        """
         ...
 
 
@@ -91,21 +81,8 @@ class Scaled:
         if not np.isfinite(trajectory.start):
             raise TrajectoryError("a trajectory without a start cannot be scaled in time")
         self.trajectory, self.s = trajectory, float(s)
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        return self.trajectory.n
-
-    @property
-    def start(self) -> float:
-        """First time, s."""
-        return self.trajectory.start
-
-    @property
-    def end(self) -> float:
-        """Last time, s."""
-        return self.start + self.s * (self.trajectory.end - self.start)
+        self.n, self.start = trajectory.n, trajectory.start
+        self.end = self.start + self.s * (trajectory.end - self.start)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """See :class:`Trajectory`."""

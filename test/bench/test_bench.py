@@ -11,15 +11,10 @@ import numpy as np
 import pytest
 from paths import DOCS, ROOT
 
-from eom_dynamics import load_robot
-from eom_dynamics.simulation import compare_feedforward
-from eom_dynamics.trajectory import paper_motion
-
 sys.path.append(str(ROOT / "bench"))
 
 pytest.importorskip("rich", reason="rich is not installed")
 import report
-import tracking
 from identification import coverage
 
 
@@ -61,7 +56,6 @@ def test_documents_have_marks_for_all_sections() -> None:
         "identification_peers": "identification.md",
         "public_recordings": "identification.md",
         "elastic_identification": "identification_of_springs.md",
-        "excitation": "excitation.md",
         "closed_circle": "closed_circle.md",
     }
     for name, document in of_sections.items():
@@ -95,10 +89,3 @@ def test_markdown() -> None:
         "**T**\n\n| x | y |\n|---|---:|\n| 1 | 2\\|3 |\n\nText.\n\n"
         "| promised | measured | |\n|---|---|---|\n| fast | 1 s | met |\n| small | 1 MB | **missed** |"
     )
-
-
-def test_table_of_tracking_marks_arms_that_end_early() -> None:
-    times = np.linspace(0.0, 0.2, 101)
-    comparison = compare_feedforward(load_robot("vsa_planar_2r"), paper_motion(2), times, [10.0, 70.0], tolerance=1e-6)
-    ended, whole = (tracking._cell(comparison, gain) for gain in (0, 1))
-    assert ended.startswith("– / ") and "nan" not in ended + whole and "–" not in whole

@@ -313,6 +313,15 @@ class TestKey:
         monkeypatch.setattr(*change)
         assert self.key(CASE.robot, monkeypatch) != before
 
+    def test_depends_on_flags_of_the_environment_which_are_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = self.key(CASE.robot, monkeypatch)
+        monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-O0 -g")
+        assert self.key(CASE.robot, monkeypatch) != before
+        calls = []
+        monkeypatch.setattr(compiler, "_run", lambda command, *_: calls.append(command) or _[-1].write_bytes(b""))
+        with compiler.compiled(str, KEY):
+            assert calls[0][-2:] == ["-O0", "-g"]
+
     def test_depends_on_each_source_of_the_generator(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         package = tmp_path / "eom_dynamics"
         package.mkdir()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, MEMORYLESS, with_springs
 
-from eom_dynamics import ElasticArm, StateError, load_robot, packaged_robots
+from eom_dynamics import ElasticArm, Payload, StateError, load_robot, packaged_robots
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.codegen.functions import CompiledFunction
 from eom_dynamics.elastic import (
@@ -27,6 +27,7 @@ from eom_dynamics.elastic import (
     linearizing_snap,
     motor_pd_effort,
 )
+from eom_dynamics.robot.payload import with_payload
 
 ELASTIC = {name: spring for name, spring in EVERY_KIND.items() if name not in ("rigid", "damped")}
 MIX = [
@@ -261,6 +262,34 @@ def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
         arm, state, motion, chain_gains(30.0), stiffness=stiffness, stiffness_gains=chain_gains(30.0, 2)
     )
     assert deviation(effort, command.motor_effort) < 1e-6  # gains of 30⁴ on errors of rounding
+
+
+@pytest.mark.parametrize(("source", "rigid"), [("motors", False), ("efforts", False), ("motors", True)])
+def test_feedback_linearization_takes_a_payload(source: str, rigid: bool) -> None:
+    """As of the robot with the payload in its file; with rates as the feedforward whose states they change."""
+    robot, stiffness = load_robot("sea_planar_2r"), [300.0, np.inf] if rigid else None
+    arm = ElasticArm(robot, stiffness=stiffness)
+    payload = Payload(0.4, [0.1, 0.02, 0.0], [0.01, 0.0, 0.0, 0.01, 0.0, 0.01])
+    loaded = ElasticArm(with_payload(robot, payload), stiffness=stiffness)
+    motion = np.random.default_rng(5).uniform(-1, 1, (5, 2))
+    gains, off = chain_gains(10.0), motion + 0.01
+
+    def answer(arm: ElasticArm, P: Any, **given: Any) -> tuple[Any, np.ndarray]:
+        command = arm.feedforward(*motion, payload=P)
+        given |= {"efforts": command[:2]} if source == "efforts" else {}
+        state = flat_state(arm, *command[3:5], *motion[:2], rigid=motion[2:4] if rigid else (), payload=P, **given)
+        return state, linearizing_effort(arm, state, off, gains, payload=P)
+
+    for P in (payload, (payload.parameters,)):
+        for one, other in zip(answer(arm, P), answer(loaded, None), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-9)  # 10⁴ times rounding
+    rates = [payload.parameters * x for x in (1.0, 3.0, -2.0)]
+    state, _ = answer(arm, rates)
+    np.testing.assert_allclose(state[:4], motion[:4], atol=1e-10)
+    on_reference = linearizing_effort(arm, state, motion, gains, payload=rates)
+    np.testing.assert_allclose(on_reference, arm.feedforward(*motion, payload=rates).motor_effort, atol=1e-7)
+    with pytest.raises(StateError, match="numbers too large: effort_acceleration"):
+        linearizing_effort(arm, state, motion, gains, payload=[*rates[:2], np.full(10, 1e308)])
 
 
 def test_motor_pd_adds_to_the_feedforward() -> None:

@@ -101,36 +101,69 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("spline.hpp", "{-315, 155", "{-315, 154"),
-        ("limits.hpp", "effort = shafts.clipped_effort;", "effort = effort;"),
-        ("linearization.hpp", "solve(M, springs.taud, y.taud, x.qddd);", ""),
-        ("control_loop.hpp", "age_ += std::min(step, timeout_ / 2);", "if (!received_) age_ += step;"),
-        ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / 1681"),
-        ("spline.hpp", "if (const char *reason = objection(times))\n            return reason;", ""),
-        ("control_loop.hpp", "!known ? t : ", ""),
-        ("control_loop.hpp", "now - latest_ > LONGEST_GAP && ", "false && "),
-        ("control_loop.hpp", "now < latest_ && before >= start", "now < latest_"),
-        ("control_loop.hpp", "spline.start() - t > parameters_.max_start_delay", "-t > parameters_.max_start_delay"),
-        ("control_loop.hpp", "timeout_ = std::max<std::int64_t>(timeout_, 2);", ""),
-        (
-            "loop_parameters.hpp",
-            "return value >= lower && value <= upper;",
-            "return !(value < lower || value > upper);",
-        ),
-        ("control_loop.hpp", "if (!output_.valid)\n            return;", ""),
-        ("mailbox.hpp", "read_ = middle_.exchange(read_, ", "read_ = middle_.fetch_and(INDEX, "),
-        ("control_loop.hpp", "feedback_.refer(apart ? present_", "feedback_.refer(apart ? result_"),
-    ],
+ERRORS = (
+    (
+        "spline.hpp",
+        "constexpr double closing[ORDERS][ORDERS] = {{126",
+        "const double closing[ORDERS][ORDERS] = {{WRONG ? 127. : 126",
+    ),
+    ("limits.hpp", "effort = shafts.clipped_effort;", "effort = WRONG ? effort : shafts.clipped_effort;"),
+    (
+        "linearization.hpp",
+        "solve(M, springs.taud, y.taud, x.qddd);",
+        "if (!WRONG) solve(M, springs.taud, y.taud, x.qddd);",
+    ),
+    ("control_loop.hpp", "std::min(step, timeout_ / 2);", "WRONG ? !received_ * step : std::min(step, timeout_ / 2);"),
+    ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
+    ("spline.hpp", "reason = objection(times)", "reason = WRONG ? nullptr : objection(times)"),
+    ("control_loop.hpp", "!known ? t : ", "!known && !WRONG ? t : "),
+    ("control_loop.hpp", "now - latest_ > LONGEST_GAP && ", "!WRONG && now - latest_ > LONGEST_GAP && "),
+    ("control_loop.hpp", "before >= start;", "(WRONG || before >= start);"),
+    ("control_loop.hpp", "(spline.start() - t > parameters_", "((WRONG ? 0 : spline.start()) - t > parameters_"),
+    ("control_loop.hpp", "std::max<std::int64_t>(timeout_, 2);", "std::max<std::int64_t>(timeout_, WRONG ? 0 : 2);"),
+    (
+        "loop_parameters.hpp",
+        "return value >= lower &&",
+        "return WRONG ? !(value < lower || value > upper) : value >= lower &&",
+    ),
+    (
+        "control_loop.hpp",
+        "if (!output_.valid)\n            return;",
+        "if (!WRONG && !output_.valid)\n            return;",
+    ),
+    (
+        "mailbox.hpp",
+        "middle_.exchange(read_, std::memory_order_acq_rel)",
+        "(WRONG ? middle_.fetch_and(INDEX, std::memory_order_acq_rel)"
+        " : middle_.exchange(read_, std::memory_order_acq_rel))",
+    ),
+    ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
 )
-def test_the_test_of_the_loop_finds_errors(file: str, old: str, new: str, sea: Path, tmp_path: Path) -> None:
-    shutil.copytree(sea, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "include/eom" / file
-    replace_in(path, old, new)
-    done = run([test_program(tmp_path, "test_control_loop"), "1000"], tmp_path)
-    assert done.returncode != 0
+"""Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""
+
+
+@pytest.fixture(scope="module")
+def wrong(sea: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The test of the control loop, with ERRORS."""
+    folder = tmp_path_factory.mktemp("wrong")
+    shutil.copytree(sea, folder, dirs_exist_ok=True)
+    for number, (file, old, new) in enumerate(ERRORS):
+        replace_in(folder / "include/eom" / file, old, new.replace("WRONG", f"(chosen_error == {number})"))
+    (folder / "chosen.hpp").write_text(
+        "#include <cstdlib>\n"
+        'inline const int chosen_error = std::getenv("ERROR") ? std::atoi(std::getenv("ERROR")) : -1;\n'
+    )
+    return test_program(folder, "test_control_loop", "-include", "chosen.hpp")
+
+
+def test_without_an_error_the_test_of_the_loop_passes(wrong: Path) -> None:
+    results(wrong, "1000")
+
+
+@pytest.mark.parametrize("number", range(len(ERRORS)))
+def test_the_test_of_the_loop_finds_errors(number: int, wrong: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ERROR", str(number))
+    assert run([wrong, "1000"], wrong.parent).returncode != 0
 
 
 def test_allocations_and_system_calls_are_found(sea: Path, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
-from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD
+from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT
 from eom_dynamics.messages.joint_order import JointOrders
+from eom_dynamics.messages.payload_blend import PayloadBlend
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
@@ -87,6 +88,51 @@ int main(int, char **arguments)
 }
 """
 
+# Measured near the reference; the payload changes for 0.02 s.
+LINEARIZED = """
+#include <cstdio>
+#include <eom/control_loop.hpp>
+#include <eom/robots/arm.hpp>
+
+using Robot = eom::robots::Arm;
+
+static eom::ControlLoop<Robot> loop;
+
+int main()
+{
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = eom::LimitPolicy::ignore;
+    parameters.command_lead = 0;
+    parameters.linearize = true;
+    parameters.natural_frequency = 20;
+    if (loop.configure(parameters))
+        return 1;
+    auto &payload = loop.payloads.draft();
+    payload = {};
+    payload.at_tool[0] = {0.5, {0.1, 0.2, 0}, {0.01, 0, 0, 0.01, 0, 0.01}};
+    payload.blend_time = 0.02;
+    loop.payloads.send();
+    for (int k = 0; k < 30; ++k) {
+        eom::Setpoint<Robot> x;
+        x.q = {0.3, -0.4};
+        x.qd = {0.1, 0.2};
+        x.qdd = {0.5, -1};
+        eom::Measurement<Robot> measured;
+        measured.q = {0.31, -0.42};
+        measured.qd = {0.12, 0.17};
+        measured.motor_position = {0.35, -0.40};
+        measured.motor_velocity = {0.10, 0.20};
+        measured.links = measured.motors = true;
+        const std::int64_t now = @start@ + k * 1'000'000;
+        loop.refer(x, now);
+        for (const double value : loop.update(now, 1e-3, measured).motor_effort)
+            std::printf("%.17g ", value);
+        std::printf("\\n");
+    }
+    std::printf("%d\\n", static_cast<int>(loop.counts().refused_payloads));
+}
+"""
+
 
 def motion(k: int) -> np.ndarray:
     t = k * 1e-3
@@ -105,20 +151,25 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
     return np.array(rows)
 
 
+def compiled(arm: eom.Robot, functions: list[str], program: str, folder: Path) -> None:
+    """Compile a program with the exported functions of an arm."""
+    export(arm, "cpp", folder, functions)
+    (folder / "probe.cpp").write_text(program)
+    sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
+    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
+    objects = sorted((folder / "c").glob("*.o"))
+    succeed(["c++", *CPP, "-Iinclude", "-Ic", "probe.cpp", *objects, "-o", "probe", "-lm"], folder)
+
+
 def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     planar = with_springs(robot("planar_2r"), LinearSpring(100.0), DampedSpring(200.0, 2.0), rotor_inertia=0.1)
     arm = replace(planar, name="arm")
-    export(arm, "cpp", tmp_path, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD])
     changes = "\n".join(
         f"        if (k == {cycle})\n            carry({mass}, {x}, {inertia}, {time});"
         for cycle, mass, x, inertia, time in CHANGES
     )
     text = PROGRAM.replace("@cycles@", str(CYCLES)).replace("@start@", str(START)).replace("@changes@", changes)
-    (tmp_path / "probe.cpp").write_text(text)
-    sources = [x.name for x in sorted((tmp_path / "c").glob("*.c")) if not x.name.startswith("test_")]
-    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], tmp_path / "c")
-    objects = sorted((tmp_path / "c").glob("*.o"))
-    succeed(["c++", *CPP, "-Iinclude", "-Ic", "probe.cpp", *objects, "-o", "probe", "-lm"], tmp_path)
+    compiled(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], text, tmp_path)
     for lead in (2.5e-3, 0.0):
         lines = succeed([tmp_path / "probe", str(lead)], tmp_path).splitlines()
         found = np.array([[float(x) for x in line.split()] for line in lines[:CYCLES]])
@@ -136,3 +187,25 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
         "blend_time must be 0 to 60 s",
         "5",
     ]
+
+
+def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
+    arm = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
+    functions = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT]
+    compiled(arm, functions, LINEARIZED.replace("@start@", str(START)), tmp_path)
+    *lines, refused = succeed([tmp_path / "probe"], tmp_path).splitlines()
+    assert refused == "0"
+    elastic = eom.ElasticArm(arm)
+    blend = PayloadBlend(arm)
+    blend.change(eom.Payload(0.5, [0.1, 0.2, 0.0], 0.01 * np.eye(3)), 0.02)
+    reference = [[0.3, -0.4], [0.1, 0.2], [0.5, -1.0], [0.0, 0.0], [0.0, 0.0]]
+    measured = ([0.35, -0.40], [0.10, 0.20], [0.31, -0.42], [0.12, 0.17])
+    wanted = []
+    for k in range(len(lines)):
+        P = tuple(blend.at(START + k * 10**6))
+        state = eom.flat_state(elastic, *measured, payload=P)
+        wanted.append(eom.linearizing_effort(elastic, state, reference, eom.chain_gains(20.0), payload=P))
+    found = np.array([[float(x) for x in line.split()] for line in lines])
+    # Gains of 20⁴ on what differs by some roundings.
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    assert np.max(np.abs(found[-1] - found[0])) > 0.1

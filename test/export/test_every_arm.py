@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import cuda_on_host
@@ -45,12 +46,19 @@ def arms() -> dict[str, Robot]:
 ARMS = arms()
 
 
+@lru_cache(maxsize=2)
+def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Project, StoredValues]:
+    """Values of the library for some functions of a robot, which agrees with the closed form."""
+    of_robot = project(ARMS[name], functions, precision=precision)
+    stored_values(of_robot)
+    return of_robot, stored_values(of_robot, STATES, closed_form=False)
+
+
 def exported(name: str, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
     """All that the robot has in a language."""
     functions = capabilities(ARMS[name])[language].functions
     assert functions
-    of_robot = project(ARMS[name], functions, precision=precision)
-    stored = stored_values(of_robot, STATES)
+    of_robot, stored = values(name, functions, precision)
     for file, content in LANGUAGES[language].files(of_robot, stored).items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(content)

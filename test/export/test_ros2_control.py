@@ -66,8 +66,10 @@ def test_package(name: str) -> None:
     assert 'choices=["simulated", "mock"]' in launch and f'"{package}"' in launch
     every = b"".join(files.values()).decode("ascii")
     assert not re.search(r"@\w+@", every)
-    for parameter in re.findall(r'auto_declare<[^;]*?>\(\s*"(\w+)"', files["src/feedforward_controller.cpp"].decode()):
-        assert f"`{parameter}`" in files["README.md"].decode()
+    declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[package]
+    assert given.keys() < declared.keys()
+    source = files["src/feedforward_controller.cpp"].decode()
+    assert declared.keys() - {"warning_period"} <= set(re.findall(r"\bgiven\.(\w+)", source))
 
 
 def renamed(name: str, *joints: str) -> Robot:
@@ -138,18 +140,24 @@ def test_the_headers_are_those_of_the_cpp_export() -> None:
     assert all(package[name] == cpp[name] for name in shared)
 
 
-@pytest.mark.parametrize("name", ["stop_duration", "ramp_duration", "resume_distance"])
-def test_defaults_are_those_of_the_node(name: str) -> None:
+def test_parameters_are_described_and_checked() -> None:
+    """Of types and ranges that generate_parameter_library knows; defaults are those of the loop, and of the node."""
     files = contents(robot("iiwa"))
-    (header,) = (text.decode() for path, text in files.items() if path.endswith("loop_parameters.hpp"))
-    loop, readme = (
-        float(re.search(pattern, text)[1])
-        for pattern, text in (  # type: ignore[index]
-            (rf"\b{name} = ([\d.]+)[,;]", header),
-            (rf"`{name}` \| ([\d.]+) \|", files["README.md"].decode()),
-        )
-    )
-    assert loop == readme == getattr(DEFAULTS, name)
+    (declared,) = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"]).values()
+    header = files["include/eom/loop_parameters.hpp"].decode()
+    types = {"string_array": list, "double_array": list, "string": str, "double": float, "bool": bool}
+    for name, parameter in declared.items():
+        assert type(parameter["default_value"]) is types[parameter["type"]], name
+        # It writes descriptions into C++ as they are.
+        assert len(parameter["description"]) > 10 and not set('"\\`\n') & set(parameter["description"])
+        assert parameter["type"] == "bool" or parameter["validation"]
+        if parameter["type"] == "double":
+            ((low, high),) = parameter["validation"].values()
+            assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
+            loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
+            assert name in {"warning_period", "command_lead"} or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
+    for name in ("stop_duration", "ramp_duration", "resume_distance"):
+        assert declared[name]["default_value"] == getattr(DEFAULTS, name)
 
 
 def test_single_precision_is_refused() -> None:

@@ -105,6 +105,6 @@ def test_changes_under_way_are_bounded():
 
 def test_a_tool_that_is_not_there_is_refused():
     blend = PayloadBlend(ROBOT)
-    with pytest.raises(eom.RobotDescriptionError, match="no tool 'hand'"):
+    with pytest.raises(eom.RobotDescriptionError, match="no frame 'hand'"):
         blend.change(eom.Payload(1.0, tool="hand"), 0.1)
     assert not blend.present

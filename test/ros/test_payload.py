@@ -8,6 +8,7 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.robot.model import frames_by_name
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)
@@ -125,7 +126,12 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
     [
         (None, 0.1, "", "payload: mass must not be negative, is -1 kg"),
         (PAYLOAD, -1.0, "", "blend_time must be from 0 to 60 s, is -1"),
-        (PAYLOAD, 0.1, "hand", f"payload: {ROBOT.name} has no tool 'hand'; it has {TOOL}"),
+        (
+            PAYLOAD,
+            0.1,
+            "hand",
+            f"payload: {ROBOT.name} has no frame 'hand'; known are {', '.join(frames_by_name(ROBOT))}",
+        ),
     ],
 )
 def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time, tool, reason):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The iiwa on the paper's motion without feedback, with springs of every kind, in an independent simulation.
 
-``python bench/open_loop.py`` runs every kind for 5 s; here are three arms that have all kinds.
+``make bench`` (section ``open_loop``) runs every kind for 5 s; here are three arms that have all kinds.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class PayloadTopic:
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
         solver = self._solver()
-        payload = read_payload(message, solver.arm.robot)
+        payload = read_payload(message)
         if solver is self._prepared and not self._waiting:
             solver.payload.change(payload, message.blend_time)
             return ""
@@ -89,7 +89,7 @@ class PayloadTopic:
             raise StateError(f"{_DEPTH} others wait for the compilation of their code")
         self._waiting.append(message)
         if len(self._waiting) == 1:
-            self._worker.submit(lambda: _prepared(solver), lambda error: self._ready(solver, error))
+            self._worker.submit(solver.prepare_payload, lambda error: self._ready(solver, error))
         return "begins with a setpoint once its code is compiled, which the first payload of a robot takes a second for"
 
     def _ready(self, solver: SetpointEvaluator, error: Exception | None) -> None:
@@ -110,11 +110,3 @@ class PayloadTopic:
             f"payload refused: {reason}{detail}", throttle_duration_sec=self._node.warning_period
         )
         return reason
-
-
-def _prepared(solver: SetpointEvaluator) -> Exception | None:
-    try:
-        solver.prepare_payload()
-    except Exception as error:
-        return error
-    return None

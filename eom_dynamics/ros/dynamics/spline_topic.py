@@ -12,7 +12,7 @@ from ...messages.refusals import refusal_reason
 from ...messages.request_identity import RequestNames
 from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
-from ...trajectory import Spline, Trajectory, Verdict
+from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ...trajectory.stop import stop
 from ..interfaces import SplineTrajectory, TrajectoryStatus
@@ -88,13 +88,10 @@ class SplineTopic:
         self._waiting += 1
         self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, told, self._epoch))
 
-    def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline | Exception:
-        """Read and check a message; return its motion or the error. Runs in the worker's thread."""
-        try:
-            motion = read_spline(message, arm.robot.joint_names)
-            enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
-        except Exception as error:
-            return error
+    def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline:
+        """Read and check a message; return its motion. Runs in the worker's thread."""
+        motion = read_spline(message, arm.robot.joint_names)
+        enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
     def _play(self, arm: ElasticArm, told: TrajectoryStatus, epoch: int, found: Spline | Exception) -> None:
@@ -153,7 +150,7 @@ class SplineTopic:
         motion, t = under_way[0], under_way[1] + _LEAD * 1e-9
         stamp = now + _LEAD
         if t < motion.end:  # else it is about to end, at rest
-            self._stops.submit(partial(_stop_or_error, arm, motion, t), partial(self._stop, arm, told, stamp, stopping))
+            self._stops.submit(partial(stop, arm, motion, t), partial(self._stop, arm, told, stamp, stopping))
 
     def _stop(
         self, arm: ElasticArm, told: TrajectoryStatus, stamp: int, stopping: object, found: Spline | Exception
@@ -193,10 +190,3 @@ class SplineTopic:
             f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
         )
         self._tell(told, TrajectoryStatus.REFUSED, self.last_refusal)
-
-
-def _stop_or_error(arm: ElasticArm, motion: Trajectory, t: float) -> Spline | Exception:
-    try:
-        return stop(arm, motion, t)
-    except Exception as error:
-        return error

@@ -16,7 +16,6 @@ from ... import lie
 from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
-from ...kinematics.frames import frames_by_name
 from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_states import JointPositions
@@ -24,6 +23,7 @@ from ...messages.poses import read_task_setpoint
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
 from ...robot import Robot
+from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
@@ -137,10 +137,10 @@ class TaskTopic:
             self._trackers[frame] = None
             self._worker.submit(partial(_prepared, robot, frame), partial(self._keep, robot, frame))
 
-    def _keep(self, robot: Robot, frame: str, tracker: ToolTracker | str) -> None:
+    def _keep(self, robot: Robot, frame: str, found: ToolTracker | Exception) -> None:
         if robot is self._robot:
-            self._trackers[frame] = tracker
-            if isinstance(tracker, ToolTracker):
+            self._trackers[frame] = refusal_reason(found) if isinstance(found, Exception) else found
+            if isinstance(found, ToolTracker):
                 self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
 
     def _expected(self, stamp: int, robot: Robot) -> Array:
@@ -176,13 +176,10 @@ class TaskTopic:
             self._states = None
 
 
-def _prepared(robot: Robot, frame: str) -> ToolTracker | str:
-    """Solver of a frame with its code, or why there is none; runs in the worker's thread."""
-    try:
-        tracker = ToolTracker(kinematics_of(robot), frame)
-        lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
-        q = np.zeros((1, robot.n))
-        tracker.solve(q, tracker.kinematics.pose(q, frame), *np.zeros((4, 1, 6)), reference="world_aligned")
-    except Exception as error:
-        return refusal_reason(error)
+def _prepared(robot: Robot, frame: str) -> ToolTracker:
+    """Solver of a frame with its code; runs in the worker's thread."""
+    tracker = ToolTracker(kinematics_of(robot), frame)
+    lie.rotation_from_quaternion([0.0, 0.0, 0.0, 1.0])  # imports SciPy, for which the stream must not wait
+    q = np.zeros((1, robot.n))
+    tracker.solve(q, tracker.kinematics.pose(q, frame), *np.zeros((4, 1, 6)), reference="world_aligned")
     return tracker

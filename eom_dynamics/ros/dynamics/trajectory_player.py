@@ -218,11 +218,11 @@ class TrajectoryPlayer:
     def _went_back(self, now: int) -> bool:
         return now < self._latest - _LARGEST_CORRECTION
 
-    def _setpoint(self, motion: Trajectory, time: float) -> JointTrajectorySetpoint:
+    def _setpoint(self, motion: Trajectory, t: float) -> JointTrajectorySetpoint:
         message = self._message
-        nanoseconds = self._origin + math.floor(time * _SECOND + 0.5)
+        nanoseconds = self._origin + math.floor(t * _SECOND + 0.5)
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, _SECOND)
-        for field, values in zip(STATE_FIELDS, motion.derivatives(time), strict=True):
+        for field, values in zip(STATE_FIELDS, motion.derivatives(t), strict=True):
             setattr(message, field, doubles(np.ascontiguousarray(values)))
         return message
 

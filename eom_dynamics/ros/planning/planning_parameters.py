@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..node_parameters import COMMON, Definition, Table
+from ..node_parameters import COMMON, Definition, Table, fixed
 from ..trajectory_limits import PLANNED_LIMITS
 
 TABLE: Table = {
@@ -13,23 +13,20 @@ TABLE: Table = {
         "goal_tolerance, unless the goal gives one, in s",
         limits=(0.0, 3600.0),
     ),
-    "niceness": Definition(
+    "niceness": fixed(
         10,
         "nice value of all threads of the process, so that the stream has priority; 0 leaves it unchanged",
         limits=(0, 19),
-        read_only=True,
     ),
-    "reserved_cores": Definition(
+    "reserved_cores": fixed(
         1,
         "CPU cores left to other processes; the process uses at least one",
         limits=(0, 1024),
-        read_only=True,
     ),
-    "kept_memory": Definition(
+    "kept_memory": fixed(
         256,
         "freed memory that the process keeps for later answers, in MiB; 0 for the default of the C library",
         limits=(0, 2047),
-        read_only=True,
     ),
     "limits": Definition(
         "warn",

@@ -1,12 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of command-line arguments, for argparse."""
+"""Types of command-line arguments, and the arguments that several commands have, each declared once."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...robot import Robot, packaged_robots
+from ...robot.assembly import UNPHYSICAL
+from ...robot.formats import FORMATS, WRITABLE
+from ...robot.subtree import BRANCHES
+from ..robot_options import RobotOptions
+
+if TYPE_CHECKING:
+    from ..replay.conventions import Conventions
+
+# --- Types ------------------------------------------------------------------------------------
 
 
 def path(text: str) -> Path:
@@ -16,18 +29,18 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-def _path_with(ending: str) -> Callable[[str], Path]:
+def path_with(*endings: str) -> Callable[[str], Path]:
     """Return a type for files that are overwritten: with another ending it could be a bag, which must not be."""
 
     def read(text: str) -> Path:
-        if path(text).suffix.lower() != ending:
-            raise argparse.ArgumentTypeError(f"must end in {ending}, is {text!r}")
+        if path(text).suffix.lower() not in endings:
+            raise argparse.ArgumentTypeError(f"must end in {', '.join(endings)}, is {text!r}")
         return Path(text)
 
     return read
 
 
-html_path, xml_path = _path_with(".html"), _path_with(".xml")
+html_path, robot_path = path_with(".html"), path_with(*WRITABLE)
 
 
 def number(accepts: Callable[[float], bool], wanted: str) -> Callable[[str], float]:
@@ -54,6 +67,9 @@ positive = number(lambda x: x > 0, "a positive number")
 
 not_negative = number(lambda x: x >= 0, "a number from 0 on")
 
+share = number(lambda x: 0 < x <= 1, "a number above 0, up to 1")
+
+any_number = number(lambda x: True, "a number")
 
 _MOST = 10_000
 
@@ -63,3 +79,211 @@ def whole_number(text: str) -> int:
     if len(text) > len(str(_MOST)) or not text.isdecimal() or not 1 <= int(text) <= _MOST:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST}, is {text!r:.40}")
     return int(text)
+
+
+def named(what: str, value: Callable[[str], float] = any_number) -> Callable[[str], tuple[str, float]]:
+    """Return a type for ``X`` or ``WHAT=X``: a name, empty for all of them, and a number."""
+
+    def read(text: str) -> tuple[str, float]:
+        name, assigned, rest = text.rpartition("=")
+        if assigned and not name:
+            raise argparse.ArgumentTypeError(f"must be X or {what}=X, is {text!r}")
+        return name, value(rest)
+
+    return read
+
+
+# --- Outputs ----------------------------------------------------------------------------------
+
+
+def add_output_folder(parser: argparse.ArgumentParser, metavar: str = "DIR", default: Path | None = None) -> None:
+    """Add ``--output``, a folder, required without a default, and ``--force``."""
+    note = "" if default is None else "; default: %(default)s"
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar=metavar,
+        type=path,
+        required=default is None,
+        default=default,
+        help=f"folder to write{note}",
+    )
+    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+
+
+def add_output_file(parser: argparse.ArgumentParser, metavar: str, kind: Callable[[str], Path], what: str) -> None:
+    """Add ``--output``, a file of a kind, and ``--force``."""
+    parser.add_argument("-o", "--output", metavar=metavar, type=kind, required=True, help=what)
+    parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of text")
+
+
+# --- Motions ----------------------------------------------------------------------------------
+
+
+def add_hz(parser: Any, name: str, default: float, what: str) -> None:
+    """Add a positive number of Hz to a parser or group."""
+    parser.add_argument(name, metavar="HZ", type=positive, default=default, help=f"{what}; default: %(default)g")
+
+
+def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe how positions are fitted and trajectories sampled: ``cutoff`` and ``rate``, Hz."""
+    add_hz(parser, "--cutoff", 5.0, "cut-off frequency of the fit to measured positions")
+    add_hz(parser, "--rate", 1000.0, "sampling rate of a JointTrajectory")
+
+
+def add_model_errors(parser: argparse.ArgumentParser, least: float, most: float, errors: dict[str, float]) -> None:
+    """Add relative errors of the simulated springs and bodies, None where they are not given.
+
+    Args:
+        parser: of the command.
+        least, most: allowed errors.
+        errors: defaults of ``stiffness`` and ``mass``, for the help.
+    """
+    for name, what in (("stiffness", "springs"), ("mass", "bodies")):
+        parser.add_argument(
+            f"--{name}-error",
+            metavar="X",
+            type=number(lambda x: least <= x <= most, f"a number from {least:g} to {most:g}"),
+            help=f"relative error of the simulated {what} against the file, 0.1: 10%% more; default: {errors[name]:g}",
+        )
+
+
+# --- Robots -----------------------------------------------------------------------------------
+
+
+def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", note: str = "", **keywords: Any) -> None:
+    """Add ROBOT and the options that select a part of it.
+
+    Args:
+        parser: of the command.
+        name: ``robot`` for a positional argument, ``--robot`` for an option.
+        note: end of the help text, such as the default.
+        keywords: further settings of the argument, as for ``add_argument``.
+    """
+    sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file"
+    robot: Any = parser.add_argument(name, metavar="ROBOT", help=f"{sources}{note}", **keywords)
+    robot.completer = _completions  # read by argcomplete
+    part = parser.add_argument_group("part of the robot")
+    part.add_argument("--root", metavar="LINK", help="link to use as the base; default: the root of the description")
+    part.add_argument(
+        "--tip",
+        metavar="LINK",
+        action="append",
+        default=[],
+        help="link where the robot ends; may be repeated; default: all links below the root",
+    )
+    part.add_argument(
+        "--tool",
+        metavar="LINK",
+        action="append",
+        default=[],
+        help="link or frame where an external wrench acts; may be repeated; default: the tips, else the last body",
+    )
+    part.add_argument(
+        "--branches",
+        choices=BRANCHES,
+        help="how to treat joints that lead to no tip: freeze at zero and keep their inertia, or leave out; "
+        f"default: that of the file, else {BRANCHES[0]}",
+    )
+    part.add_argument(
+        "--unphysical",
+        choices=UNPHYSICAL,
+        help="how to treat inertia that no body can have; default: warn for URDF and xacro, refuse for .yaml",
+    )
+    part.add_argument(
+        "--xacro",
+        metavar="NAME:=VALUE",
+        type=_assignment,
+        action="append",
+        default=[],
+        help="argument of a xacro file; may be repeated",
+    )
+
+
+def robot_options(arguments: argparse.Namespace) -> RobotOptions:
+    """Return the part of the robot that the arguments select."""
+    return RobotOptions(
+        root=arguments.root,
+        tip=tuple(arguments.tip),
+        tools=tuple(arguments.tool),
+        branches=arguments.branches,
+        unphysical=arguments.unphysical,
+        xacro_arguments=tuple(arguments.xacro),
+    )
+
+
+def load(arguments: argparse.Namespace) -> Robot:
+    """Load the robot that the arguments name.
+
+    Raises:
+        RobotDescriptionError: it cannot be used as described.
+    """
+    return robot_options(arguments).load(arguments.robot)
+
+
+def _completions(prefix: str, **_: Any) -> list[str]:
+    """Complete a packaged robot's name, or the path of a file that may describe a robot."""
+    from argcomplete.completers import FilesCompleter
+
+    return [*packaged_robots(), *FilesCompleter([ending[1:] for each in FORMATS for ending in each.endings])(prefix)]
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, assigned, value = text.partition(":=")
+    if not (name and assigned):
+        raise argparse.ArgumentTypeError(f"must be NAME:=VALUE, is {text!r}")
+    return name, value
+
+
+# --- Conventions of recordings ----------------------------------------------------------------
+
+
+def add_convention_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe how names and efforts of a recording become those of the robot."""
+    group = parser.add_argument_group("conventions of the recording, each option may be repeated")
+    group.add_argument(
+        "--rename",
+        metavar="PATTERN=REPLACEMENT",
+        type=_renaming,
+        action="append",
+        default=[],
+        help="replace a regular expression in the names of joints, such as ^left_= to remove a prefix",
+    )
+    for name, what in (("scale", "effort for a recorded 1, such as N m/A"), ("offset", "added to efforts, N m or N")):
+        group.add_argument(
+            f"--effort-{name}",
+            metavar="[JOINT=]X",
+            type=named("JOINT"),
+            action="append",
+            default=[],
+            help=f"{what}, of all joints or of one of the robot",
+        )
+
+
+def conventions(options: argparse.Namespace) -> Conventions:
+    """Return the conventions that the arguments describe."""
+    from ..replay.conventions import Conventions  # needs the libraries for bags
+
+    scale, offset = (
+        tuple((joint or None, x) for joint, x in given) for given in (options.effort_scale, options.effort_offset)
+    )
+    return Conventions(tuple(options.rename), scale, offset)
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    pattern, assigned, replacement = text.rpartition("=")
+    if not (pattern and assigned):
+        raise argparse.ArgumentTypeError(f"must be PATTERN=REPLACEMENT, is {text!r}")
+    try:
+        # A template is checked where it is used: a group that does not exist is found by a match only.
+        re.sub(f"{pattern}|", replacement, "")
+    except (re.error, IndexError) as error:
+        raise argparse.ArgumentTypeError(
+            f"must be a regular expression and its replacement, is {text!r}: {error}"
+        ) from None
+    return pattern, replacement

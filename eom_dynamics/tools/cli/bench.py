@@ -11,9 +11,8 @@ import argparse
 import json
 
 from ..benchmark.robot_benchmark import as_text, benchmark, failures
-from .arguments import whole_number
+from .arguments import add_robot_arguments, load, whole_number
 from .console import complain
-from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "time the inverse dynamics compared with other libraries"
 

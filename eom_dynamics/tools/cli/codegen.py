@@ -25,9 +25,8 @@ from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
 from ..writing import check_folder, write_folder
-from .arguments import path
+from .arguments import add_output_folder, add_robot_arguments, load
 from .console import complain
-from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code"
 
@@ -40,7 +39,7 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     add_robot_arguments(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", type=path, required=True, help="folder for the code")
+    add_output_folder(parser)
     parser.add_argument(
         "--language",
         action="append",
@@ -62,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of the numbers in the languages {', '.join(_WITH_PRECISION)}, the only ones that may be requested with "
         "single; default: %(default)s",
     )
-    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
 
 
 def run(options: argparse.Namespace) -> int:

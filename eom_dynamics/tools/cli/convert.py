@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from pathlib import Path
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...robot import formats, load_robot
 from ..writing import whole_file
-from .arguments import path
+from .arguments import add_output_file, add_robot_arguments, load, robot_path
 from .console import complain
-from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "write a robot as a parameter file or a URDF"
 
@@ -20,10 +18,7 @@ SUMMARY = "write a robot as a parameter file or a URDF"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     add_robot_arguments(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=_output, required=True, help="file to write, .yaml or .urdf"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+    add_output_file(parser, "FILE", robot_path, "file to write, .yaml or .urdf")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot cannot be used, or not be written in this format, or the file cannot be written.
     """
     chosen = formats.format_of(options.output.name)
-    assert chosen is not None  # by _output
+    assert chosen is not None  # by its type
     written = chosen.write(load(options))
     size = len(written.text.encode())
     if size > chosen.largest:
@@ -51,9 +46,3 @@ def run(options: argparse.Namespace) -> int:
     for line in written.lost:
         complain(options.program, f"warning: {line}")
     return 0
-
-
-def _output(text: str) -> Path:
-    if path(text).suffix not in formats.WRITABLE:
-        raise argparse.ArgumentTypeError(f"must end in {', '.join(formats.WRITABLE)}, is {text!r}")
-    return Path(text)

@@ -2,8 +2,8 @@
 """Play the paper's motion to the node over ROS 2, from another process, and check and show its answers.
 
 Writes index.html, demo.png, data.npz and data.csv. With --identify, a simulated robot that differs from its file is
-excited, recorded, identified, and tracks another motion with the robot found; the folder identification has the bags
-and robot files.
+excited, recorded, identified, and tracks another motion with the robot found; the folder identification has a page,
+the bags and robot files.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...exceptions import EomDynamicsError
 from ...extras import require, require_ros
 from ...robot import Robot
+from ...robot.writers.parameters import robot_as_yaml
 from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
-from .arguments import number, path
+from .arguments import add_json, add_model_errors, add_output_folder, add_robot_arguments, load, number, robot_options
 from .console import complain, progress_bars
-from .robot_arguments import add_robot_arguments, load, robot_options
 
 # The signs that add up: softer springs bend further under heavier bodies.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.2}
 
-if TYPE_CHECKING:
-    from rich.progress import TaskID
+# The example that identifies, and what of its results is printed elsewhere.
+_EXAMPLE, _SHOWN = "closing_the_loop", ("failures", "text")
 
-    from ..demo.circle.result import IdentificationResult
+if TYPE_CHECKING:
     from ..demo.evaluate import Answers, RunChecks
     from ..demo.plan import Plan
 
@@ -56,24 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=5.0,
         help="of the motion, s; default: %(default)g",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", type=path, default=Path("demo"), help="folder; default: %(default)s"
-    )
-    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    add_output_folder(parser, default=Path("demo"))
     parser.add_argument(
         "--identify",
         action="store_true",
-        help="identify a simulated robot that differs from its file, and compare tracking errors; takes some minutes",
+        help="identify a simulated robot that differs from its file, and compare tracking errors; takes minutes",
     )
-    for name, what in (("stiffness", "springs"), ("mass", "bodies")):
-        parser.add_argument(
-            f"--{name}-error",
-            metavar="X",
-            type=number(lambda x: -0.5 <= x <= 1, "a number from -0.5 to 1"),
-            help=f"with --identify, relative error of the simulated {what} against the file; default: "
-            f"{_MODEL_ERRORS[name]:g}",
-        )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
+    add_model_errors(parser, -0.5, 1.0, _MODEL_ERRORS)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -105,22 +97,23 @@ def run(options: argparse.Namespace) -> int:
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
     with contextlib.ExitStack() as stack:
-        circle = None
+        identified: dict[str, Any] = {}
+        scratch = stack.enter_context(scratch_folder())
         try:
             recording = _played(plan, options)
-            if options.identify:
-                bags = stack.enter_context(scratch_folder()) / "bags"
-                given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
-                circle = _identify(robot, given, bags), bags
         except RunError as error:
             complain(options.program, str(error))
             return 1
+        if options.identify:
+            given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
+            identified = _identify(robot, given, scratch)
         with progress_bars("") as bars:
             bars.add_task("checking, simulating and drawing", total=None)
             checks = evaluate(plan, recording)
             tracking = compare(robot, plan.duration)
-            page = write_results(options.output, plan, recording, checks, tracking, circle=circle, force=options.force)
-    return _shown(options, plan, recording, checks, circle and circle[0], page)
+            found = scratch / "identification" if identified else None
+            page = write_results(options.output, plan, recording, checks, tracking, found, force=options.force)
+    return _shown(options, plan, recording, checks, identified, page)
 
 
 def _played(plan: Plan, options: argparse.Namespace) -> Answers:
@@ -143,71 +136,56 @@ def _shown(
     plan: Plan,
     recording: Answers,
     checks: RunChecks,
-    identification: IdentificationResult | None,
+    identified: Mapping[str, Any],
     page: Path,
 ) -> int:
     """Print results and failures; returns the exit code."""
     from ..demo.summary import as_json, as_text
 
-    failures, verdict = checks.failures, ""
+    failures, missed = checks.failures, identified.get("failures", [])
     results = {**as_json(recording, checks), "page": str(page)}
     text = as_text(plan, recording, checks)
-    if identification is not None:
-        from ..demo.circle import summary
-
-        missed = summary.failures(identification)
-        if failures and not missed:
-            verdict = "identification succeeded: it runs in lock step, which no busy machine disturbs"
-        failures = [*failures, *missed]
-        results["identification"] = summary.as_json(identification)
-        text += f"\n\n{summary.as_text(identification)}\n"
+    if identified:
+        results["identification"] = {name: value for name, value in identified.items() if name not in _SHOWN}
+        text += f"\n\n{identified['text']}\n"
     print(json.dumps(results, indent=2) if options.json else f"{text}\npage: {printable(str(page))}")
-    for failure in failures:
+    for failure in (*failures, *missed):
         complain(options.program, f"failed: {failure}")
-    if verdict:
-        complain(options.program, verdict)
-    return 1 if failures else 0
+    if identified and failures and not missed:
+        complain(options.program, "identification succeeded: it runs in lock step, which no busy machine disturbs")
+    return 1 if failures or missed else 0
 
 
-def _identify(robot: Robot, errors: Mapping[str, float], bags: Path) -> IdentificationResult:
-    """Identify a simulated robot and track again, with a progress bar for each step.
+def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[str, Any]:
+    """Run the example that identifies a simulated robot, and return its results.
 
     Args:
         robot: as its file describes it.
         errors: relative, of stiffness and mass.
-        bags: folder for the bags of the runs.
+        folder: for what the example writes, in ``identification``.
 
     Raises:
-        EomDynamicsError: a run fails, or a joint is not identifiable from its recording.
+        EomDynamicsError: the example is not installed.
+        SystemExit: it failed, and has said why.
     """
-    from ..demo.circle.over_ros import over_ros
-    from ..demo.circle.result import close_circle
-    from ..demo.circle.task import IdentificationTask, plan
+    from ..demo.processes import child_command, exit_by_signals
 
-    said = {
-        "excite": "record the excitation",
-        "before": "track another motion with the file",
-        "after": "track it with the robot found",
-    }
-    with progress_bars() as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def show(step: str, done: float) -> None:
-            if step not in tasks:
-                for task in tasks.values():
-                    bars.update(task, completed=1.0)
-                tasks[step] = bars.add_task(step, total=1.0)
-            bars.update(tasks[step], completed=done)
-
-        show("optimise the excitation", 0.0)
-        task = IdentificationTask(
-            plan(robot, progress=lambda done: show("optimise the excitation", done)),
-            stiffness_error=errors["stiffness"],
-            mass_error=errors["mass"],
-        )
-
-        def report(step: str, sent: int, received: int) -> None:
-            motion = task.plan.excitation if step == "excite" else task.plan.judged
-            show(said[step], received / len(task.times(motion).setpoints))
-
-        return close_circle(task, over_ros(task, bags, report), lambda step, done: show(f"identify: {step}", done))
+    folders = ("examples", "share/eom_dynamics/examples")
+    places = [parent / each for parent in Path(__file__).parents for each in folders]
+    examples = next((place for place in places if (place / _EXAMPLE).is_dir()), None)
+    if examples is None:
+        raise EomDynamicsError(f"--identify runs examples/{_EXAMPLE} of the sources, which is not installed here")
+    (folder / "robot.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
+    command = child_command(f"{_EXAMPLE}.__main__", "--robot", "robot.yaml", "-o", "identification")
+    command += [f"--{name}-error={error!r}" for name, error in errors.items()]
+    python_path = os.pathsep.join(filter(None, [str(examples), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": python_path}
+    # It ends when the pipe to its stdin closes: with this context, or this process.
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with exit_by_signals(), subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=null) as child:
+        code = child.wait()
+    results = folder / "identification" / "results.json"
+    if not results.is_file():
+        raise SystemExit(code)
+    found: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
+    return found

@@ -14,9 +14,20 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import Robot
 from ..writing import check_folder
-from .arguments import not_negative, number, path, positive, whole_number
+from .arguments import (
+    add_hz,
+    add_json,
+    add_output_folder,
+    add_robot_arguments,
+    load,
+    not_negative,
+    number,
+    path,
+    positive,
+    share,
+    whole_number,
+)
 from .console import complain, progress_bars
-from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
 
@@ -34,8 +45,7 @@ _LIMITS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     add_robot_arguments(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", type=path, required=True, help="folder to write")
-    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    add_output_folder(parser, "OUT")
     motion = parser.add_argument_group("motion")
     motion.add_argument("--period", metavar="S", type=positive, default=10.0, help="s; default: %(default)g")
     motion.add_argument(
@@ -44,16 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     motion.add_argument(
         "--periods", metavar="N", type=whole_number, default=1, help="number of periods; default: %(default)s"
     )
-    motion.add_argument(
-        "--rate", metavar="HZ", type=positive, default=1000.0, help="of setpoints; default: %(default)g"
-    )
-    motion.add_argument(
-        "--waypoints",
-        metavar="HZ",
-        type=positive,
-        default=100.0,
-        help="rate of the points of the JointTrajectory; default: %(default)g",
-    )
+    add_hz(motion, "--rate", 1000.0, "of setpoints")
+    add_hz(motion, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
     motion.add_argument(
         "--format", choices=("mcap", "sqlite3"), default="mcap", help="of the bag; default: %(default)s"
     )
@@ -68,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--share",
         metavar="X",
-        type=number(lambda x: 0 < x <= 1, "a number above 0, up to 1"),
+        type=share,
         default=0.9,
         help="share of all limits to use; default: %(default)g",
     )
@@ -123,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="of the random motions; default: %(default)g",
     )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

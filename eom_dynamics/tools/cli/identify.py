@@ -17,10 +17,20 @@ from ...extras import require
 from ...robot.formats import WRITABLE
 from ...terminal import printable
 from ..writing import check_file, whole_file
-from .arguments import html_path, not_negative, number, path, positive, whole_number
+from .arguments import (
+    add_convention_arguments,
+    add_robot_arguments,
+    conventions,
+    html_path,
+    load,
+    not_negative,
+    number,
+    path,
+    positive,
+    robot_options,
+    whole_number,
+)
 from .console import complain, progress_bars
-from .convention_arguments import add_convention_arguments, conventions
-from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
 

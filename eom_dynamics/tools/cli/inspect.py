@@ -16,13 +16,13 @@ import numpy as np
 
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot
-from ...robot.readers.urdf_file import URDF_ENDINGS
+from ...robot.formats import PARAMETER_FILE, format_of
 from ..inspect.facts import robot_facts
 from ..inspect.poses import as_table, tool_poses
 from ..inspect.template import TEMPLATE, completion
 from ..inspect.text import as_text
+from .arguments import add_robot_arguments, load, robot_options
 from .console import complain
-from .robot_arguments import add_robot_arguments, load, robot_options
 
 SUMMARY = "show a robot as it was read from its description"
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
-    if options.template and options.robot is not None and not options.robot.endswith(URDF_ENDINGS):
+    if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):
         options.refuse("--template goes with a .urdf or .xacro file; other robots have their springs and motors")
     if options.equations is not None and (options.json or options.pose is not None):
         options.refuse("--equations goes with neither --json nor --pose")

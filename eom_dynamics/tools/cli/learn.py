@@ -14,12 +14,21 @@ from pathlib import Path
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from .arguments import not_negative, number, path, positive
-from .robot_arguments import add_robot_arguments, load
+from .arguments import (
+    add_hz,
+    add_json,
+    add_output_file,
+    add_robot_arguments,
+    load,
+    not_negative,
+    number,
+    path,
+    path_with,
+    share,
+)
 
 SUMMARY = "correct a repeated motion by what its last run missed"
 
-_share = number(lambda x: 0 < x <= 1, "a number above 0, up to 1")
 _error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
 
 
@@ -34,14 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="what was commanded: arrays t, joint_names, q, qd, qdd, qddd, qdddd; or the file that the last call wrote",
     )
-    parser.add_argument("-o", "--output", metavar="FILE.npz", type=path, required=True, help="motion of the next run")
+    add_output_file(parser, "FILE.npz", path_with(".npz"), "motion of the next run")
     parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")
+    add_hz(parser, "--bandwidth", 10.0, "up to which errors are learned")
+    parser.add_argument("--gain", metavar="X", type=share, default=0.8, help="part of an error that is corrected; 0.8")
     parser.add_argument(
-        "--bandwidth", metavar="HZ", type=positive, default=10.0, help="up to which errors are learned; default: 10"
-    )
-    parser.add_argument("--gain", metavar="X", type=_share, default=0.8, help="part of an error that is corrected; 0.8")
-    parser.add_argument(
-        "--forgetting", metavar="X", type=_share, default=1.0, help="part of the correction that is kept; default: 1"
+        "--forgetting", metavar="X", type=share, default=1.0, help="part of the correction that is kept; default: 1"
     )
     model = parser.add_argument_group("errors of the model, of both signs, for which learning must converge")
     for name, default in (("stiffness", 0.1), ("mass", 0.1), ("rotor-inertia", 0.1)):
@@ -56,8 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=70.0,
         help="of the motors' PD, rad/s; default: %(default)g",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -75,8 +81,6 @@ def run(options: argparse.Namespace) -> int:
     from ..writing import whole_file
     from .console import complain
 
-    if options.output.suffix != ".npz":
-        raise EomDynamicsError(f"{options.output}: must end in .npz")
     robot = load(options)
     last = read_correction(Path(options.motion))
     if last.joint_names != robot.joint_names:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,22 @@ from ...extras import require
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
 from ..writing import whole_file
-from .arguments import html_path, not_negative, path, whole_number, xml_path
+from .arguments import (
+    add_convention_arguments,
+    add_json,
+    add_motion_arguments,
+    add_robot_arguments,
+    conventions,
+    html_path,
+    load,
+    named,
+    not_negative,
+    path,
+    path_with,
+    robot_options,
+    whole_number,
+)
 from .console import complain, progress_bars
-from .convention_arguments import add_convention_arguments, conventions
-from .motion_arguments import add_motion_arguments
-from .robot_arguments import add_robot_arguments, load, robot_options
 
 if TYPE_CHECKING:
     from ..replay import Job, Result
@@ -52,9 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_motion_arguments(parser)
     add_convention_arguments(parser)
     parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    add_json(parser)
     parser.add_argument(
-        "--junit", metavar="FILE.xml", type=xml_path, help="write the results as a JUnit report, over one that exists"
+        "--junit",
+        metavar="FILE.xml",
+        type=path_with(".xml"),
+        help="write the results as a JUnit report, over one that exists",
     )
     parser.add_argument(
         "--page",
@@ -104,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         check.add_argument(
             f"--{name}",
             metavar="[FIELD=]X",
-            type=_tolerance("FIELD"),
+            type=named("FIELD", not_negative),
             action="append",
             default=[],
             help=f"allowed {kind} difference of all fields or of one, such as effort; may be repeated; default: 1e-9",
@@ -123,7 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--tolerance",
         metavar="[JOINT=]X",
-        type=_tolerance("JOINT"),
+        type=named("JOINT", not_negative),
         action="append",
         default=[],
         help="with --against: allowed RMS difference of all joints or of one, N m or N; may be repeated",
@@ -239,14 +253,12 @@ def _write_files(options: argparse.Namespace, results: Sequence[Result], failure
         from .. import provenance
         from ..replay.results_page import results_page
 
-        about = {
-            "date": provenance.date(),
-            "software": provenance.software(),
-            "robot": "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}",
-            **({"compared with": str(options.compare)} if options.compare else {}),
-        }
+        robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
+        compared = {"compared_with": str(options.compare)} if options.compare else {}
         with whole_file(options.page, force=True) as aside:
-            aside.write_text(results_page(results, failures, about), encoding="utf-8")
+            aside.write_text(
+                results_page(results, failures, provenance.about(robot=robot, **compared)), encoding="utf-8"
+            )
 
 
 def _complain(options: argparse.Namespace, results: Sequence[Result], checks: list[list[str]]) -> int:
@@ -274,15 +286,3 @@ def _format(output: Path, given: str | None) -> str:
     if named and given and named != given:
         raise EomDynamicsError(f"{output}: contradicts --format {given}; name another output, or leave out --format")
     return given or named or "mcap"
-
-
-def _tolerance(what: str) -> Callable[[str], tuple[str, float]]:
-    """Return a type for tolerances: a name, empty for all, and a number from 0 on."""
-
-    def read(text: str) -> tuple[str, float]:
-        name, assigned, value = text.rpartition("=")
-        if assigned and not name:
-            raise argparse.ArgumentTypeError(f"must be X or {what}=X, is {text!r}")
-        return name, not_negative(value)
-
-    return read

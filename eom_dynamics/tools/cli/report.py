@@ -18,11 +18,18 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
 from ..writing import check_file, whole_file
-from .arguments import html_path, path
+from .arguments import (
+    add_convention_arguments,
+    add_motion_arguments,
+    add_output_file,
+    add_robot_arguments,
+    conventions,
+    html_path,
+    load,
+    path,
+    robot_options,
+)
 from .console import complain, progress_bars
-from .convention_arguments import add_convention_arguments, conventions
-from .motion_arguments import add_motion_arguments
-from .robot_arguments import add_robot_arguments, load, robot_options
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -36,11 +43,10 @@ SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
-    parser.add_argument("-o", "--output", metavar="PAGE.html", type=html_path, required=True, help="page to write")
+    add_output_file(parser, "PAGE.html", html_path, "page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
     add_motion_arguments(parser)
     add_convention_arguments(parser)
-    parser.add_argument("--force", action="store_true", help="overwrite a page that exists")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,12 +92,8 @@ def run(options: argparse.Namespace) -> int:
             bars.update(task, completed=1.0)
         if records:
             task = bars.add_task("drawing", total=1.0)
-            about = {
-                "date": provenance.date(),
-                "software": provenance.software(),
-                "recordings": ", ".join(map(str, shown)),
-                "robot": _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}",
-            }
+            known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
+            about = provenance.about(recordings=", ".join(map(str, shown)), robot=known)
             page = report_page(records, about)
             bars.update(task, completed=1.0)
     for complaint in complaints:

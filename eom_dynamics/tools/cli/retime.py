@@ -11,9 +11,8 @@ import json
 
 from ...extras import require
 from ..writing import check_folder, whole_folder
-from .arguments import path, positive
+from .arguments import add_hz, add_json, add_output_folder, add_robot_arguments, load, path, positive
 from .console import progress_bars
-from .robot_arguments import add_robot_arguments, load
 
 SUMMARY = "find the fastest motion along a path within all limits of a robot"
 
@@ -28,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
         "positions, a .npz file with q, or a bag with a JointTrajectory; times in it do not matter",
     )
-    parser.add_argument("-o", "--output", metavar="DIR", type=path, required=True, help="folder to write")
-    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    add_output_folder(parser)
     parser.add_argument(
         "--corner",
         metavar="D",
@@ -37,17 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="move on straight lines in joint space, and pass waypoints at this distance, rad or m; default: the "
         "smoothest curve through all waypoints",
     )
-    parser.add_argument(
-        "--rate", metavar="HZ", type=positive, default=1000.0, help="of the samples; default: %(default)g"
-    )
-    parser.add_argument(
-        "--waypoints",
-        metavar="HZ",
-        type=positive,
-        default=100.0,
-        help="rate of the points of the JointTrajectory; default: %(default)g",
-    )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of text")
+    add_hz(parser, "--rate", 1000.0, "of the samples")
+    add_hz(parser, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,14 +67,12 @@ def run(options: argparse.Namespace) -> int:
         motion = minimum_time(
             arm, waypoints, corner=options.corner, progress=lambda done: bars.update(bar, completed=done)
         )
-    about = {
-        "date": provenance.date(),
-        "software": provenance.software(),
-        "robot": f"{options.robot:.200}",
-        "path": str(options.path),
-        "waypoints": str(len(waypoints)),
-        "time to compute": f"{motion.computing_time:.3f} s",
-    }
+    about = provenance.about(
+        robot=f"{options.robot:.200}",
+        path=str(options.path),
+        waypoints=str(len(waypoints)),
+        time_to_compute=f"{motion.computing_time:.3f} s",
+    )
     with whole_folder(options.output, force=options.force) as aside:
         write_states(aside, sample(motion, options.rate), robot.joint_names)
         fields = trajectory_fields(motion, robot.joint_names, options.waypoints)

@@ -14,11 +14,10 @@ import json
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import packaged_robots
-from ..simulate.bounds import FASTEST, LONGEST, MOST_GAINS
+from ..simulate import FASTEST, LONGEST, MOST_GAINS
 from ..writing import check_folder
-from .arguments import number, path, positive
+from .arguments import add_json, add_model_errors, add_output_folder, add_robot_arguments, load, number, positive
 from .console import complain, progress_bars
-from .robot_arguments import add_robot_arguments, load
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
@@ -35,8 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cosine, the example motion of the paper; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd and "
         "optionally joint_names, such as the demo's data.npz; or a .csv file with columns t, q.JOINT … qdddd.JOINT",
     )
-    parser.add_argument("-o", "--output", metavar="DIR", type=path, required=True, help="folder for page and data")
-    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    add_output_folder(parser)
     parser.add_argument(
         "--gains",
         metavar="W,…",
@@ -44,14 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[10.0, 20.0, 32.0, 50.0, 70.0, 100.0],
         help="natural frequencies of the motor PD, rad/s; 0: no feedback; default: 10,20,32,50,70,100",
     )
-    for name, what in (("stiffness", "springs"), ("mass", "bodies")):
-        parser.add_argument(
-            f"--{name}-error",
-            metavar="X",
-            type=number(lambda x: -0.9 <= x <= 9, "a number from -0.9 to 9"),
-            help=f"relative error of the simulated {what} against the model, 0.1: 10%% more; default: "
-            f"{_MODEL_ERRORS[name]:g}",
-        )
+    add_model_errors(parser, -0.9, 9.0, _MODEL_ERRORS)
     parser.add_argument("--exact", action="store_true", help="simulate the model itself, without these errors")
     parser.add_argument(
         "--duration",
@@ -83,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
     )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     from ...simulation.integrators import check_method
     from ...simulation.model_errors import sweep
     from .. import provenance
-    from ..simulate.results import write_results
+    from ..simulate.simulation_page import write_results
     from ..simulate.summary import as_json, as_text, audit, endings, failures, model_error
     from ..simulate.sweep import HEADER, model_errors, rows, verdicts
     from ..simulate.sweep import LONGEST as SWEPT
@@ -160,12 +151,7 @@ def run(options: argparse.Namespace) -> int:
                 period=min(options.period, end - times[0]),
                 progress=lambda t: bars.update(over, completed=t),
             )
-    about = {
-        "date": provenance.date(),
-        "software": provenance.software(),
-        "robot": f"{options.robot:.200}",
-        "trajectory": options.trajectory,
-    }
+    about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
     if options.robot in packaged_robots():
         about["springs and rotors"] = "example values: the sources of the packaged robots give none"
     page = write_results(options.output, comparison, about, swept, force=options.force)

@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...simulation.feedforward_comparison import Comparison
 from .. import provenance
 from ..pages.charts import add_joints, over_time, place
-from ..pages.html_page import definitions, page, tiles
+from ..pages.html_page import lines, results_page, tiles
 from ..pages.html_page import table as html_table
 from ..pages.numbers import NOTHING, microseconds, number, relative
 from ..pages.style import CURVE_POINTS, MARKERS, color
@@ -26,15 +26,20 @@ from ..pages.units import effort_units, milli, position_units, together
 from ..simulate.simulation_page import error_over_time
 from ..simulate.summary import HEADER, endings, model_error
 from ..simulate.summary import rows as comparison_rows
-from .circle.result import IdentificationResult
-from .circle.section import section
 from .evaluate import CLOSED_FORM_SAMPLES, Answers, RunChecks
 from .motor_side import deflection, motor_load
 from .plan import Plan
-from .summary import Row, keeps_up, rate_held, table
+from .summary import keeps_up, rate_held, table
 
 # Largest number of round trips drawn as points.
 _ROUND_TRIPS = 10_000
+
+
+_IDENTIFIED = """<section>
+<h2>Identification</h2>
+<p><a href="identification/index.html">A simulated robot that differs from its file</a>, identified from a recording,
+and its tracking before and after.</p>
+</section>"""
 
 
 def write_page(
@@ -43,7 +48,8 @@ def write_page(
     recording: Answers,
     evaluation: RunChecks,
     tracking: Comparison | str,
-    circle: IdentificationResult | None = None,
+    *,
+    identified: bool = False,
 ) -> None:
     """Write the page.
 
@@ -53,35 +59,35 @@ def write_page(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
-        circle: identification of a robot that differs from its file; None for none.
+        identified: whether there is a page of an identification, in the folder of that name.
     """
     figures = _figures(plan, recording, evaluation)
-    identification, drawn = ("", {}) if circle is None else section(circle)
     deflection = 1e3 * np.abs(recording.answers["motor_position"] - plan.arm.motors_following(_links(plan)))
-    robot = escape(plan.robot.name)
-    body = Template(resources.files(__package__).joinpath("demo_page.html").read_text(encoding="utf-8")).substitute(
+    rows = table(plan, recording, evaluation)
+    off = {(i, 1) for i, row in enumerate(rows) if not row.passed}
+    text = Template(resources.files(__package__).joinpath("demo_page.html").read_text(encoding="utf-8")).substitute(
         {name: place(name, tall=name.startswith("effort")) for name in figures},
-        headline=f"Motor feedforward of {robot}, {rate_held(plan, evaluation, 'times per second')}",
-        lead=f"A player process sent {evaluation.sent:,} setpoints to the dynamics node over ROS 2. Each answer holds "
-        f"joint efforts, their two time derivatives, and motion and effort of {len(plan.arm.motor_joint)} motors.",
-        verdict=_verdict(plan, evaluation),
-        tiles=_tiles(evaluation),
         deflection=_largest(deflection, milli(_of_motors(plan, position_units(plan.robot)))),
         motors=_motors(plan),
         rotor="B θ̈" if plan.arm.rotors is None else "B θ̈ (with the motion of the links that carry the rotors)",
         tracking=_tracking(tracking),
-        identification=identification,
+        identification=_IDENTIFIED if identified else "",
         rate=f"{plan.rate:,.0f}",
         period=microseconds(1 / plan.rate),
-        rows="".join(_row(row) for row in table(plan, recording, evaluation)),
+        rows=html_table([("quantity", "value", "note"), *(row[:3] for row in rows)], text_columns=3, off=off),
         closed_form_samples=min(CLOSED_FORM_SAMPLES, plan.count),
-        about=definitions(_about(plan)),
         curve_points=f"{CURVE_POINTS:,}",
     )
     if isinstance(tracking, Comparison):
         figures["tracking"] = error_over_time(tracking)
-    figures |= drawn
-    path.write_text(page(f"{plan.robot.name}: eom_dynamics demo", body, figures), encoding="utf-8")
+    lead = (
+        f"A player process sent {evaluation.sent:,} setpoints to the dynamics node over ROS 2. Each answer holds joint "
+        f"efforts, their two time derivatives, and motion and effort of {len(plan.arm.motor_joint)} motors."
+    )
+    sections = [lines("lead", [lead]), _verdict(plan, evaluation), _tiles(evaluation), text]
+    robot = plan.robot.name
+    heading = f"Motor feedforward of {robot}, {rate_held(plan, evaluation, 'times per second')}"
+    path.write_text(results_page("demo", robot, heading, sections, figures, _about(plan)), encoding="utf-8")
 
 
 def _links(plan: Plan) -> Array:
@@ -112,13 +118,10 @@ def _largest(values: Array, units: tuple[str, ...]) -> str:
 
 
 def _verdict(plan: Plan, evaluation: RunChecks) -> str:
-    failures = evaluation.failures
-    if failures:
-        shown = f'<p class="verdict bad">Failed: {escape("; ".join(failures))}.</p>'
-    else:
-        shown = '<p class="verdict good">Passed: no answer lost, every derivative confirmed.</p>'
-    warning = keeps_up(plan, evaluation)
-    return shown + (f'<p class="warning">Note: {escape(warning)}.</p>' if warning else "")
+    failures, warning = evaluation.failures, keeps_up(plan, evaluation)
+    passed = "Passed: no answer lost, every derivative confirmed."
+    shown = lines("verdict bad", [f"Failed: {'; '.join(failures)}."]) if failures else lines("verdict good", [passed])
+    return shown + lines("warning", [f"Note: {warning}."] if warning else [])
 
 
 def _tiles(evaluation: RunChecks) -> str:
@@ -136,9 +139,9 @@ def _tiles(evaluation: RunChecks) -> str:
 def _tracking(tracking: Comparison | str) -> str:
     """Return text, figure and table of the feedforward comparison."""
     if isinstance(tracking, str):
-        return f'<p class="soft">Not simulated: {escape(tracking)}.</p>'
+        return lines("soft", [f"Not simulated: {tracking}."])
     none, rigid, flatness = tracking.rms[0]
-    notes = "".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in endings(tracking))
+    notes = lines("warning", (f"Note: {line}." for line in endings(tracking)))
     duration = tracking.t[-1] - tracking.t[0]
     return (
         f'<p class="soft">The first {duration:g} s of the same motion, simulated with springs and motors '
@@ -157,19 +160,9 @@ def _factor(larger: float, smaller: float) -> str:
     return f"{number(larger / smaller)} times" if smaller > 0 else f"{NOTHING} times"
 
 
-def _row(row: Row) -> str:
-    kind = "value" if row.passed else "value off"
-    return (
-        f'<tr><th>{escape(row.name)}</th><td class="{kind}">{escape(row.value)}</td>'
-        f'<td class="note">{escape(row.note)}</td></tr>'
-    )
-
-
 def _about(plan: Plan) -> Mapping[str, str]:
-    return {
-        "date": provenance.date(),
+    return provenance.about() | {
         "machine": provenance.machine(),
-        "software": provenance.software(),
         "robot": f"{plan.robot.name}, {plan.robot.n} joints",
         "motion": "q = A cos(ω t) with the amplitudes and frequencies of the iiwa example in A. Müller and S. Kumar, "
         "Closed form time derivatives of the equations of motion of rigid body systems, Multibody System Dynamics 53 "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elastic import ElasticArm, Feedforward
 from ...exceptions import StiffnessError
+from ...messages.fields import WRENCH_FIELDS
 from ...robot import Robot
+from ...states import STATE_NAMES
 from ...trajectory import Cosine, paper_motion, paper_wrench
 
 # Shares of the paper's wrench, in the order in which they are tried.
@@ -87,3 +90,12 @@ class Plan:
 
     def _wrenches(self, t: ArrayLike, wrench: Cosine) -> list[Array]:
         return [W.reshape(*np.shape(t), *self.robot.wrench_shape) for W in wrench.derivatives(t, order=2)]
+
+    def arrays(self) -> dict[str, Any]:
+        """Return times and setpoints as arrays, with the names that the player and ``simulate`` read."""
+        return {
+            "t": self.t,
+            "joint_names": np.array(self.robot.joint_names),
+            **dict(zip(STATE_NAMES, self.motion.derivatives(self.t), strict=True)),
+            **dict(zip(WRENCH_FIELDS, self.wrench.derivatives(self.t, order=2), strict=True)),
+        }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,8 +22,8 @@ from pathlib import Path
 from ...exceptions import EomDynamicsError
 from ...terminal import printable
 
-# Time that a process may take to end, s.
-_PATIENCE = 15.0
+# Time that a process may take to end, and from SIGTERM to SIGKILL where its parent has gone, s.
+_PATIENCE, _ORPHAN_PATIENCE = 15.0, 10.0
 
 _REPORT_PERIOD = 0.1
 
@@ -75,17 +77,18 @@ def _pass_on(player: Process, report: Callable[[int, int], None]) -> None:
 
 
 class Process(AbstractContextManager["Process"]):
-    """A module of ``eom_dynamics.ros`` run as a process, which ends with the context or with this one: :mod:`.child`.
+    """A module with a function ``main``, run as a process, which ends with the context or with this one: :func:`child`.
 
     It has its own session, so that Ctrl-C reaches this process only. Its output goes to files in ``folder``.
     """
 
     def __init__(self, module: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        self._output, self._errors = folder / f"{module}.out", folder / f"{module}.err"
+        name = module.rpartition(".")[2]
+        self._output, self._errors = folder / f"{name}.out", folder / f"{name}.err"
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 # In a scratch folder, since Python puts the working directory first on its path.
-                [sys.executable, "-m", f"{__package__}.child", module, *arguments],
+                child_command(module, *arguments),
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -163,3 +166,33 @@ def exit_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def child_command(module: str, *arguments: str) -> list[str]:
+    """Return the command of a process that runs the function ``main`` of a module by :func:`child`."""
+    return [sys.executable, "-m", __name__, module, *arguments]
+
+
+def child() -> int:
+    """Run a module as a child process that does not outlive its parent, and return its exit code.
+
+    Its stdin is a pipe whose other end the parent holds and never writes to. The child ends when the pipe closes: when
+    the parent closes it, or ends, even by SIGKILL.
+    """
+    module, *arguments = sys.argv[1:]
+    threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
+    sys.argv = [module, *arguments]
+    return int(importlib.import_module(module).main())
+
+
+def _end_with_parent() -> None:
+    # sys.stdin would hold a lock that the interpreter needs at exit.
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_ORPHAN_PATIENCE)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(child())

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from pathlib import Path
+from typing import Any
 
-from ...robot.writers.parameters import robot_as_yaml
+import numpy as np
+
+from ...messages.fields import MOTOR_FIELDS
 from ...simulation import Comparison
 from ..writing import whole_folder
-from .circle.result import IdentificationResult
-from .data import write_csv, write_npz
 from .demo_page import write_page
 from .evaluate import Answers, RunChecks
 from .picture import write_picture
@@ -23,14 +25,11 @@ def write_results(
     recording: Answers,
     evaluation: RunChecks,
     tracking: Comparison | str,
+    identification: Path | None = None,
     *,
-    circle: tuple[IdentificationResult, Path] | None = None,
     force: bool = False,
 ) -> Path:
     """Write index.html, demo.png, data.npz and data.csv.
-
-    With an identification, the folder ``identification`` has its bags and the robot as described, as it is, and as
-    identified.
 
     Args:
         folder: created if necessary; other files in it stay.
@@ -38,7 +37,7 @@ def write_results(
         recording: the node's answers.
         evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
-        circle: an identification, and the folder with its bags.
+        identification: folder of an identification, which is copied and named by the page.
         force: write into a folder that is not empty.
 
     Returns:
@@ -51,14 +50,26 @@ def write_results(
         write_npz(aside / "data.npz", plan, recording)
         write_csv(aside / "data.csv", plan, recording)
         write_picture(aside / "demo.png", plan, recording, evaluation)
-        write_page(aside / "index.html", plan, recording, evaluation, tracking, circle and circle[0])
-        if circle is not None:
-            _write_identification(aside / "identification", *circle)
+        write_page(aside / "index.html", plan, recording, evaluation, tracking, identified=identification is not None)
+        if identification is not None:
+            shutil.copytree(identification, aside / "identification")
     return folder / "index.html"
 
 
-def _write_identification(folder: Path, result: IdentificationResult, bags: Path) -> None:
-    shutil.copytree(bags, folder)
-    robots = {"described": result.task.robot, "true": result.task.true_robot, "identified": result.fit.robot}
-    for name, robot in robots.items():
-        (folder / f"{name}.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
+def write_npz(path: Path, plan: Plan, recording: Answers) -> None:
+    """Write times, setpoints and answers as arrays, with the player's names; NaN for missing answers."""
+    times: dict[str, Any] = {"sent": recording.sent, "received": recording.received}
+    times["motor_names"] = np.array(plan.arm.motor_names)
+    np.savez_compressed(path, **{**times, **plan.arrays(), **recording.answers})
+
+
+def write_csv(path: Path, plan: Plan, recording: Answers) -> None:
+    """Write time, round trip, joint variables and answers as a table, one row per setpoint, SI units."""
+    columns = {"position": plan.motion.derivatives(plan.t, order=0)[0], **recording.answers}
+    names = {name: plan.arm.motor_names if name in MOTOR_FIELDS else plan.robot.joint_names for name in columns}
+    header = ["t", "round_trip", *(f"{name}.{part}" for name in columns for part in names[name])]
+    times = np.stack([plan.t, recording.received - recording.sent], axis=1)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        # Quoted where a name has a comma: what follows it would be a cell, perhaps a formula of a spreadsheet.
+        csv.writer(file, lineterminator="\n").writerow(header)
+        np.savetxt(file, np.hstack([times, *columns.values()]), fmt="%.17g", delimiter=",")

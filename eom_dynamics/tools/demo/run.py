@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
+from ...exceptions import RobotDescriptionError
 from ...messages.fields import COMMAND_FIELDS
+from ...robot import packaged_robots
+from ...robot.formats import PARAMETER_FILE, format_of
+from ...robot.readers.xacro import expand_xacro
 from ...scratch import scratch_folder
 from ..robot_options import RobotOptions
-from .data import setpoints
 from .evaluate import Answers
 from .plan import Plan
 from .processes import Process, environment_of, exit_by_signals, follow
-from .robot_parameters import parameter_file
 
 # Time until the first answer of the node, s; the first run for a robot compiles its dynamics.
 _STARTUP = 60.0
@@ -43,13 +48,17 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
         folder = stack.enter_context(scratch_folder())
         environment = environment_of(folder)
         file = parameter_file(robot, options, folder)
-        np.savez(folder / "setpoints.npz", **setpoints(plan))
+        np.savez(folder / "setpoints.npz", **plan.arrays())
         # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
         values = ("diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000")
         parameters = ("--params-file", str(file), *(word for value in values for word in ("-p", value)))
-        node = stack.enter_context(Process("dynamics_node", ("--ros-args", *parameters), folder, environment))
+        node = stack.enter_context(
+            Process("eom_dynamics.ros.dynamics_node", ("--ros-args", *parameters), folder, environment)
+        )
         limits = ("--rate", str(plan.rate), "--timeout", str(_STARTUP), "--grace", str(_GRACE))
-        player = stack.enter_context(Process("player", ("setpoints.npz", "answers.npz", *limits), folder, environment))
+        player = stack.enter_context(
+            Process("eom_dynamics.ros.player", ("setpoints.npz", "answers.npz", *limits), folder, environment)
+        )
         follow({"the node": node}, player, report)
         return _recording(folder / "answers.npz")
 
@@ -62,3 +71,36 @@ def _recording(file: Path) -> Answers:
             answers={field: answers[field] for field in COMMAND_FIELDS},
             backend=str(answers["backend"]) or "not reported",
         )
+
+
+def parameter_file(source: str, options: RobotOptions, folder: Path) -> Path:
+    """Return the path of a ROS 2 parameter file with the robot.
+
+    Args:
+        source: packaged name, path, or text of a URDF, as for :func:`eom_dynamics.load_robot`.
+        options: part of the robot to use.
+        folder: for the file.
+
+    Raises:
+        RobotDescriptionError: the source is a parameter file, of which the node takes all, and options select a part.
+    """
+    parameters: dict[str, Any]
+    packaged = source in packaged_robots()
+    if packaged or format_of(source) is PARAMETER_FILE:
+        if options != RobotOptions():
+            raise RobotDescriptionError(f"{source}: the node takes parameter files whole; select a part of a URDF only")
+        # By its path, since a URDF that it names may be relative to it.
+        file = resources.files("eom_dynamics") / "config" / f"{source}.yaml" if packaged else source
+        parameters = {"robot_file": str(Path(str(file)).resolve())}
+    else:
+        parameters = {"robot_description": _urdf(source, options), "urdf": options.urdf_section()}
+    written = folder / "robot.yaml"
+    given = {name: value for name, value in parameters.items() if value}
+    written.write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}), encoding="utf-8")
+    return written
+
+
+def _urdf(source: str, options: RobotOptions) -> str:
+    if source.endswith(".xacro"):
+        return expand_xacro(Path(source), dict(options.xacro_arguments))
+    return Path(source).read_text(encoding="utf-8") if source.endswith(".urdf") else source

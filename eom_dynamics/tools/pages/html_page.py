@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from importlib import resources
@@ -35,6 +35,43 @@ def page(title: str, body: str, figures: Mapping[str, go.Figure], *, wide: bool 
         figures=as_json(figures),
         script=_asset("page.js"),
     )
+
+
+def results_page(
+    command: str,
+    name: str,
+    heading: str,
+    sections: Iterable[str],
+    figures: Mapping[str, go.Figure],
+    about: Mapping[str, str],
+    *,
+    wide: bool = False,
+) -> str:
+    """Make the page of a command: heading, sections, and facts about the run.
+
+    Args:
+        command: its name.
+        name: of what was computed, for the title of the window.
+        heading: of the page, as text.
+        sections: HTML, such as of :func:`section`.
+        figures: by the names of their places.
+        about: names and values, as text.
+        wide: use the whole width of a wide screen.
+    """
+    header = f'<header>\n<div class="soft">eom_dynamics {command}</div>\n<h1>{escape(heading)}</h1>\n</header>'
+    body = "\n".join([header, *sections, section("About this run", definitions(about))])
+    return page(f"{name}: eom_dynamics {command}", body, figures, wide=wide)
+
+
+def section(title: str, *parts: str, text: str = "") -> str:
+    """Make a section: a title, a paragraph of HTML in a soft colour if there is one, and more HTML."""
+    paragraph = [f'<p class="soft">{text}</p>'] if text else []
+    return "\n".join([f"<section>\n<h2>{escape(title)}</h2>", *paragraph, *parts, "</section>"])
+
+
+def lines(kind: str, texts: Iterable[str]) -> str:
+    """Make a paragraph of a class, such as ``warning`` or ``verdict bad``, of each text."""
+    return "".join(f'<p class="{kind}">{escape(text)}</p>' for text in texts)
 
 
 def definitions(facts: Mapping[str, str]) -> str:

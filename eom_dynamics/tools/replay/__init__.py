@@ -6,14 +6,12 @@
 """
 
 from ...renamed import former_names
-from .checks import EffortTolerances, exceeding, incomplete
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import compare_tables
 from .evaluation import CommandOptions
-from .job import Format, Job, Report
+from .job import EffortTolerances, Format, Job, Report, exceeding, incomplete
 from .many import find_bags, replay_bags
-from .one import replay_bag
-from .outcomes import Outcome
+from .one import Outcome, replay_bag
 from .run import Golden, Result, replay
 
 __getattr__ = former_names(__name__, {"Options": "CommandOptions"})

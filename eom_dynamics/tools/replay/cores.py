@@ -16,7 +16,7 @@ from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
 from .job import Job
-from .outcomes import Outcome, run_job
+from .one import Outcome, run_job
 
 _ATTEMPTS = 2
 """How often to try a bag whose process is killed."""

@@ -35,7 +35,7 @@ from ..bags import Bag, Topic
 from ..recordings import Stamps
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
-from .sources import Sampling, read_setpoints
+from .sources import Sampling, read_setpoints, recorded_payloads
 
 
 @dataclass(frozen=True)
@@ -122,32 +122,23 @@ class Evaluation:
     Attributes:
         refusals: by reason.
         violations: of limits.
+        figures: errors of the fit to measured positions.
     """
 
-    def __init__(
-        self,
-        arm: ElasticArm,
-        options: CommandOptions,
-        refusals: Refusals,
-        payloads: Sequence[tuple[int, Any]] = (),
-        lead: float = 0.0,
-    ) -> None:
+    def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
         """Prepare for an arm.
 
         Args:
             arm: the arm.
-            options: parameters of the node.
-            refusals: counts setpoints that are refused.
-            payloads: messages with their times of recording, ns, in order.
+            options: parameters of the node; by default its defaults.
             lead: of the commands, s.
         """
-        self.arm, self.refusals, self.violations = arm, refusals, Violations()
-        self._options, self._lead = options, lead
+        self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), Violations(), FitFigures()
+        self._options, self._lead = options or CommandOptions(), lead
         self._solver = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)
-        self._payloads = list(payloads)
-        # Deflections with dampers, and payloads that change, go on from one setpoint to the next.
-        self._one_by_one = DeflectionFilter(arm).needed or bool(payloads)
+        self._payloads: list[tuple[int, Any]] = []
+        self._one_by_one = DeflectionFilter(arm).needed
         self._limits = LimitCheck(arm)
         self._last: Commands | None = None
         # Largest ratio to a limit, by reason of refusal.
@@ -158,11 +149,13 @@ class Evaluation:
         bag: Bag,
         topic: Topic,
         sampling: Sampling,
-        figures: FitFigures,
         progress: Callable[[float], None] | None = None,
     ) -> Iterator[tuple[Batch, Iterator[Commands]]]:
         """Yield the setpoints of a topic, with the commands for them; arguments of :func:`.sources.read_setpoints`."""
-        for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, figures, progress):
+        self._payloads = recorded_payloads(bag, topic, self.refusals)
+        # Deflections with dampers, and payloads that change, go on from one setpoint to the next.
+        self._one_by_one |= bool(self._payloads)
+        for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures, progress):
             yield batch, self.commands(batch)
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
@@ -214,7 +207,7 @@ class Evaluation:
     def _take_payload(self, recorded: int, message: Any) -> None:
         """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
         try:
-            self._solver.payload.change(read_payload(message, self.arm.robot), message.blend_time)
+            self._solver.payload.change(read_payload(message), message.blend_time)
         except Exception as error:
             self.refusals.add(f"payload: {refusal_reason(error)}", recorded)
 

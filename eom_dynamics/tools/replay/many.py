@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from ...exceptions import EomDynamicsError
+from ...extras import require
 from ..bags import BagError
 from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
-from .cluster import over_cluster
 from .cores import over_cores
 from .job import Job
-from .outcomes import Outcome, done_before, loaded_robot_hash
+from .one import Outcome, done_before, loaded_robot_hash, run_job
 from .sinks import check_replaceable
 
 SUFFIXES = (".db3", ".mcap")
+
+_CONNECT_TIMEOUT = 10.0
 
 
 def find_bags(path: Path) -> list[Path]:
@@ -108,7 +112,7 @@ def replay_bags(
 
     report([])
     if pending and scheduler is not None:
-        over_cluster(pending, outcomes, scheduler, report)
+        _over_cluster(pending, outcomes, scheduler, report)
     elif pending:
         over_cores(pending, outcomes, processes or os.cpu_count() or 1, report)
     return [outcomes[index] for index in range(len(jobs))]
@@ -131,3 +135,40 @@ def _settled(job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str]
     else:
         job.output.unlink()
     return None
+
+
+def _over_cluster(
+    jobs: dict[int, Job], outcomes: dict[int, Outcome], address: str, report: Callable[[Sequence[float]], None]
+) -> None:
+    """Do jobs on a Dask cluster; arguments as of :func:`.cores.over_cores`, with the address of the scheduler.
+
+    Raises:
+        EomDynamicsError: the scheduler cannot be reached, or Dask is missing.
+    """
+    require("cluster")
+    from distributed import Client, as_completed
+
+    try:
+        client = Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = " ".join(str(error).split())
+        raise EomDynamicsError(f"the Dask scheduler at {address} cannot be reached: {reason}") from None
+    run = uuid.uuid4().hex
+    with client:
+        # pure=False: Dask must not reuse results, since those of a job are in its output.
+        futures = {
+            client.submit(run_job, job, key=f"eom_dynamics-replay-{index}-{run}", pure=False): index
+            for index, job in jobs.items()
+        }
+        try:
+            for future in as_completed(futures, loop=client.loop):
+                index = futures[future]
+                try:
+                    outcomes[index] = future.result()
+                except Exception as error:  # of the cluster: a worker that died too often, a package it lacks
+                    outcomes[index] = Outcome(jobs[index], error=f"{jobs[index].bag}: {type(error).__name__}: {error}")
+                future.release()
+                report([])
+        except BaseException:
+            client.cancel(list(futures), force=True)
+            raise

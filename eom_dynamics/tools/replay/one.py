@@ -3,27 +3,50 @@
 
 from __future__ import annotations
 
+import os
+import time
+import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...elastic import ElasticArm
-from ...exceptions import RobotDescriptionWarning
+from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..bags import Bag, BagError
-from ..contents import hashed_aside, robot_hash
+from ..contents import bag_hash, hashed_aside, robot_hash
 from ..recordings import read_blocks
 from ..robot_options import RobotOptions
 from . import joint_states
 from .evaluation import Evaluation
 from .job import Job, Report, provenance
-from .joint_states import FitFigures
-from .payloads import recorded_payloads
-from .sinks import open_sink
+from .sinks import open_sink, provenance_of
 from .sources import Sampling, choose_topic, command_lead, is_of_motors
 
 _DESCRIPTION_TYPE = "std_msgs/msg/String"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a job.
+
+    Attributes:
+        job: the job.
+        report: None if it failed.
+        error: why it failed, on one line.
+        detail: a traceback, if the error is internal.
+        wall: duration, s.
+        done_before: whether the output existed and was kept.
+    """
+
+    job: Job
+    report: Report | None = None
+    error: str = ""
+    detail: str = ""
+    wall: float = 0.0
+    done_before: bool = False
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
@@ -39,7 +62,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         RobotDescriptionError: the robot cannot be used.
         FolderError: the output cannot be written, or exists.
     """
-    with Bag(job.bag) as bag, hashed_aside(job.bag) as bag_hash:
+    with Bag(job.bag) as bag, hashed_aside(job.bag) as hash_of_bag:
         topic = choose_topic(bag, job.topic)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RobotDescriptionWarning)
@@ -53,14 +76,14 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             )
         report = Report(topic.name, robot.name, robot.joint_names)
         report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
-        figures, sampling = FitFigures(), Sampling(job.cutoff, job.rate, job.conventions)
         report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
-        payloads = recorded_payloads(bag, topic, report.refusals)
-        evaluation = Evaluation(arm, job.options, report.refusals, payloads, report.command_lead)
+        evaluation = Evaluation(arm, job.options, report.command_lead)
+        report.refusals, figures = evaluation.refusals, evaluation.figures
+        sampling = Sampling(job.cutoff, job.rate, job.conventions)
         times: list[int] = []
         compared, squares = 0, np.zeros(robot.n)
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
-            for _, computed in evaluation.of_topic(bag, topic, sampling, figures, progress):
+            for _, computed in evaluation.of_topic(bag, topic, sampling, progress):
                 for commands in computed:
                     sink.write(commands)
                     report.commands += len(commands)
@@ -88,7 +111,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
             if job.against:
                 report.rms = np.sqrt(squares / compared).tolist()
-            report.bag_hash, report.robot_hash = bag_hash(), robot_hash(robot)
+            report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)
             sink.close(provenance(job, report))
     return report
 
@@ -130,3 +153,50 @@ def _why(report: Report, bag: Bag) -> str:
     (reason, count), *others = report.refusals.ranked()
     text = report.refusals.text(reason)
     return f": {text} ({count:,} of {report.refusals.total:,})" if others else f": {text}"
+
+
+def loaded_robot_hash(source: str, options: RobotOptions) -> str:
+    """Hash of a robot that is loaded."""
+    return robot_hash(options.load(source))
+
+
+def done_before(job: Job, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
+    """The outcome of a job whose output exists: its report, or as an error what it was made of instead."""
+    provenance = provenance_of(job.output, job.format) or {}
+    try:
+        made, report = provenance["settings"], Report.from_json(provenance["report"])
+        other = [name for name, value in job.settings().items() if made.get(name) != value]
+        other += [name for name in made if name not in job.settings()]
+        if report.bag_hash != bag_hash(job.bag):
+            other.append("content of the bag")
+        # A robot that the bag describes is part of it.
+        if job.robot is not None and report.robot_hash != hash_of(job.robot, job.robot_options):
+            other.append("content of the robot")
+    except (KeyError, TypeError, AttributeError):
+        other = ["release, or not an output of replay"]
+    except OSError as error:
+        return Outcome(job, error=f"{error.filename or job.bag}: {error.strerror or error}")
+    except EomDynamicsError as error:
+        return Outcome(job, error="; ".join(error.errors))
+    if other:
+        what = f"exists, but was not made of this bag with the same settings (other: {', '.join(other)})"
+        return Outcome(job, error=f"{job.output}: {what}; remove it, or overwrite it with --force")
+    return Outcome(job, report, done_before=True)
+
+
+def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcome:
+    """Do one job; errors are in the outcome."""
+    began = time.perf_counter()
+    report, error, detail = None, "", ""
+    try:
+        report = replay_bag(job, progress)
+    except EomDynamicsError as failure:
+        # A cluster that took this process for lost may have had the job done by another one.
+        if os.path.lexists(job.output) and (done := done_before(job)).report is not None:
+            return done
+        error = "; ".join(failure.errors)
+    except OSError as failure:
+        error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)
+    except Exception as failure:
+        error, detail = f"internal error: {type(failure).__name__}: {failure}", traceback.format_exc()
+    return Outcome(job, report, error, detail, time.perf_counter() - began)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ..pages.html_page import definitions, page, table, tiles
+from ..pages import html_page
+from ..pages.html_page import section, table, tiles
 from .run import Result
 from .text import HEADER, details, difference_rows, result_row
 
@@ -29,12 +30,9 @@ def results_page(results: Sequence[Result], failures: Sequence[Sequence[str]], a
     off = {(i, 0) for i, lines in enumerate(failures) if lines}
     names = [str(result.outcome.job.bag) for result in results]
     parts = [_part(name, result, lines) for name, result, lines in zip(names, results, failures, strict=True)]
-    body = (
-        f'<header><div class="soft">eom_dynamics replay</div><h1>{escape(names[0] if len(names) == 1 else "Bags")}</h1>'
-        f"</header>{tiles(counts)}{table([header, *rows], text_columns=3, off=off)}{''.join(parts)}"
-        f"<section><h2>About these results</h2>{definitions(about)}</section>"
-    )
-    return page("eom_dynamics replay", body, {}, wide=True)
+    title = names[0] if len(names) == 1 else "Bags"
+    sections = [tiles(counts), table([header, *rows], text_columns=3, off=off), *parts]
+    return html_page.results_page("replay", title, title, sections, {}, about, wide=True)
 
 
 def _worst(result: Result) -> str:
@@ -48,10 +46,10 @@ def _worst(result: Result) -> str:
 
 def _part(name: str, result: Result, failures: Sequence[str]) -> str:
     """What failed, the notes of the replay, and the comparison of a bag."""
-    lines = "".join(f'<p class="verdict bad">{escape(line)}</p>' for line in failures)
+    lines = html_page.lines("verdict bad", failures)
     report = result.outcome.report
     notes = "" if report is None else "".join(f"<li>{escape(line)}</li>" for line in details(report))
     compared = table(difference_rows(result.differences), text_columns=2) if result.differences else ""
     if not (lines or notes or compared):
         return ""
-    return f"<section><h2>{escape(name)}</h2>{lines}{f'<ul>{notes}</ul>' if notes else ''}{compared}</section>"
+    return section(name, lines, f"<ul>{notes}</ul>" if notes else "", compared)

@@ -14,8 +14,7 @@ from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
 from .many import find_bags, replay_bags
 from .messages import output_topics
-from .one import replay_bag
-from .outcomes import Outcome
+from .one import Outcome, replay_bag
 from .sources import choose_topic
 
 _FILES = (".mcap", ".db3", ".parquet")

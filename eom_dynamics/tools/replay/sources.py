@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...robot import Robot
 from ...spelling import listed
 from ..bags import Bag, BagError, Topic
-from ..recordings import read_blocks
+from ..recordings import read_blocks, read_messages
 from . import joint_states, setpoints, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
@@ -19,7 +19,7 @@ from .joint_states import FitFigures
 INPUT_TYPES = (setpoints.TYPE, trajectories.TYPE, joint_states.TYPE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
 
-_COMMANDS = "eom_dynamics/msg/FeedforwardCommand"
+_COMMANDS, _PAYLOADS = "eom_dynamics/msg/FeedforwardCommand", "eom_dynamics/msg/Payload"
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
@@ -90,13 +90,27 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
         return given
     if topic.type != setpoints.TYPE:
         return 0.0
-    namespace = topic.name.rpartition("/")[0]
-    for other in bag.topics:
-        if other.type == _COMMANDS and other.name.rpartition("/")[0] == namespace:
-            for block in read_blocks(bag, other, lambda reason, time: None):
-                # Earlier versions had no lead.
-                return float(block.numbers("command_lead")[0, 0]) if "command_lead" in block.layout.fields() else 0.0
+    for other in _beside(bag, topic, _COMMANDS):
+        for block in read_blocks(bag, other, lambda reason, time: None):
+            # Earlier versions had no lead.
+            return float(block.numbers("command_lead")[0, 0]) if block.layout.has("command_lead") else 0.0
     return robot.command_lead
+
+
+def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[int, Any]]:
+    """Times of recording, ns, and messages of the payloads in the namespace of a motion, in order."""
+
+    def refuse(reason: str, time: int) -> None:
+        refusals.add(f"payload cannot be read: {reason}", time)
+
+    found = [pair for other in _beside(bag, topic, _PAYLOADS) for pair in read_messages(bag, other, refuse)]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
+    """Topics of a type in the namespace of another."""
+    space = topic.name.rpartition("/")[0]
+    return [each for each in bag.topics if each.type == kind and each.name.rpartition("/")[0] == space]
 
 
 def is_of_motors(topic: Topic) -> bool:

@@ -17,8 +17,8 @@ from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points, read_times
 from ...trajectory import Trajectory, through
-from ..bags import Bag, Layout, LayoutError, Topic
-from ..recordings import Stamps
+from ..bags import Bag, Topic
+from ..recordings import Stamps, read_messages
 from .batch import Batch, Refusals
 
 TYPE = "trajectory_msgs/msg/JointTrajectory"
@@ -55,19 +55,17 @@ def trajectory_batches(
         refusals: counts trajectories that cannot be used.
         progress: called with the fraction of the bag read.
     """
-    store = topic.types()
     before: _Planned | None = None
-    for times, messages in bag.messages(topic, progress):
-        for recorded, data in zip(times, messages, strict=True):
-            try:
-                planned = _planned(Layout(store, topic.type, data).message, recorded)
-                _count(planned, rate)
-            except (StateError, TrajectoryError, LayoutError) as error:
-                refusals.add(" ".join(str(error).split()), recorded)
-                continue
-            if before is not None:
-                yield from _sampled(before, rate, planned.start)
-            before = planned
+    for recorded, message in read_messages(bag, topic, refusals.add, progress):
+        try:
+            planned = _planned(message, recorded)
+            _count(planned, rate)
+        except (StateError, TrajectoryError) as error:
+            refusals.add(" ".join(str(error).split()), recorded)
+            continue
+        if before is not None:
+            yield from _sampled(before, rate, planned.start)
+        before = planned
     if before is not None:
         yield from _sampled(before, rate, None)
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..bags import Bag, BagError, Topic
-from ..recordings import read_blocks
+from ..recordings import Stamps, read_blocks
 from ..replay import joint_states, setpoints, trajectories
 from ..replay.conventions import Conventions
+from ..replay.evaluation import Evaluation
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import Sampling, is_of_motors
+from ..replay.sources import Sampling, choose_topic, is_of_motors
 from ..robot_options import RobotOptions
-from .compute import with_commands
 from .findings import DOING, interruptions
-from .parts import Part, joined
-from .record import Record, Stream
+from .record import Part, Record, Stream, joined
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
@@ -100,7 +100,55 @@ def _completed(record: Record, bag: Bag, sampling: Sampling, progress: Progress 
         return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
         return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
-    return with_commands(record, bag, sampling, progress)
+    return _with_commands(record, bag, sampling, progress)
+
+
+def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None) -> Record:
+    """Add commands to the record of a known robot, and setpoints if missing, computed from the motion in the bag."""
+    source = record.setpoint or record.measured
+    topic = choose_topic(bag, None if source is None else source.topic)
+    arm = record.arm
+    assert arm is not None
+    evaluation = Evaluation(arm)
+    states: list[Part] = []
+    efforts: list[Part] = []
+    motors: list[Part] = []
+    for batch, computed in evaluation.of_topic(bag, topic, sampling, progress):
+        states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
+        for commands in computed:
+            stamps = commands.stamps
+            efforts.append(_part(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
+            motors.append(_part(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
+    lines = evaluation.violations.lines()
+    notes = [
+        *(f"{count:,} messages of {topic.name} refused: {reason}" for reason, count in evaluation.refusals.ranked()),
+        *([f"{lines[0]} {'; '.join(lines[1:])}"] if lines else []),
+    ]
+    if not efforts:
+        return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
+    what = {
+        setpoints.TYPE: f"the setpoints of {topic.name}",
+        trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
+        joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
+    }[topic.type]
+    about = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
+    fitted = topic.type == joint_states.TYPE
+    setpoint = record.setpoint or joined(
+        f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted
+    )
+    return replace(
+        record,
+        setpoint=setpoint,
+        command=joined("commands, computed", efforts, is_recorded=False),
+        motors=record.motors or joined("commands, computed", motors, is_recorded=False),
+        about=about,
+        notes=(*record.notes, *notes),
+    )
+
+
+def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Part:
+    own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
+    return Part(stamps.recorded, stamps.header, tuple(names), own)
 
 
 def _with_repeats(record: Record) -> Record:

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
-from string import Template
 
 import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
 from ..pages.charts import place
-from ..pages.html_page import choice, definitions, page, table, tiles
+from ..pages.html_page import choice, lines, results_page, section, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
 from .charts import SHADES, heading, points_of_curve, position_name, sections
 from .findings import DOING, Deviation, deviation, interruptions, intervals, latency
@@ -37,15 +35,17 @@ def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
         own = sections(record, points, group=f"time {k}")
         parts.append(_part(k, record, own, points))
         figures |= {f"{k}_{name}": figure for section in own.values() for name, figure in section.items()}
-    template = Template(resources.files(__package__).joinpath("report_page.html").read_text(encoding="utf-8"))
     names = [record.name for record in records]
-    body = template.substitute(
-        headline=escape(names[0] if len(names) == 1 else f"{len(names)} recordings"),
-        pick=_pick(names),
-        parts="".join(parts),
-        about=definitions(about),
-    )
-    return page(f"{names[0] if len(names) == 1 else 'report'}: eom_dynamics report", body, figures, wide=True)
+    heading = names[0] if len(names) == 1 else f"{len(names)} recordings"
+    shown = [f'<p class="soft">{_LEGENDS}</p>', _pick(names), *parts]
+    name = names[0] if len(names) == 1 else "report"
+    return results_page("report", name, heading, shown, figures, about, wide=True)
+
+
+_LEGENDS = (
+    "Click a joint in a legend to hide it in all charts, double-click to show it alone; <i>limits</i> shows those of "
+    "the joints shown. Drag over a chart to zoom all charts over time, double-click to reset."
+)
 
 
 def _pick(names: Sequence[str]) -> str:
@@ -61,9 +61,8 @@ def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], po
     for name, figures in own.items():
         title, text = heading(record, name)
         placed = "".join(place(f"{k}_{key}") for key in figures)
-        html.append(f'<section><h2>{title}</h2><p class="soft">{text}</p><div class="pair">{placed}</div>')
-        html.append(_TABLES[name](record) if name in _TABLES else "")
-        html.append("</section>")
+        shown = _TABLES[name](record) if name in _TABLES else ""
+        html.append(section(title, f'<div class="pair">{placed}</div>', shown, text=text))
     html.insert(2, _limits(record))
     html.append(_drawn(record, points))
     return f'<div data-part="{k}"{" hidden" if k else ""}>{"".join(html)}</div>'
@@ -105,11 +104,10 @@ def _worst(values: Array, units: Sequence[str]) -> str:
 
 
 def _notes(record: Record) -> str:
-    about = f'<p class="soft">{escape(record.about)}</p>' if record.about else ""
+    about = lines("soft", [record.about] if record.about else [])
     shown = {phase.status for phase in interruptions(record)}
     shades = [f"{color}, commands {DOING[status]}" for status, (color, _) in SHADES.items() if status in shown]
-    shaded = f'<p class="soft">Shaded: {"; ".join(shades)}.</p>' if shades else ""
-    return about + "".join(f'<p class="warning">{escape(note)}</p>' for note in record.notes) + shaded
+    return about + lines("warning", record.notes) + lines("soft", [f"Shaded: {'; '.join(shades)}."] if shades else [])
 
 
 def _limits(record: Record) -> str:
@@ -117,7 +115,7 @@ def _limits(record: Record) -> str:
     used = uses(record)
     if not used:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
-        return f'<section><h2>Limits</h2><p class="soft">No limits: {reason}.</p></section>'
+        return section("Limits", text=f"No limits: {reason}.")
     rows = [("joint", "limit of", "used", "peak", "limit", "at")]
     for use in used:
         peak, limit = (f"{number(x)} {use.unit}" for x in (use.value, use.limit))

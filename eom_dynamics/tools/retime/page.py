@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,10 @@ from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
 from ...trajectory import FastestMotion, sample
 from ...trajectory.quantities import Load, quantities
-from ..pages.charts import chart, over_time, place, plain, short
-from ..pages.html_page import definitions, page, table
+from ..pages.charts import add_joints, chart, over_time, place, short
+from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS, color
-from ..pages.thinning import thinned
+from ..pages.units import position_units, together
 
 _RATE = 1000.0
 
@@ -46,10 +45,9 @@ def write_page(
         for quantity, x in values.items()
         if np.any(limits.largest[quantity] < np.inf)
     }
-    names = arm.robot.joint_names
     figures = {
         "speed": _speed(motion, samples.t, shares),
-        "path": _path(names, samples.t, samples.q, motion, waypoints),
+        "path": _path(arm, samples.t, samples.q, waypoints),
     }
     for quantity, share in shares.items():
         figures[quantity] = _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
@@ -57,20 +55,20 @@ def write_page(
     rows = [
         [each.name, each.quantity.replace("_", " "), f"{each.start:.3f}", f"{each.end:.3f}"] for each in sorted(longest)
     ]
-    body = f"""<header>
-<div class="soft">eom_dynamics retime</div>
-<h1>The fastest motion of {escape(arm.robot.name)} along a path: {motion.duration:.4f} s</h1>
-<p class="lead">From rest to rest, continuous from position to snap, within all limits.</p>
-</header>
-<section><h2>Speed along the path</h2>
-<p class="soft">Colours are those of the limit that is used most at each point.</p>{place("speed", tall=True)}</section>
-<section><h2>Joints</h2><p class="soft">Circles are the waypoints.</p>{place("path", tall=True)}</section>
-<section><h2>Shares of limits</h2>{"".join(place(name) for name in shares)}</section>
-<section><h2>Active limits</h2>
-{table([["joint or motor", "limit", "from [s]", "to [s]"], *rows], text_columns=2)}</section>
-<section><h2>About this run</h2>{definitions(about)}</section>
-"""
-    path.write_text(page(f"{arm.robot.name}: eom_dynamics retime", body, figures), encoding="utf-8")
+    sections = [
+        lines("lead", ["From rest to rest, continuous from position to snap, within all limits."]),
+        section(
+            "Speed along the path",
+            place("speed", tall=True),
+            text="Colours are those of the limit that is used most at each point.",
+        ),
+        section("Joints", place("path", tall=True), text="Circles are the waypoints."),
+        section("Shares of limits", *map(place, shares)),
+        section("Active limits", table([["joint or motor", "limit", "from [s]", "to [s]"], *rows], text_columns=2)),
+    ]
+    robot = arm.robot.name
+    heading = f"The fastest motion of {robot} along a path: {motion.duration:.4f} s"
+    path.write_text(results_page("retime", robot, heading, sections, figures, about), encoding="utf-8")
 
 
 def _speed(motion: FastestMotion, t: Array, shares: Mapping[str, Array]) -> go.Figure:
@@ -92,30 +90,20 @@ def _speed(motion: FastestMotion, t: Array, shares: Mapping[str, Array]) -> go.F
     return figure.update_layout(showlegend=True)
 
 
-def _path(names: tuple[str, ...], t: Array, q: Array, motion: FastestMotion, waypoints: Array) -> go.Figure:
-    figure = over_time("Positions", "rad or m", t[0], t[-1])
+def _path(arm: ElasticArm, t: Array, q: Array, waypoints: Array) -> go.Figure:
+    names, units = arm.robot.joint_names, position_units(arm.robot)
+    figure = over_time("Positions", together(units), t[0], t[-1])
     # A blended corner has no knot at its waypoint: the nearest sample is shown.
     nearest = [int(np.argmin(np.sum((q - each) ** 2, axis=1))) for each in waypoints]
-    for i, name in enumerate(names):
-        kept = thinned(q[:, i], CURVE_POINTS)
-        figure.add_scatter(x=t[kept], y=short(q[kept, i]), name=plain(name), line={"color": color(i), "width": 2})
-        figure.add_scatter(
-            x=t[nearest],
-            y=short(waypoints[:, i]),
-            mode="markers",
-            marker={"symbol": "circle-open", "color": color(i), "size": 7},
-            showlegend=False,
-            hoverinfo="skip",
-        )
-    return figure.update_layout(showlegend=True)
+    add_joints(figure, names, units, t, q, points=CURVE_POINTS)
+    add_joints(figure, names, units, t[nearest], waypoints, points=len(nearest), kind="waypoint", markers=True)
+    return figure
 
 
 def _shares(title: str, names: tuple[str, ...], t: Array, share: Array) -> go.Figure:
     figure = over_time(f"{title[0].upper()}{title[1:]}", "share of the limit", t[0], t[-1])
-    for i, name in enumerate(names):
-        if np.any(share[:, i] > 0):
-            kept = thinned(share[:, i], CURVE_POINTS)
-            figure.add_scatter(
-                x=t[kept], y=short(share[kept, i]), name=plain(name), line={"color": color(i), "width": 2}
-            )
-    return figure.update_layout(showlegend=True)
+    used = np.flatnonzero(np.any(share > 0, axis=0)).tolist()
+    colors = [color(i) for i in used]
+    shown = [names[i] for i in used]
+    add_joints(figure, shown, [""] * len(used), t, share[:, used], points=CURVE_POINTS, colors=colors)
+    return figure

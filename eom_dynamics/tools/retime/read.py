@@ -17,9 +17,9 @@ from ...exceptions import StateError
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points
 from ...spelling import listed
-from ..bags import Bag, BagError, Layout, LayoutError
-
-_TYPE = "trajectory_msgs/msg/JointTrajectory"
+from ..bags import Bag, BagError
+from ..recordings import read_messages
+from ..replay.trajectories import TYPE
 
 MOST = 1000
 """Largest number of waypoints; dense samples of a motion are no waypoints."""
@@ -84,17 +84,16 @@ def _npz(path: Path) -> tuple[list[str] | None, Any]:
 
 
 def _bag(path: Path) -> tuple[list[str] | None, Any]:
+    def refuse(reason: str, time: int) -> None:
+        raise StateError(f"{path}: {reason}")
+
     with Bag(path) as bag:
         for topic in bag.topics:
-            if topic.type == _TYPE:
-                for _, messages in bag.messages(topic):
-                    try:
-                        message: Any = Layout(topic.types(), topic.type, messages[0]).message
-                    except LayoutError as error:
-                        raise StateError(f"{path}: {error}") from None
+            if topic.type == TYPE:
+                for _, message in read_messages(bag, topic, refuse):
                     names = list(message.joint_names)
                     positions = read_points(message, "positions", JointOrder(names, []))
                     if positions is None or np.isnan(positions).any():
                         raise StateError(f"{path}: positions of a point are empty; each point must have positions")
                     return names, positions
-    raise StateError(f"{path}: the bag has no {_TYPE}")
+    raise StateError(f"{path}: the bag has no {TYPE}")

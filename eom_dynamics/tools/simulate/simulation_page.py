@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML page of a feedforward comparison: figures, table, and facts about the run."""
+"""Results of a feedforward comparison: HTML page, picture and data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
-from importlib import resources
 from pathlib import Path
-from string import Template
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...simulation.feedforward_comparison import Comparison
 from ...simulation.model_errors import Sweep
 from ..pages.charts import chart, logarithmic, over_time, place, short
-from ..pages.html_page import definitions, page, table
+from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS
 from ..pages.thinning import thinned
+from ..writing import whole_folder
 from . import sweep as sweeps
+from .picture import write_picture
 from .summary import (
     COLORS,
     HEADER,
@@ -35,43 +37,82 @@ from .summary import (
 )
 
 
-def write_page(path: Path, comparison: Comparison, about: Mapping[str, str], sweep: Sweep | None = None) -> None:
-    """Write the page.
+def write_results(
+    folder: Path,
+    comparison: Comparison,
+    about: Mapping[str, str],
+    sweep: Sweep | None = None,
+    *,
+    force: bool = False,
+) -> Path:
+    """Write index.html, tracking.png and data.npz.
 
     Args:
-        path: of the file.
+        folder: created if necessary; other files in it stay.
         comparison: the results.
         about: names and values for the foot of the page.
         sweep: the results over errors of the model.
+        force: write into a folder that is not empty.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        FolderError: the folder cannot be written; what was in it stays.
     """
+    with whole_folder(folder, force=force) as aside:
+        np.savez_compressed(
+            aside / "data.npz",
+            t=comparison.t,
+            q=comparison.q,
+            natural_frequency=comparison.natural_frequency,
+            error=comparison.error,
+            joint_names=np.array(comparison.robot.joint_names),
+        )
+        write_picture(aside / "tracking.png", comparison)
+        write_page(aside / "index.html", comparison, about, sweep)
+    return folder / "index.html"
+
+
+def write_page(path: Path, comparison: Comparison, about: Mapping[str, str], sweep: Sweep | None = None) -> None:
+    """Write the page; arguments as of :func:`write_results`."""
+    robot = comparison.robot.name
     figures = {"time": error_over_time(comparison), "gain": _over_gain(comparison)}
+    shown = feedback(comparison, shown_gain(comparison))
+    lead = (
+        "One arm with elastic joints, one trajectory, one motor PD; only the feedforward and its motor reference "
+        f"differ. Errors are those of the links, which no sensor measures. Simulated arm: {model_error(comparison)}."
+    )
+    sections = [
+        lines("lead", [lead]),
+        lines("verdict bad", (f"Failed: {line}." for line in failures(comparison))),
+        lines("warning", (f"Note: {line}." for line in endings(comparison))),
+        section(
+            "Over time",
+            place("time", tall=True),
+            text=f"With {shown}. At each time, the error of the joint with the largest one.",
+        ),
+        section("Over the feedback gain", place("gain", tall=True)),
+        section(
+            "Results",
+            table([HEADER, *rows(comparison)], text_columns=2),
+            lines("soft", ["RMS over time and joints; peak of any joint at any time."]),
+        ),
+    ]
     if sweep:
         figures["regions"] = sweeps.regions(sweep)
-    body = Template(
-        resources.files(__package__).joinpath("simulation_page.html").read_text(encoding="utf-8")
-    ).substitute(
-        {name: place(name, tall=True) for name in ("time", "gain")},
-        sweep=_sweep(sweep) if sweep else "",
-        robot=escape(comparison.robot.name),
-        error=escape(model_error(comparison)),
-        shown=f"With {feedback(comparison, shown_gain(comparison))}.",
-        verdict="".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in failures(comparison)),
-        endings="".join(f'<p class="warning">Note: {escape(line)}.</p>' for line in endings(comparison)),
-        rows=table([HEADER, *rows(comparison)], text_columns=2),
-        about=definitions(about),
-    )
-    path.write_text(page(f"{comparison.robot.name}: eom_dynamics simulate", body, figures), encoding="utf-8")
-
-
-def _sweep(sweep: Sweep) -> str:
-    """Section on errors of the model."""
-    lines = "".join(f"<p>{escape(line)}</p>" for line in sweeps.verdicts(sweep))
-    return (
-        "<section><h2>Over errors of the model</h2>"
-        '<p class="soft">Four feedforwards with all signs of errors, on drives that hold their commands. Numbers are '
-        "RMS errors of the links.</p>"
-        f"{lines}{place('regions', tall=True)}{table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1)}</section>"
-    )
+        sections.append(
+            section(
+                "Over errors of the model",
+                lines("", sweeps.verdicts(sweep)),
+                place("regions", tall=True),
+                table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1),
+                text="Four feedforwards with all signs of errors, on drives that hold their commands. Numbers are RMS "
+                "errors of the links.",
+            )
+        )
+    heading = f"Tracking error of {robot} under three kinds of feedforward"
+    path.write_text(results_page("simulate", robot, heading, sections, figures, about), encoding="utf-8")
 
 
 def error_over_time(comparison: Comparison) -> go.Figure:
@@ -79,32 +120,31 @@ def error_over_time(comparison: Comparison) -> go.Figure:
     t = comparison.t
     figure = over_time("Largest link error", unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
-    for k, label in enumerate(LABELS):
+    for k in range(len(LABELS)):
         kept = thinned(off[:, k], CURVE_POINTS)
-        figure.add_scatter(
-            x=t[kept],
-            # A logarithmic axis has no zero, which errors reach where a link crosses its path.
-            y=short(np.maximum(off[kept, k], 1e-13)),
-            name=label,
-            line={"color": COLORS[k], "width": 2},
-            hovertemplate=f"{label}: %{{y:.3~g}} {unit(comparison)}<extra></extra>",
-        )
+        # A logarithmic axis has no zero, which errors reach where a link crosses its path.
+        _add(figure, comparison, k, t[kept], short(np.maximum(off[kept, k], 1e-13)), "lines")
     return _of_feedforwards(figure, 1e3 * floor(comparison), 2 * float(np.nanmax(off)))
 
 
 def _over_gain(comparison: Comparison) -> go.Figure:
     figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", unit(comparison))
-    for k, label in enumerate(LABELS):
-        figure.add_scatter(
-            x=comparison.natural_frequency,
-            y=1e3 * comparison.rms[:, k],
-            name=label,
-            mode="lines+markers",
-            line={"color": COLORS[k], "width": 2},
-            hovertemplate=f"{label}: %{{y:.3~g}} {unit(comparison)}<extra></extra>",
-        )
     rms = 1e3 * comparison.rms
+    for k in range(len(LABELS)):
+        _add(figure, comparison, k, comparison.natural_frequency, rms[:, k], "lines+markers")
     return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
+
+
+def _add(figure: go.Figure, comparison: Comparison, k: int, x: Array, y: NDArray[Any], mode: str) -> None:
+    """Draw the errors (N,) of a feedforward."""
+    figure.add_scatter(
+        x=x,
+        y=y,
+        name=LABELS[k],
+        mode=mode,
+        line={"color": COLORS[k], "width": 2},
+        hovertemplate=f"{LABELS[k]}: %{{y:.3~g}} {unit(comparison)}<extra></extra>",
+    )
 
 
 def _of_feedforwards(figure: go.Figure, low: float, high: float) -> go.Figure:

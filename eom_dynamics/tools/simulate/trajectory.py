@@ -14,7 +14,7 @@ from ...robot import Robot
 from ...simulation.feedforward_comparison import SupportsDerivatives
 from ...simulation.reference import read_motion
 from ...trajectory import paper_motion
-from .bounds import LONGEST
+from . import LONGEST
 
 COSINE = "cosine"
 """Name of the paper's example motion."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 from recordings import recorded
@@ -21,7 +21,6 @@ import eom_dynamics as eom
 from eom_dynamics.tools.cli import demo
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.demo import processes, run
-from eom_dynamics.tools.demo.circle import summary
 
 MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
@@ -76,12 +75,10 @@ def test_answers_of_another_robot_fail(
 def test_lost_setpoints_leave_an_identification_its_success(
     gain: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = SimpleNamespace(gain=gain)
+    missed = [] if gain > 5 else ["identification: the tracking error fell 4.00 times, not 5 times"]
     monkeypatch.setattr(run, "play", lambda plan, *_: recorded(plan, lost=25))
-    monkeypatch.setattr(demo, "_identify", lambda *_: result)
+    monkeypatch.setattr(demo, "_identify", lambda *_: {"gain": gain, "failures": missed, "text": "its table"})
     monkeypatch.setattr("eom_dynamics.tools.demo.results.write_results", lambda folder, *_, **__: folder)
-    for name, returned in {"as_json": {}, "as_text": ""}.items():
-        monkeypatch.setattr(summary, name, lambda *_, returned=returned: returned)
     arguments = [*SHORT, "--robot", "sea_planar_2r", "--identify", "--force", "-o", str(tmp_path)]
     assert main(["demo", *arguments]) == 1
     lost, last = capsys.readouterr().err.splitlines()[-2:]
@@ -125,7 +122,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_2(tmp_path: Path, capsy
 def test_a_failure_while_writing_leaves_the_last_run_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fill_the_disk(path: Path, *_: object) -> None:
+    def fill_the_disk(path: Path, *_: object, **__: object) -> None:
         path.write_text("half a pa")
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 

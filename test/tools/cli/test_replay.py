@@ -37,7 +37,7 @@ from urdf_arms import urdf_arm
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay import many
-from eom_dynamics.tools.replay.outcomes import run_job
+from eom_dynamics.tools.replay.one import run_job
 from eom_dynamics.trajectory import paper_motion
 
 NAMES = load_robot("planar_2r").joint_names

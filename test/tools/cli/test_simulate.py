@@ -25,7 +25,6 @@ from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.demo.data import setpoints
 from eom_dynamics.tools.demo.plan import Plan
 from eom_dynamics.tools.pages.numbers import number
 from eom_dynamics.trajectory import paper_motion
@@ -247,7 +246,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
         page.write_text("half", encoding="utf-8")
         raise OSError(errno.ENOSPC, "No space left on device", str(page))
 
-    monkeypatch.setattr("eom_dynamics.tools.simulate.results.write_page", full)
+    monkeypatch.setattr("eom_dynamics.tools.simulate.simulation_page.write_page", full)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/index.html").write_text("old", encoding="utf-8")
     command = ["simulate", "planar_2r", "cosine", "-o"]
@@ -380,10 +379,10 @@ def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path: Path) ->
 
 def test_setpoints_of_the_demo_and_of_the_player_are_read(tmp_path: Path) -> None:
     plan = Plan(ROBOT, rate=200.0, duration=0.5)
-    np.savez(tmp_path / "setpoints.npz", **setpoints(plan))
+    np.savez(tmp_path / "setpoints.npz", **plan.arrays())
     motion = read_motion(tmp_path / "setpoints.npz", ROBOT)
     np.testing.assert_array_equal(motion.t, plan.t)
-    without = {name: values for name, values in setpoints(plan).items() if name != "t"}
+    without = {name: values for name, values in plan.arrays().items() if name != "t"}
     np.savez(tmp_path / "player.npz", **without)
     np.testing.assert_allclose(
         read_motion(tmp_path / "player.npz", ROBOT, rate=200.0).t, plan.t - plan.t[0], atol=1e-12

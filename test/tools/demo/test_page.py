@@ -19,9 +19,9 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.simulation import Comparison, compare_feedforward
 from eom_dynamics.simulation.perturbation import perturbed
-from eom_dynamics.tools.demo.data import write_csv, write_npz
 from eom_dynamics.tools.demo.evaluate import Answers, evaluate
 from eom_dynamics.tools.demo.plan import Plan
+from eom_dynamics.tools.demo.results import write_csv, write_npz
 from eom_dynamics.tools.demo.tracking import compare
 from eom_dynamics.tools.pages.numbers import number
 

@@ -11,7 +11,7 @@ from paths import CONFIG
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.tools.demo.robot_parameters import parameter_file
+from eom_dynamics.tools.demo.run import parameter_file
 from eom_dynamics.tools.robot_options import RobotOptions
 
 

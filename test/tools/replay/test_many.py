@@ -311,7 +311,7 @@ def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("eom_dynamics.tools.replay.cluster._CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr("eom_dynamics.tools.replay.many._CONNECT_TIMEOUT", 0.2)
     job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")
     with pytest.raises(
         EomDynamicsError, match=r"the Dask scheduler at tcp://127\.0\.0\.1:9 cannot be reached"

@@ -140,8 +140,7 @@ class ControlLoop {
     {
         if (!payloads.take())
             return;
-        payload_refusal_ = parameters_.linearize ? "feedback linearization takes no payloads"
-                                                 : payload_.change(payloads.taken());
+        payload_refusal_ = payload_.change(payloads.taken());
         counts_.refused_payloads += payload_refusal_ != nullptr;
     }
 

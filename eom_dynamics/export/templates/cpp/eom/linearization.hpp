@@ -119,7 +119,7 @@ class Linearization {
             x.qddd[i] = Robot::rigid[i] ? qddd_[i] : 0;
         }
         std::array<Scalar, Robot::joints * Robot::joints> M;
-        Robot::mass_matrix(x.q, M);
+        Robot::mass_matrix(x, M);
         factorize(M);
         Command<Robot> y;
         Robot::inverse_dynamics(x, y);

@@ -67,12 +67,12 @@ struct LoopParameters {
 
     LimitPolicy limits = LimitPolicy::warn;
     /// Time without a valid reference after which setpoints are lost, s; 0 for never.
-    double setpoint_timeout = 0;
-    LossPolicy on_setpoint_loss = LossPolicy::none;
+    double setpoint_timeout = @timeout@;
+    LossPolicy on_setpoint_loss = LossPolicy::@policy@;
     /// Durations of a stop and of a ramp, s.
-    double stop_duration = 0.3, ramp_duration = 1;
+    double stop_duration = @stop_duration@, ramp_duration = @ramp_duration@;
     /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
-    double resume_distance = 0.1;
+    double resume_distance = @resume_distance@;
     /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section of the demo's page: identification of a simulated robot."""
+"""HTML page of an identification: link errors before and after, residuals, and numbers beside the true ones."""
 
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 
 import plotly.graph_objects as go
 
-from ....arrays import Array
-from ...pages.charts import add_joints, over_time, place
-from ...pages.html_page import table
-from ...pages.numbers import number
-from ...pages.style import CURVE_POINTS
-from ...pages.units import effort_units, milli, position_units, together
-from . import summary
-from .result import IdentificationResult
-from .task import NATURAL_FREQUENCY
+from eom_dynamics.arrays import Array
+from eom_dynamics.tools.pages.charts import add_joints, over_time, place
+from eom_dynamics.tools.pages.html_page import page, table
+from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.tools.pages.style import CURVE_POINTS
+from eom_dynamics.tools.pages.units import effort_units, milli, position_units, together
+
+from . import results
+from .experiment import NATURAL_FREQUENCY, IdentificationResult
 
 
-def section(result: IdentificationResult) -> tuple[str, dict[str, go.Figure]]:
-    """Return the section as HTML, and its figures by the names of their places."""
+def write_page(path: Path, result: IdentificationResult) -> None:
+    """Write errors before and after, residuals and identified numbers as an HTML page."""
     task, plan = result.task, result.task.plan
     shown = {"identified_before": "before", "identified_after": "after"}
     drawn = {
@@ -27,10 +28,12 @@ def section(result: IdentificationResult) -> tuple[str, dict[str, go.Figure]]:
         for name, when in shown.items()
     }
     drawn["identified_motors"] = _motors(result)
-    verdict = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in summary.failures(result))
+    verdict = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in results.failures(result))
+    title = f"{task.robot.name}: closing the loop"
     html = (
-        f'<section>\n<h2>Identification</h2>\n{verdict}<p class="soft">A simulated arm that differs from its file: '
-        f"{escape(summary.deviation_in_words(result))}. The node, with the file, streamed an excitation of "
+        f'<header><div class="soft">eom_dynamics demo</div><h1>{escape(title)}</h1></header>'
+        f'<section>{verdict}<p class="soft">A simulated arm that differs from its file: '
+        f"{escape(results.deviation_in_words(result))}. The node, with the file, streamed an excitation of "
         f"{plan.excitation.end:g} s over ROS 2, whose optimisation made parameters {number(plan.gain)} times as "
         f"certain; joint_states and motor_states, with noise of encoders and of efforts, were recorded in a bag; and "
         f"from the bag followed masses, inertias, springs, rotors and friction. Then the node got the new file. On "
@@ -38,19 +41,17 @@ def section(result: IdentificationResult) -> tuple[str, dict[str, go.Figure]]:
         f"error of the links is <b>{number(result.gain)} times</b> smaller.</p>"
         + place("identified_before")
         + place("identified_after")
-        + table([summary.TRACKING_HEADER, *summary.tracking_rows(result)])
+        + table([results.TRACKING_HEADER, *results.tracking_rows(result)])
         + '<h3>Residuals</h3><p class="soft">RMS of predicted less measured efforts, in '
         + f"{together(effort_units(task.robot))}: of springs by the equations of motion of the links, on the motion "
         "that was not identified from; and of motors, on the excitation.</p>"
-        + table([summary.RESIDUAL_HEADER, *summary.residual_rows(result)])
+        + table([results.RESIDUAL_HEADER, *results.residual_rows(result)])
         + place("identified_motors")
-        + f'<h3>Identified numbers</h3><p class="soft">SI units. {escape(summary.within_deviations(result))}. Of the '
+        + f'<h3>Identified numbers</h3><p class="soft">SI units. {escape(results.within_deviations(result))}. Of the '
         "bodies, the combinations that are identifiable from the motion; bags, true and identified robot files are in "
-        "the folder identification beside this page.</p>"
-        + table([summary.NUMBERS_HEADER, *summary.number_rows(result)])
-        + "</section>"
+        "the folder of this page.</p>" + table([results.NUMBERS_HEADER, *results.number_rows(result)]) + "</section>"
     )
-    return html, drawn
+    path.write_text(page(title, html, drawn), encoding="utf-8")
 
 
 def _errors(title: str, result: IdentificationResult, t: Array, error: Array) -> go.Figure:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Play setpoints to a dynamics node and a simulated robot in lock step with /clock, and record all topics.
 
-    python -m eom_dynamics.ros.lockstep_player SETPOINTS.npz RECORDING.npz --rate 500
+    python -m closing_the_loop.lockstep_player SETPOINTS.npz RECORDING.npz --rate 500
 
 For each setpoint: publish it on ``setpoint``, wait for the command on ``feedforward``, advance ``/clock`` by a period,
 wait for ``joint_states`` and ``motor_states`` of that time. The simulated robot needs the parameters ``use_sim_time``,
 ``command:=feedforward``, and ``rate`` and ``publish_rate`` of the player. No message is lost however slow the machine
 is. A command on its way to the robot may be overtaken by the time that follows it, and then holds a step too late.
 
-SETPOINTS.npz is that of :mod:`.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock`` after each step, ns,
-and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and ``motor_states``.
+SETPOINTS.npz is that of :mod:`eom_dynamics.ros.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock``
+after each step, ns, and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and
+``motor_states``.
 
 Ten times a second it prints a line of JSON, ``{"sent": 1200, "received": 1200}``. Exit code 0; 1 if a node is missing
 or does not answer; 2 for wrong use.
@@ -34,11 +35,11 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from .executors import make_executor
-from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from .playing import ReportCounts, positive, run_player
-from .setpoint_file import PlayerError, Setpoints
-from .simulated_robot_node import STATUS_NAME
+from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from eom_dynamics.ros.playing import ReportCounts, positive, run_player
+from eom_dynamics.ros.setpoint_file import PlayerError, Setpoints
+from eom_dynamics.ros.simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
 """Topics of a recording."""

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that differs from its file, the motion that identifies it, and another one that judges the result."""
+"""A robot that differs from its file: excite, record, identify, and track another motion before and after.
+
+The paths of data: ``plan`` finds the motions, ``close_circle`` plays them to the true robot, in this process
+(``simulated``) or over ROS 2 (:mod:`.over_ros`), and identifies.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....arrays import Array
-from ....elastic import ElasticArm
-from ....identification import Excitation
-from ....identification.elastic_options import check_elastic
-from ....robot import Robot
-from ....robot.model import Joint
-from ....simulation import SimulatedRobot
-from ....simulation.perturbation import perturbed, with_more_friction
-from ....simulation.simulated_robot import SensorNoise
-from ....simulation.streaming import StreamTimes, stream_times
-from ....trajectory import Fourier
+from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import ElasticArm
+from eom_dynamics.identification import Excitation
+from eom_dynamics.identification.both_sides import ArmRecording
+from eom_dynamics.identification.elastic_arm import ArmFit, identify_arm
+from eom_dynamics.identification.elastic_options import check_elastic
+from eom_dynamics.robot import Robot
+from eom_dynamics.robot.model import Joint
+from eom_dynamics.simulation import SimulatedRobot
+from eom_dynamics.simulation.perturbation import perturbed, with_more_friction
+from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
+from eom_dynamics.simulation.streaming import StreamTimes, stream, stream_times
+from eom_dynamics.trajectory import Fourier
 
 NATURAL_FREQUENCY = 70.0
 """Of the motors under their PD, rad/s: stiff."""
@@ -172,3 +178,102 @@ def _peaks(arm: ElasticArm, motion: Fourier) -> tuple[Array, Array]:
     """Largest motor efforts and speeds (n,) of a motion."""
     command = arm.feedforward(*motion.derivatives(np.linspace(motion.start, motion.end, 1000), 4))
     return np.max(np.abs(command.motor_effort), axis=0), np.max(np.abs(command.motor_velocity), axis=0)
+
+
+Run = Callable[[str, Robot, Fourier], Readings]
+"""Let the true robot follow a motion with the feedforward of a model; the first argument says what for."""
+
+STEPS = ("excite", "before", "after")
+"""Names of the three runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """Errors of the links.
+
+    Attributes:
+        t: (N,) s.
+        error: (N, n) actual less desired positions, rad or m.
+    """
+
+    t: Array
+    error: Array
+
+    @property
+    def rms(self) -> Array:
+        """(n,) rad or m."""
+        rms: Array = np.sqrt(np.mean(np.square(self.error), axis=0))
+        return rms
+
+
+@dataclass(frozen=True, eq=False)
+class IdentificationResult:
+    """An identification of a simulated robot, and tracking before and after.
+
+    Attributes:
+        task: what was to be identified.
+        recording: of the excitation.
+        fit: the identified robot.
+        before, after: tracking with the feedforward of the robot's file, and of the identified one.
+    """
+
+    task: IdentificationTask
+    recording: ArmRecording
+    fit: ArmFit
+    before: Tracking
+    after: Tracking
+
+    @property
+    def gain(self) -> float:
+        """RMS over all joints before, over that after."""
+        before, after = (float(np.sqrt(np.mean(np.square(each.error)))) for each in (self.before, self.after))
+        return before / after if after else np.inf
+
+
+def close_circle(
+    task: IdentificationTask, run: Run, progress: Callable[[str, float], None] | None = None
+) -> IdentificationResult:
+    """Excite, record, identify, and compare tracking errors.
+
+    Args:
+        task: what to identify.
+        run: plays a motion to the true robot.
+        progress: of the identification, called with the step and the fraction of it that is done.
+
+    Raises:
+        EomDynamicsError: a run fails, or a joint is not identifiable from the recording.
+    """
+    recording = recorded(task, task.plan.excitation, run("excite", task.robot, task.plan.excitation))
+    readings = run("before", task.robot, task.plan.judged)
+    before = tracking(task, readings)
+    fit = identify_arm(task.robot, recording, recorded(task, task.plan.judged, readings), progress=progress)
+    after = tracking(task, run("after", fit.robot, task.plan.judged))
+    return IdentificationResult(task, recording, fit, before, after)
+
+
+def simulated(task: IdentificationTask) -> Run:
+    """Runs without ROS: the same commands and steps, in this process."""
+
+    def run(step: str, robot: Robot, motion: Fourier) -> Readings:
+        return stream(task.simulated(motion), ElasticArm(robot), motion, task.times(motion))
+
+    return run
+
+
+def recorded(task: IdentificationTask, motion: Fourier, readings: Readings) -> ArmRecording:
+    """The recording of a motion, from its start."""
+    moving, t = _moving(task.times(motion))
+    q, qd, tau, theta, _, effort = (x[moving] for x in readings)
+    # Motor efforts are means of the step before each reading.
+    return ArmRecording(t, q, qd, tau, theta, effort).centered(0.5 / task.rate)
+
+
+def tracking(task: IdentificationTask, readings: Readings) -> Tracking:
+    """Errors on the motion that judges."""
+    moving, t = _moving(task.times(task.plan.judged))
+    return Tracking(t, readings.q[moving] - task.plan.judged.derivatives(t, 0)[0])
+
+
+def _moving(times: StreamTimes) -> tuple[slice, Array]:
+    first = int(np.searchsorted(times.readings, 0.0, side="right"))
+    return slice(first, None), times.readings[first:]

@@ -19,10 +19,9 @@ pytestmark = [
 
 
 def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None:
+    from closing_the_loop.experiment import IdentificationTask, plan, simulated
+    from closing_the_loop.over_ros import over_ros
     from eom_dynamics.tools.bags import Bag
-    from eom_dynamics.tools.demo.circle.over_ros import over_ros
-    from eom_dynamics.tools.demo.circle.result import simulated
-    from eom_dynamics.tools.demo.circle.task import IdentificationTask, plan
 
     task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     counts = []
@@ -42,8 +41,8 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None
 
 
 def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eom_dynamics.tools.demo.circle.over_ros import over_ros
-    from eom_dynamics.tools.demo.circle.task import IdentificationTask, plan
+    from closing_the_loop.experiment import IdentificationTask, plan
+    from closing_the_loop.over_ros import over_ros
     from eom_dynamics.tools.demo.processes import RunError
 
     task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)

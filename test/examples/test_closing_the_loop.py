@@ -3,18 +3,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from springs import with_springs
 
+from closing_the_loop import results as summary
+from closing_the_loop.experiment import (
+    IdentificationMotions,
+    IdentificationResult,
+    IdentificationTask,
+    close_circle,
+    plan,
+    simulated,
+)
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
-from eom_dynamics.tools.demo.circle import summary
-from eom_dynamics.tools.demo.circle.result import IdentificationResult, close_circle, simulated
-from eom_dynamics.tools.demo.circle.task import IdentificationMotions, IdentificationTask, plan
 from eom_dynamics.tools.pages.numbers import number
 
 ROBOT = "sea_planar_2r"
@@ -80,16 +88,20 @@ def test_robots_without_a_spring_at_each_joint_are_refused() -> None:
         plan(with_springs(load_robot("planar_2r"), LinearSpring(300.0), ExponentialPair(50.0, 6.0, 1500.0)))
 
 
-def test_the_section_of_the_page_has_the_errors_and_the_numbers(closed: IdentificationResult) -> None:
+def test_the_page_has_the_errors_and_the_numbers(closed: IdentificationResult, tmp_path: Path) -> None:
     pytest.importorskip("plotly", reason="the page needs plotly")
-    from eom_dynamics.tools.demo.circle.section import section
+    from html_page import Page
 
-    html, figures = section(closed)
+    from closing_the_loop.page import write_page
+
+    write_page(tmp_path / "index.html", closed)
+    html = (tmp_path / "index.html").read_text(encoding="utf-8")
+    figures = json.loads(Page(html).scripts[-2])
     assert set(figures) == {"identified_before", "identified_after", "identified_motors"}
-    assert html.startswith("<section>") and html.endswith("</section>") and "Failed" not in html
+    assert "Failed" not in html
     for text in (f"{number(closed.gain)} times", "rotor inertia, joint_2", "stiffness, joint_1", "coulomb, joint_1"):
         assert text in html
-    drawn = np.array(figures["identified_before"].data[0].y, dtype=float)
+    drawn = np.frombuffer(base64.b64decode(figures["identified_before"]["data"][0]["y"]["bdata"]), np.float32)
     assert np.max(np.abs(drawn)) == pytest.approx(1e3 * np.max(np.abs(closed.before.error[:, 0])), rel=0.01)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking errors and identified numbers of the demo, for terminal, HTML page and JSON."""
+"""Tracking errors and identified numbers for terminal, HTML page and JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....arrays import Array
-from ....dynamics import Dynamics
-from ....robot.model import Joint
-from ....terminal import printable
-from ...pages.numbers import number
-from ...pages.units import milli, position_units
-from ...text_tables import columns
-from .result import IdentificationResult
+from eom_dynamics.arrays import Array
+from eom_dynamics.dynamics import Dynamics
+from eom_dynamics.robot.model import Joint
+from eom_dynamics.terminal import printable
+from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.tools.pages.units import milli, position_units
+from eom_dynamics.tools.text_tables import columns
+
+from .experiment import IdentificationResult
 
 LEAST_GAIN = 5.0
 """Factor by which the tracking error must fall."""

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// References that another controller writes in each cycle, of which it may leave jerk and snap out.
+#ifndef EOM_REFERENCES_HPP
+#define EOM_REFERENCES_HPP
+
+#include <algorithm>
+#include <bitset>
+#include <cstdint>
+#include <limits>
+
+#include "setpoint.hpp"
+
+namespace eom {
+
+/// Jerk and snap where they are missing.
+enum class MissingDerivatives {
+    zero,
+    fit, ///< the slope of the derivative before, since the last reference
+};
+
+/// Reads setpoints from numbers, of which NaN is one that was not written.
+///
+/// The numbers are rows of all joints: position to snap, then stiffness with two derivatives where it is commanded.
+/// Stiffness that is missing is the nominal one, and its derivatives are zero.
+template <class Robot>
+class References {
+  public:
+    static constexpr std::size_t n = Robot::joints, size = n * (Robot::commanded_stiffness ? 8 : 5);
+    /// Position, velocity and acceleration must be there.
+    static constexpr std::size_t REQUIRED = 3 * n;
+    /// Longest time between references that are fitted, ns.
+    static constexpr std::int64_t LONGEST_GAP = 100'000'000;
+
+    using Missing = std::bitset<size>;
+
+    MissingDerivatives missing_derivatives = MissingDerivatives::zero;
+
+    /// Forgets what has been read.
+    void restart() noexcept { count_ = 0; }
+
+    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required.
+    bool read(double *values, std::int64_t now) noexcept
+    {
+        Setpoint<Robot> next;
+        const std::array<JointVector<Robot> *, 8> rows = {&next.q,     &next.qd, &next.qdd, &next.qddd,
+                                                          &next.qdddd, &next.k,  &next.kd,  &next.kdd};
+        for (std::size_t k = 0; k < size; ++k) {
+            missing_[k] = std::isnan(values[k]);
+            if (!missing_[k])
+                (*rows[k / n])[k % n] = values[k];
+            values[k] = std::numeric_limits<double>::quiet_NaN();
+        }
+        for (std::size_t k = 0; k < REQUIRED; ++k)
+            if (missing_[k])
+                return false;
+        const std::int64_t gap = now - time_;
+        count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
+        if (missing_derivatives == MissingDerivatives::fit)
+            fit(next, static_cast<double>(gap) * 1e-9);
+        setpoint_ = next;
+        time_ = now;
+        return true;
+    }
+
+    const Setpoint<Robot> &setpoint() const noexcept { return setpoint_; }
+
+    /// Which numbers were missing in the last call.
+    const Missing &missing() const noexcept { return missing_; }
+
+  private:
+    void fit(Setpoint<Robot> &next, double gap) const noexcept
+    {
+        for (std::size_t i = 0; i < n; ++i) {
+            // One reference in a row less for each slope.
+            int count = count_;
+            if (missing_[3 * n + i] && count-- > 1)
+                next.qddd[i] = (next.qdd[i] - setpoint_.qdd[i]) / gap;
+            if (missing_[4 * n + i] && count > 1)
+                next.qdddd[i] = (next.qddd[i] - setpoint_.qddd[i]) / gap;
+        }
+    }
+
+    Setpoint<Robot> setpoint_;
+    Missing missing_;
+    // References in a row, at most three, and the time of the last one, ns.
+    int count_ = 0;
+    std::int64_t time_ = 0;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of the launch files, and nodes with them; needs launch_ros, which only a ROS 2 installation has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from launch import LaunchContext
+from launch.actions import DeclareLaunchArgument
+from launch.conditions import IfCondition
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from .robot_argument import robot_parameters
+
+PACKAGED_ROBOT = PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"])
+
+LEVELS = ["debug", "info", "warn", "error", "fatal"]
+
+# Between the end of the planning node and its next start, s.
+_RESPAWN_DELAY = 1.0
+
+
+def argument(
+    name: str, description: str, default: Any = "", choices: Sequence[str] | None = None
+) -> DeclareLaunchArgument:
+    """Declare an argument with a default."""
+    return DeclareLaunchArgument(
+        name, default_value=default, description=description, choices=list(choices) if choices else None
+    )
+
+
+def switch(name: str, description: str, default: str) -> DeclareLaunchArgument:
+    """Declare an argument that is true or false."""
+    return argument(name, description, default, ["true", "false"])
+
+
+def stack_arguments() -> list[DeclareLaunchArgument]:
+    """Arguments of the launch files that start the feedforward node and the planning node."""
+    return [
+        argument("namespace", "Namespace of the nodes and their topics."),
+        argument("joint_prefix", "Put before the names of the robot's joints, motors and tools, such as left_."),
+        switch(
+            "planning",
+            "Whether to start the planning node: services for planners, and trajectories to be played.",
+            "true",
+        ),
+        switch("use_sim_time", "Whether to take the time from the topic /clock.", "false"),
+        argument("log_level", "Minimum severity to log.", "info", LEVELS),
+    ]
+
+
+def given(context: LaunchContext, name: str) -> str:
+    """Value of an argument."""
+    value: str = LaunchConfiguration(name).perform(context)
+    return value
+
+
+def file_given(context: LaunchContext, name: str) -> str:
+    """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
+    path = given(context, name)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{name}: no such file, is {path!r}; give the path of a file")
+    return str(Path(path).resolve())
+
+
+def robot(context: LaunchContext) -> list[Any]:
+    """Parameters by which nodes receive the robot of the argument ``robot_file``, if it is given."""
+    return list(robot_parameters(file_given(context, "robot_file"))) if given(context, "robot_file") else []
+
+
+def files(context: LaunchContext, *names: str) -> list[ParameterFile]:
+    """Parameter files of arguments; an empty argument gives none."""
+    return [ParameterFile(file_given(context, name)) for name in names if given(context, name)]
+
+
+def typed(name: str, value_type: type) -> ParameterValue:
+    """Return the argument as a parameter of this type, whatever its text looks like."""
+    return ParameterValue(LaunchConfiguration(name), value_type=value_type)
+
+
+def texts(context: LaunchContext, *names: str) -> list[dict[str, ParameterValue]]:
+    """Arguments as parameters. An empty one is not passed on, since it would override the parameter's default."""
+    return [{name: typed(name, str)} for name in names if given(context, name)]
+
+
+def of_all_nodes() -> dict[str, Any]:
+    """Arguments of ``launch_ros.actions.Node`` that all nodes of a launch file have."""
+    return {
+        "package": "eom_dynamics",
+        "namespace": LaunchConfiguration("namespace"),
+        "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        "output": "screen",
+    }
+
+
+def planning_node(parameters: Sequence[Any], **options: Any) -> Node:
+    """Start the planning node, and again whenever it ends, if the argument ``planning`` says so."""
+    return Node(
+        executable="planning_node",
+        name="eom_dynamics_planning",
+        parameters=parameters,
+        condition=IfCondition(LaunchConfiguration("planning")),
+        respawn=True,
+        respawn_delay=_RESPAWN_DELAY,
+        **options,
+    )

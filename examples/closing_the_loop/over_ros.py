@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a task over ROS 2: dynamics node, simulated robot and player as three processes, recorded in a bag."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from eom_dynamics.robot import Robot
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.scratch import scratch_folder
+from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.tools.bags import BagError, OutputTopic, Storage, open_writer
+from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
+from eom_dynamics.tools.excite.messages import SETPOINT
+from eom_dynamics.tools.identify.read import Source
+from eom_dynamics.tools.identify.sides import read_sides
+from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
+from eom_dynamics.tools.replay.messages import FEEDFORWARD
+from eom_dynamics.trajectory import Fourier
+
+from .experiment import NATURAL_FREQUENCY, IdentificationTask, Run
+
+# Time until both nodes answer, s; the first run for a robot compiles its dynamics.
+_STARTUP = 120.0
+
+
+def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int, int], None]) -> Run:
+    """Runs over ROS 2.
+
+    Args:
+        task: what to identify.
+        folder: for the bag of each run, named after it.
+        report: called with the name of the run, and the numbers of setpoints and of readings so far.
+
+    Returns:
+        A function that raises RunError if a process fails, and BagError if its recording cannot be read.
+    """
+
+    def run(step: str, robot: Robot, motion: Fourier) -> Readings:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(exit_by_signals())
+            scratch = stack.enter_context(scratch_folder())
+            _write_inputs(scratch, task, robot, motion)
+            environment = environment_of(scratch) | {"PYTHONPATH": os.pathsep.join(map(str, _path()))}
+            nodes = {
+                "the dynamics node": stack.enter_context(
+                    Process(
+                        "eom_dynamics.ros.dynamics_node",
+                        ("--ros-args", "--params-file", "model.yaml"),
+                        scratch,
+                        environment,
+                    )
+                ),
+                "the simulated robot": stack.enter_context(
+                    Process(
+                        "eom_dynamics.ros.simulated_robot_node",
+                        ("--ros-args", "--params-file", "true.yaml", "--params-file", "simulation.yaml"),
+                        scratch,
+                        environment,
+                    )
+                ),
+            }
+            files = ("setpoints.npz", "recording.npz", "--rate", str(task.rate), "--timeout", str(_STARTUP))
+            player = stack.enter_context(Process("closing_the_loop.lockstep_player", files, scratch, environment))
+            follow(nodes, player, lambda sent, received: report(step, sent, received))
+            write_bag(folder / step, scratch / "recording.npz")
+        return read_readings(folder / step, robot)
+
+    return run
+
+
+def _path() -> list[str | Path]:
+    """Where Python finds the player, which is beside this file, and what it was told before."""
+    return [Path(__file__).resolve().parents[1], *filter(None, [os.environ.get("PYTHONPATH")])]
+
+
+def _write_inputs(folder: Path, task: IdentificationTask, robot: Robot, motion: Fourier) -> None:
+    (folder / "model.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
+    (folder / "true.yaml").write_text(robot_as_yaml(task.true_robot).text, encoding="utf-8")
+    parameters = {
+        "use_sim_time": True,
+        "command": "feedforward",
+        "rate": task.rate,
+        "publish_rate": task.rate,
+        "initial_position": task.start(motion).tolist(),
+        "natural_frequency": NATURAL_FREQUENCY,
+        # Steps may take long between two times of /clock.
+        "command_timeout": 0.0,
+        "diagnostic_period": 0.2,
+        **_noise(task.noise),
+    }
+    document = {"/**": {"ros__parameters": parameters}}
+    (folder / "simulation.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    times = task.times(motion).setpoints
+    arrays: dict[str, Any] = dict(zip(STATE_NAMES, motion.derivatives(times, 4), strict=True))
+    np.savez(folder / "setpoints.npz", t=times, joint_names=np.array(robot.joint_names), **arrays)
+
+
+def _noise(noise: SensorNoise) -> dict[str, list[float]]:
+    return {f"{name}_noise": np.atleast_1d(values).tolist() for name, values in noise._asdict().items()}
+
+
+_TOPICS = {
+    "setpoint": SETPOINT,
+    "feedforward": FEEDFORWARD,
+    "joint_states": JOINT_STATE,
+    "motor_states": JOINT_STATE,
+}
+
+
+def write_bag(folder: Path, recording: Path) -> None:
+    """Write a recording of :mod:`.lockstep_player` as a bag.
+
+    Args:
+        folder: made here.
+        recording: .npz.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    folder.mkdir(parents=True)
+    with np.load(recording) as arrays:
+        rows = [arrays[topic] for topic in _TOPICS]
+        topics = [OutputTopic.of(f"/{name}", kind) for name, kind in _TOPICS.items()]
+        writer = open_writer(folder, folder.name, Storage.MCAP, topics)
+        try:
+            writer.write(arrays["stamp"], rows)
+            writer.close({})
+        except BaseException:
+            writer.abort()
+            raise
+
+
+def read_readings(bag: Path, robot: Robot) -> Readings:
+    """Read both sides of the springs from a bag.
+
+    Args:
+        bag: of :func:`write_bag`.
+        robot: whose joints and motors, one each, have the same names.
+
+    Raises:
+        BagError: the bag cannot be read, or lacks a topic or velocities.
+        IdentificationError: it is of another robot.
+    """
+    sides = read_sides(bag, robot, Source(position_unit="rad"))
+    links, motors = sides.links, sides.motors
+    if links is None or motors is None or links.qd is None or motors.qd is None:
+        raise BagError(f"{bag}: must have positions and velocities of links and motors of {robot.name}")
+    return Readings(links.q, links.qd, links.tau, motors.q, motors.qd, motors.tau)
