@@ -8,6 +8,7 @@ recorded with noise of sensors, identified, and track another motion at stiff ga
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 from pathlib import Path
 
