@@ -10,6 +10,7 @@ import warnings
 from collections import defaultdict
 from importlib import import_module
 
+import numpy as np
 import pytest
 from paths import ROOT
 
@@ -56,6 +57,14 @@ def test_former_methods_warn() -> None:
     with pytest.warns(DeprecationWarning, match="forward_dynamics_partials is now forward_dynamics_derivatives"):
         found = dynamics.forward_dynamics_partials(zero, zero, zero)
     assert (found[2] == dynamics.forward_dynamics_derivatives(zero, zero, zero)[2]).all()
+
+
+def test_former_name_of_commanded_stiffness_warns() -> None:
+    arm, motion = eom.ElasticArm(eom.load_robot("vsa_planar_2r")), np.full((5, 2), 0.1)
+    k = [200.0, 210.0]
+    with pytest.warns(DeprecationWarning, match=r"stiffness= of ElasticArm.feedforward is now commanded_stiffness="):
+        former = arm.feedforward(*motion, stiffness=(k,))
+    np.testing.assert_array_equal(former.motor_effort, arm.feedforward(*motion, commanded_stiffness=(k,)).motor_effort)
 
 
 def test_former_names_of_times_warn() -> None:

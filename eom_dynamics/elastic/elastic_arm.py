@@ -179,6 +179,7 @@ class ElasticArm(CompiledMethods):
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     @state_method
+    @former_keywords(stiffness="commanded_stiffness")
     def feedforward(
         self,
         q: ArrayLike,
@@ -188,7 +189,7 @@ class ElasticArm(CompiledMethods):
         qdddd: ArrayLike | None = None,
         *,
         wrench: Sequence[ArrayLike] = (),
-        stiffness: Sequence[ArrayLike] = (),
+        commanded_stiffness: Sequence[ArrayLike] = (),
         deflection: ArrayLike | None = None,
         base: BaseMotion | None = None,
         payload: PayloadLike | None = None,
@@ -204,8 +205,8 @@ class ElasticArm(CompiledMethods):
         Args:
             q, qd, qdd, qddd, qdddd: motion of the links; jerk and snap may be omitted, which means zero.
             wrench: tool wrench with time derivatives.
-            stiffness: (k, kd, kdd), commanded stiffness, N m/rad or N/m, with time derivatives, each (n,) or (N, n);
-                entries of other joints are not read. By default stiffness is nominal, and derivatives are zero.
+            commanded_stiffness: (k, kd, kdd), N m/rad or N/m, with time derivatives, each (n,) or (N, n); entries of
+                other joints are not read. By default stiffness is nominal, and derivatives are zero.
             deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
                 read. By default deflections are without transient, :meth:`DampedSpring.settled`.
             base: motion of the base; by default it is at rest. The first use compiles code for it.
@@ -222,7 +223,7 @@ class ElasticArm(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model; or the lead is negative.
         """
-        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "payload": payload}
+        given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
         if lead:
             state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
             return self.feedforward(*state, deflection=deflection, **later)
@@ -234,12 +235,13 @@ class ElasticArm(CompiledMethods):
             raise StateError("the complete rotor model has no moving base; the reduced one has")
         return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
 
+    @former_keywords(stiffness="commanded_stiffness")
     def ahead(
         self,
         lead: float,
         *states: ArrayLike | None,
         wrench: Sequence[ArrayLike] = (),
-        stiffness: Sequence[ArrayLike] = (),
+        commanded_stiffness: Sequence[ArrayLike] = (),
         base: BaseMotion | None = None,
         payload: PayloadLike | None = None,
     ) -> tuple[list[Array], dict[str, Any]]:
@@ -250,7 +252,7 @@ class ElasticArm(CompiledMethods):
 
         Args:
             lead: s, not negative.
-            states, wrench, stiffness, base, payload: as of :meth:`feedforward`.
+            states, wrench, commanded_stiffness, base, payload: as of :meth:`feedforward`.
 
         Returns:
             q … qdddd, and those of the other arguments that were given, for :meth:`feedforward`.
@@ -259,7 +261,7 @@ class ElasticArm(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or the lead is negative.
         """
         after = np.array([not_negative(lead, "lead")])
-        given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness}
+        given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
         method = "feedforward"
         if base is not None:
             method, given = f"{method}_on_base", given | {"base": base}
@@ -280,20 +282,21 @@ class ElasticArm(CompiledMethods):
         others: dict[str, Any] = {}
         if len(wrench):
             others["wrench"] = later(WRENCH_NAMES)
-        if len(stiffness):
-            others["stiffness"] = later(STIFFNESS_NAMES)
+        if len(commanded_stiffness):
+            others["commanded_stiffness"] = later(STIFFNESS_NAMES)
         if base is not None:
             others["base"] = BaseMotion(*(np.stack(later(names)) for names in IMU_NAMES))
         if payload is not None:
             others["payload"] = later(PAYLOAD_NAMES)
         return later(STATE_NAMES), others
 
+    @former_keywords(stiffness="commanded_stiffness")
     def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
         """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
 
         Args:
             motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, whose errors it raises.
-            given: wrench, stiffness and deflection, likewise.
+            given: wrench, commanded_stiffness and deflection, likewise.
 
         Returns:
             For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
@@ -370,7 +373,9 @@ class ElasticArm(CompiledMethods):
         """The keyword of the commanded stiffness."""
         zero = np.zeros(self.robot.n)
         vectors = derivatives(STIFFNESS_NAMES, 3, zero.shape, "commanded stiffness, N m/rad or N/m")
-        return Keyword("stiffness", vectors, defaults=(self.side.nominal_stiffness, zero, zero), check=self._commanded)
+        return Keyword(
+            "commanded_stiffness", vectors, defaults=(self.side.nominal_stiffness, zero, zero), check=self._commanded
+        )
 
     def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
         """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
@@ -456,6 +461,7 @@ class ElasticArm(CompiledMethods):
         """The links on a moving base; the first access compiles code for it."""
         return FloatingBase(self.robot)
 
+    @former_keywords(stiffness="commanded_stiffness")
     def spring_efforts(
         self,
         motor_position: ArrayLike,
@@ -463,7 +469,7 @@ class ElasticArm(CompiledMethods):
         q: ArrayLike,
         qd: ArrayLike,
         *,
-        stiffness: Sequence[ArrayLike] = (),
+        commanded_stiffness: Sequence[ArrayLike] = (),
         rigid_too: bool = False,
     ) -> SpringEfforts:
         """Efforts of the springs on the links, and their rates, from positions and velocities of motors and links.
@@ -471,7 +477,7 @@ class ElasticArm(CompiledMethods):
         Args:
             motor_position, motor_velocity: (m,) or (N, m), as in :class:`Feedforward`.
             q, qd: joint variables and their rates, (n,) or (N, n).
-            stiffness: (k, kd) as for :meth:`feedforward`; not read for antagonistic pairs.
+            commanded_stiffness: (k, kd) as for :meth:`feedforward`; not read for antagonistic pairs.
             rigid_too: whether joints may be rigid; their efforts are then NaN.
 
         Raises:
@@ -486,22 +492,25 @@ class ElasticArm(CompiledMethods):
             for x in motors:
                 x[..., places] = transmission.joints(x[..., places])
         delta, deltad = (x - self._at_motors(y) for x, y in zip(motors, (q, qd), strict=True))
-        return self.spring_set.efforts(delta, deltad, self._commanded(stiffness, q.shape[:-1]), rigid_too=rigid_too)
+        return self.spring_set.efforts(
+            delta, deltad, self._commanded(commanded_stiffness, q.shape[:-1]), rigid_too=rigid_too
+        )
 
+    @former_keywords(stiffness="commanded_stiffness")
     def deflections(
         self,
         tau: ArrayLike,
         taud: ArrayLike,
         taudd: ArrayLike,
         *,
-        stiffness: Sequence[ArrayLike] = (),
+        commanded_stiffness: Sequence[ArrayLike] = (),
         deflection: ArrayLike | None = None,
     ) -> Deflections:
         """Deflections of the springs under efforts, without the cancellation of theta - q.
 
         Args:
             tau, taud, taudd: efforts on the links and time derivatives, each (n,) or (N, n).
-            stiffness, deflection: as for :meth:`feedforward`.
+            commanded_stiffness, deflection: as for :meth:`feedforward`.
 
         Raises:
             StateError: as for :meth:`feedforward`.
@@ -509,11 +518,17 @@ class ElasticArm(CompiledMethods):
         efforts = joint_states(self.robot.n, tau, taud, taudd)
         samples = efforts[0].shape[:-1]
         return self.spring_set.deflections(
-            efforts, self._commanded(stiffness, samples), self._state(deflection, samples)
+            efforts, self._commanded(commanded_stiffness, samples), self._state(deflection, samples)
         )
 
+    @former_keywords(stiffness="commanded_stiffness")
     def efforts_of_deflections(
-        self, delta: ArrayLike, deltad: ArrayLike, *, stiffness: Sequence[ArrayLike] = (), rigid_too: bool = False
+        self,
+        delta: ArrayLike,
+        deltad: ArrayLike,
+        *,
+        commanded_stiffness: Sequence[ArrayLike] = (),
+        rigid_too: bool = False,
     ) -> SpringEfforts:
         """Efforts of the springs on the links from measured deflections and their rates, each (m,) or (N, m).
 
@@ -525,7 +540,7 @@ class ElasticArm(CompiledMethods):
             raise StateError(f"deflections must both have shape ({m},) or (N, {m}), have {delta.shape}, {deltad.shape}")
         if not np.all(np.isfinite(delta) & np.isfinite(deltad)):
             raise StateError("deflections must be finite")
-        commanded = self._commanded(stiffness, delta.shape[:-1])
+        commanded = self._commanded(commanded_stiffness, delta.shape[:-1])
         return self.spring_set.efforts(delta, deltad, commanded, rigid_too=rigid_too)
 
     def motors_following(self, x: Array) -> Array:

@@ -39,6 +39,7 @@ from ..codegen.functions import (
     wrench_keyword,
 )
 from ..exceptions import KernelError, StateError
+from ..renamed import former_keywords
 from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
 from . import flat_programs
@@ -65,6 +66,7 @@ class FlatState(NamedTuple):
     kd: Array
 
 
+@former_keywords(stiffness="commanded_stiffness")
 def flat_state(
     arm: ElasticArm,
     motor_position: ArrayLike,
@@ -75,7 +77,7 @@ def flat_state(
     efforts: Sequence[ArrayLike] = (),
     deflections: Sequence[ArrayLike] = (),
     wrench: Sequence[ArrayLike] = (),
-    stiffness: Sequence[ArrayLike] = (),
+    commanded_stiffness: Sequence[ArrayLike] = (),
     rigid: Sequence[ArrayLike] = (),
     payload: PayloadLike | None = None,
 ) -> FlatState:
@@ -93,7 +95,7 @@ def flat_state(
         deflections: measured deflections of the springs (delta, deltad), (m,) or (N, m); by default the difference of
             motors and links.
         wrench: (W, Wd), tool wrench and its rate, as for :meth:`ElasticArm.feedforward`.
-        stiffness: commanded stiffness (k, kd) at joints with one motor, (n,) or (N, n).
+        commanded_stiffness: (k, kd) at joints with one motor, (n,) or (N, n).
         rigid: (qdd, qddd), (n,) or (N, n), states of the integrators at rigid joints; entries of other joints are not
             read.
         payload: as for :meth:`ElasticArm.feedforward`.
@@ -107,7 +109,7 @@ def flat_state(
     for name, given in (("efforts", efforts), ("deflections", deflections)):
         if len(given) and source == "motors":
             source, measured = name, _pair(given, name, MEASURED[name])
-    keywords: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness}
+    keywords: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
     if held := bool(len(rigid)):
         keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
     if loaded := payload is not None:
@@ -134,13 +136,14 @@ def chain_gains(natural_frequency: float, order: int = 4) -> Array:
     return np.ascontiguousarray(np.poly(np.full(order, -natural_frequency))[:0:-1], dtype=float)
 
 
+@former_keywords(stiffness="commanded_stiffness")
 def linearizing_effort(
     arm: ElasticArm,
     state: FlatState,
     reference: Sequence[ArrayLike],
     gains: ArrayLike,
     *,
-    stiffness: Sequence[ArrayLike] = (),
+    commanded_stiffness: Sequence[ArrayLike] = (),
     stiffness_gains: ArrayLike = _NO_GAINS,
     wrench: Sequence[ArrayLike] = (),
     payload: PayloadLike | None = None,
@@ -157,7 +160,7 @@ def linearizing_effort(
         state: result of :func:`flat_state`.
         reference: q, qd, qdd, qddd, qdddd to follow, each (n,) or (N, n).
         gains: g0 … g3, (4,) such as :func:`chain_gains`, or (4, n) joint by joint.
-        stiffness: (k, kd, kdd) to follow, each (n,) or (N, n); by default nominal.
+        commanded_stiffness: (k, kd, kdd) to follow, each (n,) or (N, n); by default nominal.
         stiffness_gains: (2,) gains on errors of k and kd at joints with two motors.
         wrench: tool wrench with time derivatives (W, Wd, Wdd).
         payload: as for :meth:`ElasticArm.feedforward`.
@@ -173,7 +176,11 @@ def linearizing_effort(
         for name in np.array(arm.robot.joint_names)[arm.damped]:
             raise StateError(f"{name}: is damped; feedback linearization needs springs without dampers")
         call = arm.calls[key] = _linearizing_effort(arm, np.ndim(gains), loaded).state_call()
-    given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "stiffness_gains": stiffness_gains}
+    given: dict[str, Any] = {
+        "wrench": wrench,
+        "commanded_stiffness": commanded_stiffness,
+        "stiffness_gains": stiffness_gains,
+    }
     if loaded:
         given["payload"] = payload
     effort: Array = call(*state, *_reference(reference), gains, **given)[-1]
@@ -284,7 +291,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
         q, qd, qdd, qddd = (inputs[name] for name in STATE_NAMES[:-1])
         payload = [inputs[name] for name in PAYLOAD_NAMES] if loaded else None
         wrench = [inputs[name] for name in WRENCH_NAMES]
-        arm.feedforward(q, qd, qdd, qddd, snap, wrench=wrench, stiffness=stiffness, payload=payload)
+        arm.feedforward(q, qd, qdd, qddd, snap, wrench=wrench, commanded_stiffness=stiffness, payload=payload)
 
     return CompiledFunction(
         Signature(arguments, tuple(results), keywords),

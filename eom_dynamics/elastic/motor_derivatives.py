@@ -22,6 +22,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..recursion import inverse_dynamics, link_tree
+from ..renamed import former_keywords
 from ..robot import Robot
 from ..states import joint_states, wrench_sequence, wrenches
 from .elastic_arm import ElasticArm
@@ -53,13 +54,14 @@ def derivatives_needed(arm: ElasticArm, order: int = 0) -> int:
     return order + 2 + 2 * _depth(arm, _elimination(arm))
 
 
+@former_keywords(stiffness="commanded_stiffness")
 def motor_jet(
     arm: ElasticArm,
     motion: Sequence[ArrayLike],
     order: int = 0,
     *,
     wrench: Sequence[ArrayLike] = (),
-    stiffness: Sequence[ArrayLike] = (),
+    commanded_stiffness: Sequence[ArrayLike] = (),
     deflection: ArrayLike | None = None,
 ) -> MotorJet:
     """Exact motor motion and effort for a motion of the links, with ``order`` derivatives of the effort.
@@ -73,7 +75,7 @@ def motor_jet(
         order: highest derivative of the motor effort.
         wrench: tool wrench and time derivatives, each (6,) or (N, 6), or for several tools as for
             :meth:`Dynamics.inverse_dynamics`; missing derivatives are zero.
-        stiffness: commanded stiffness k, kd, …, each (n,) or (N, n); by default nominal, missing derivatives are zero.
+        commanded_stiffness: k, kd, …, each (n,) or (N, n); by default nominal, missing derivatives are zero.
         deflection: as for :meth:`ElasticArm.feedforward`.
 
     Raises:
@@ -90,7 +92,7 @@ def motor_jet(
     given = wrench_sequence(wrench)
     tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
     carried = _Carried(arm, states) if arm.rotors is not None else None
-    commanded = _commanded(arm, stiffness, samples, needed)
+    commanded = _commanded(arm, commanded_stiffness, samples, needed)
     k = [Jet([x[..., joint] for x in commanded]) for joint in range(robot.n)]
     state = None if deflection is None else arm.deflection_state(deflection, states[0].shape)
 

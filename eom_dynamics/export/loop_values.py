@@ -91,7 +91,7 @@ def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
         q,
         qd,
         wrench=wrench[:2],
-        stiffness=stiffness[:2],
+        commanded_stiffness=stiffness[:2],
         rigid=reference[2:4] if arm.rigid.any() else (),
     )
     effort = linearizing_effort(
@@ -99,7 +99,7 @@ def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
         state,
         reference,
         chain_gains(POLES),
-        stiffness=stiffness,
+        commanded_stiffness=stiffness,
         stiffness_gains=STIFFNESS_GAINS,
         wrench=wrench,
     )

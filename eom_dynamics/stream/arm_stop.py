@@ -116,7 +116,9 @@ def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop, payload: tuple[A
     """Largest excess over limits of a stop; infinite where numbers overflow."""
     state, wrench, stiffness, base = stop.at(np.linspace(0.0, stop.duration, SAMPLES + 1))
     with np.errstate(all="ignore"):
-        command = arm.feedforward(*state, wrench=wrench, stiffness=stiffness, base=base, payload=payload or None)
+        command = arm.feedforward(
+            *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=payload or None
+        )
         rows = np.concatenate((*state, *command), axis=-1)
         if not np.isfinite(rows).all():
             return np.inf

@@ -205,7 +205,7 @@ class ShapedStream:
         command = self._arm.feedforward(
             *self.state.copy(),
             wrench=found.wrench,
-            stiffness=found.stiffness,
+            commanded_stiffness=found.stiffness,
             deflection=deflection if self._arm.damped.any() else None,
             base=found.base,
             payload=found.payload or None,

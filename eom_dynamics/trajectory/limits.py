@@ -16,7 +16,7 @@ from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds, bounds
 from ..elastic.limit_violations import beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
-from ..renamed import warn_renamed
+from ..renamed import former_keywords, warn_renamed
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .check_times import check_times
@@ -148,6 +148,7 @@ class Verdict:
         return fastest_time_scaling(self._arm, self._load, self._limits) if self.ok else None
 
 
+@former_keywords(stiffness="commanded_stiffness")
 def check(
     arm: ElasticArm,
     trajectory: Trajectory | Samples,
@@ -156,7 +157,7 @@ def check(
     samples: Samples | None = None,
     limits: Mapping[str, Limits] | None = None,
     wrench: Sequence[ArrayLike] = (),
-    stiffness: Sequence[ArrayLike] = (),
+    commanded_stiffness: Sequence[ArrayLike] = (),
 ) -> Verdict:
     """Check samples of a trajectory against the limits of joints and motors.
 
@@ -171,7 +172,7 @@ def check(
         limits: limits by name of joint, in place of those in the robot's file. Those of motors are the arm's.
         wrench: wrench at the tools and its time derivatives, each constant or with a leading axis of samples; slowed
             down with the motion.
-        stiffness: commanded stiffness and its time derivatives, likewise.
+        commanded_stiffness: commanded stiffness and its time derivatives, likewise.
 
     Raises:
         TrajectoryError: the trajectory cannot be sampled, has the wrong number of joints, or a joint with limits is
@@ -180,12 +181,12 @@ def check(
     """
     samples = samples or _samples(arm, trajectory, rate)
     own = bounds(arm, limits)
-    load = Load.of(arm, samples[1:], wrench, stiffness)
+    load = Load.of(arm, samples[1:], wrench, commanded_stiffness)
     E, e = arm.robot.coupling
     peaks = list(_position_peaks(own, samples.q @ E.T + e, samples.t))
     for quantity, values in quantities(arm, load).items():
         peaks += _peaks(quantity, own, values, samples.t)
-    given = zip((*wrench, *stiffness), (*load.wrench, *load.stiffness), strict=True)
+    given = zip((*wrench, *commanded_stiffness), (*load.wrench, *load.stiffness), strict=True)
     constant = all(np.ndim(value) < rows.ndim for value, rows in given)
     if isinstance(trajectory, Samples) or rate is None or not constant:
         return Verdict(tuple(peaks), arm, load, own, None)
@@ -197,7 +198,7 @@ def check(
         t = slower.start + s * (check_times(trajectory, finest * s) - slower.start)
         states = slower.derivatives(t, len(STATE_NAMES) - 1)
         # A constant wrench may have derivatives, which are slowed down with the motion.
-        load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, stiffness)
+        load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, commanded_stiffness)
         return load.at(np.arange(len(t)), np.array(s))
 
     return Verdict(tuple(peaks), arm, load, own, slowed)

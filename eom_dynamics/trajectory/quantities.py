@@ -67,7 +67,7 @@ def quantities(arm: ElasticArm, load: Load, *, motors: bool = True) -> dict[str,
         load: its motion.
         motors: whether to compute those of the motors.
     """
-    command = arm.feedforward(*load.states, wrench=load.wrench, stiffness=load.stiffness)
+    command = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness)
     of_joints = {
         **{
             name: all_joints(arm, x)

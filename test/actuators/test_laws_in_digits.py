@@ -346,7 +346,7 @@ def test_pairs() -> None:
     both = np.stack([tau, tau], axis=1)
     zero = np.zeros_like(both)
     rates = (zero + 3, zero - 2), (zero + 50, zero + 40)
-    found = arm.deflections(both, *rates[0], stiffness=(sigma, *rates[1]))
+    found = arm.deflections(both, *rates[0], commanded_stiffness=(sigma, *rates[1]))
 
     def exponential(tau: Any, sigma: Any) -> tuple[Any, Any]:
         stretch = mpmath.log((sigma + 6 * tau) / 100) / 6

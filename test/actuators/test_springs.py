@@ -242,7 +242,7 @@ def test_variable_stiffness_out_of_range_is_refused(arm: ElasticArm, k: float) -
     assert np.all(np.isnan(list(delta)))
     command = np.array([k, 500.0, 500.0, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(StateError, match=r"outside the actuator's range 50 … 2000" if k == k else "must be finite"):
-        arm.deflections(*np.eye(3, 7), stiffness=(command,))
+        arm.deflections(*np.eye(3, 7), commanded_stiffness=(command,))
 
 
 @pytest.mark.parametrize("k", [50.0, 2000.0])
@@ -315,11 +315,11 @@ def test_a_slack_pair_is_refused(arm: ElasticArm, pair: AntagonisticPair) -> Non
     tau, (least,) = 20.0 * np.eye(7)[joint], [float(pair.least_stiffness(20.0))]
     still, other = np.zeros(7), np.array([400.0, 500.0, 500.0, 0.0, 0.0, 0.0, 0.0])
     command = np.where(np.arange(7) == joint, least * (1 + 1e-9), other)
-    found = arm.deflections(tau, still, still, stiffness=(command,))
+    found = arm.deflections(tau, still, still, commanded_stiffness=(command,))
     assert abs(found.delta[arm.motor_joint == joint][1]) < 1e-6
     command[joint] = least * 0.999
     with pytest.raises(StateError, match="the least at which neither spring is slack"):
-        arm.deflections(tau, still, still, stiffness=(command,))
+        arm.deflections(tau, still, still, commanded_stiffness=(command,))
 
 
 # Coupled springs.

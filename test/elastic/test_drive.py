@@ -89,7 +89,7 @@ def test_motor_velocity_and_acceleration_are_time_derivatives(name: str) -> None
     k = polynomial_motion(np.outer([1.5, 0.2, -0.3], arm.stiffness)) if np.any(arm.variable) else None
 
     def at(t: float) -> Any:
-        return arm.feedforward(*motion(t), stiffness=() if k is None else k(t))
+        return arm.feedforward(*motion(t), commanded_stiffness=() if k is None else k(t))
 
     command = at(0.0)
     velocity = derivative(lambda t: at(t).motor_position, 1e-4)
@@ -118,10 +118,10 @@ def test_batch_with_mixed_springs_is_its_samples(samples: int) -> None:
     rng = np.random.default_rng(samples)
     motion, k = rng.uniform(-1, 1, (5, samples, 7)), arm.stiffness * rng.uniform(0.9, 1.1, (samples, 7))
     deflection = rng.uniform(-0.1, 0.1, (samples, 7))
-    batch = arm.feedforward(*motion, stiffness=[k], deflection=deflection)
+    batch = arm.feedforward(*motion, commanded_stiffness=[k], deflection=deflection)
     assert batch.motor_effort.shape == (samples, len(arm.motor_names))
     for i in range(samples):
-        one = arm.feedforward(*motion[:, i], stiffness=[k[i]], deflection=deflection[i])
+        one = arm.feedforward(*motion[:, i], commanded_stiffness=[k[i]], deflection=deflection[i])
         for quantity, expected in zip(batch, one, strict=True):
             assert deviation(quantity[i], expected) < 1e-10
 
@@ -142,7 +142,7 @@ def test_batch_with_mixed_springs_is_its_samples(samples: int) -> None:
 def test_bad_stiffness_commands_are_refused(stiffness: Any, reason: str) -> None:
     arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["variable"]))
     with pytest.raises(StateError, match=reason):
-        arm.feedforward(*MOTION, stiffness=stiffness)
+        arm.feedforward(*MOTION, commanded_stiffness=stiffness)
 
 
 def test_deflections_over_time_are_those_of_the_filter() -> None:
@@ -173,7 +173,7 @@ def test_deflections_over_time_refuse_times_that_do_not_fit() -> None:
     arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["damped"]))
     efforts = [np.zeros((3, 2))] * 3
     for time in ([0.0, 0.1], [0.0, 0.1, 0.1], [0.0, 0.2, 0.1], [[0.0], [0.1], [0.2]]):
-        with pytest.raises(StateError, match=r"time must increase and have shape \(N,\), efforts .* shape \(N, 2\)"):
+        with pytest.raises(StateError, match=r"t must increase and have shape \(N,\), efforts .* shape \(N, 2\)"):
             arm.deflections_over_time(time, efforts)
     with pytest.raises(StateError, match="deflection must be finite at damped joints"):
         arm.deflections_over_time([0.0, 0.1, 0.2], efforts, start=[0.0, np.nan])

@@ -61,8 +61,8 @@ def test_many_states_are_those_of_each() -> None:
     subject = arm("variable")
     states = np.random.default_rng(5).uniform(-1, 1, (5, 3, 2))
     stiffness = (np.full((3, 2), 300.0), np.ones((3, 2)))
-    found = subject.feedforward_partials(*states, stiffness=stiffness)
+    found = subject.feedforward_partials(*states, commanded_stiffness=stiffness)
     for i in range(3):
-        one = subject.feedforward_partials(*states[:, i], stiffness=[x[i] for x in stiffness])
+        one = subject.feedforward_partials(*states[:, i], commanded_stiffness=[x[i] for x in stiffness])
         for whole, part in zip(found, one, strict=True):
             np.testing.assert_array_equal(whole[i], part)

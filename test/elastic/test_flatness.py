@@ -65,8 +65,10 @@ def test_flat_state_from_motors_and_links(
     rng = np.random.default_rng(0)
     motion = rng.uniform(-1, 1, (5, *samples, arm.robot.n))
     stiffness = stiffness_of(arm, rng, samples)
-    command = arm.feedforward(*motion, stiffness=stiffness)
-    state = flat_state(arm, command.motor_position, command.motor_velocity, *motion[:2], stiffness=stiffness[:2])
+    command = arm.feedforward(*motion, commanded_stiffness=stiffness)
+    state = flat_state(
+        arm, command.motor_position, command.motor_velocity, *motion[:2], commanded_stiffness=stiffness[:2]
+    )
     for got, expected, bound in zip(state[:4], motion, bounds, strict=False):
         assert deviation(got, expected) < bound
     for got, expected in zip(state[4:], stiffness, strict=False):
@@ -88,10 +90,10 @@ def test_flat_state_from_deflections_and_efforts(name: str, springs: list[Any]) 
     rng = np.random.default_rng(4)
     motion = rng.uniform(-1, 1, (5, 20, arm.robot.n))
     stiffness = stiffness_of(arm, rng, (20,))
-    command = arm.feedforward(*motion, stiffness=stiffness)
-    deflections = arm.deflections(*command[:3], stiffness=stiffness)
+    command = arm.feedforward(*motion, commanded_stiffness=stiffness)
+    deflections = arm.deflections(*command[:3], commanded_stiffness=stiffness)
     assert deviation(deflections.delta, command.motor_position - motion[0][:, arm.motor_joint], floor=1e-3) < 1e-9
-    state = flat_state(arm, *command[3:5], *motion[:2], deflections=deflections[:2], stiffness=stiffness[:2])
+    state = flat_state(arm, *command[3:5], *motion[:2], deflections=deflections[:2], commanded_stiffness=stiffness[:2])
     for got, expected in zip(state[:4], motion, strict=False):
         assert deviation(got, expected) < (1e-7 if np.any(arm.paired) else 1e-9)
     for got, expected in zip(state[4:], stiffness, strict=False):
@@ -256,10 +258,10 @@ def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
     rng = np.random.default_rng(3)
     motion = rng.uniform(-1, 1, (5, 7))
     stiffness = stiffness_of(arm, rng, ())
-    command = arm.feedforward(*motion, stiffness=stiffness)
-    state = flat_state(arm, *command[3:5], *motion[:2], stiffness=stiffness[:2])
+    command = arm.feedforward(*motion, commanded_stiffness=stiffness)
+    state = flat_state(arm, *command[3:5], *motion[:2], commanded_stiffness=stiffness[:2])
     effort = linearizing_effort(
-        arm, state, motion, chain_gains(30.0), stiffness=stiffness, stiffness_gains=chain_gains(30.0, 2)
+        arm, state, motion, chain_gains(30.0), commanded_stiffness=stiffness, stiffness_gains=chain_gains(30.0, 2)
     )
     assert deviation(effort, command.motor_effort) < 1e-6  # gains of 30⁴ on errors of rounding
 
@@ -335,4 +337,4 @@ def test_stiffness_out_of_range_of_linearization_is_named() -> None:
     state = FlatState(zero, zero, zero, zero, zero, zero)
     stiffness = [np.array([400.0, 1e5])]
     with pytest.raises(StateError, match="joint_2: stiffness 100000 is outside the actuator's range"):
-        linearizing_effort(arm, state, MOTION, chain_gains(20.0), stiffness=stiffness)
+        linearizing_effort(arm, state, MOTION, chain_gains(20.0), commanded_stiffness=stiffness)

@@ -58,7 +58,7 @@ def test_every_order_is_the_time_derivative_of_the_one_below(kind: str, model: s
     def jet(t: float) -> Any:
         commanded = list(stiffness.derivatives(t, order=order))
         commanded[0] = commanded[0] + k
-        return motor_jet(arm, MOTION.derivatives(t, order=order), 2, stiffness=commanded)
+        return motor_jet(arm, MOTION.derivatives(t, order=order), 2, commanded_stiffness=commanded)
 
     now = jet(0.0)
     assert len(now.motor_effort) == 3
@@ -131,14 +131,16 @@ def test_too_few_derivatives_are_refused() -> None:
         motor_jet(arm, MOTION.derivatives(0.0))
     with pytest.raises(StateError, match="joint_2: stiffness 1 is outside"):
         motor_jet(
-            arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]), MOTION.derivatives(0.0), stiffness=[[1.0, 1.0]]
+            arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]),
+            MOTION.derivatives(0.0),
+            commanded_stiffness=[[1.0, 1.0]],
         )
     nominal, zero = [400.0, 400.0], [0.0, 0.0]
     with pytest.raises(StateError, match=r"stiffness must have shape \(2,\)"):
         motor_jet(
             arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]),
             MOTION.derivatives(0.0),
-            stiffness=[nominal, zero, zero, [0.0]],
+            commanded_stiffness=[nominal, zero, zero, [0.0]],
         )
 
 

@@ -58,7 +58,7 @@ def test_stored_values_are_those_of_the_arm(name: str) -> None:
     wrench = [np.reshape(x[key], (stored.count, *subject.wrench_shape)) for key in WRENCH_NAMES]
     stiffness, deflection = [x[key] for key in ("k", "kd", "kdd")], x[DEFLECTION]
     command = arm.feedforward(
-        *(x[key] for key in STATE_NAMES), wrench=wrench, stiffness=stiffness, deflection=deflection
+        *(x[key] for key in STATE_NAMES), wrench=wrench, commanded_stiffness=stiffness, deflection=deflection
     )
     for key, values in command._asdict().items():
         allowed = stored.tolerance(FEEDFORWARD, key)[:, np.newaxis]
@@ -79,7 +79,7 @@ def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
         *(x[key] for key in STATE_NAMES),
         wrench=wrench,
         base=base,
-        stiffness=[x[key] for key in ("k", "kd", "kdd")],
+        commanded_stiffness=[x[key] for key in ("k", "kd", "kdd")],
         deflection=x[DEFLECTION],
     )
     for key, values in command._asdict().items():
@@ -312,7 +312,7 @@ def test_springs_at_small_and_large_efforts(name: str, motors: Mapping[str, Moto
     # Within the range of the variable spring, and above the least of the pairs.
     k = np.where(arm.paired, 2e4 + 0.0 * tau, 600.0)
     stiffness, deflection = (k, 0.2 * k, -0.7 * k), 0.01 + 0.001 * tau
-    expected = arm.deflections(tau, taud, taudd, stiffness=stiffness, deflection=deflection)
+    expected = arm.deflections(tau, taud, taudd, commanded_stiffness=stiffness, deflection=deflection)
     commands = dict(zip(("k", "kd", "kdd", "deflection"), (*stiffness, deflection), strict=True))
     taken = {key: value for key, value in commands.items() if key in compiled.program.inputs}
     results = compiled(tau=tau, taud=taud, taudd=taudd, **taken)
@@ -340,7 +340,7 @@ def test_deflections_without_transient(motors: Mapping[str, Motors]) -> None:
     tau, taud, taudd = np.random.default_rng(1).uniform(-5.0, 5.0, (3, 4, 7))
     k = np.where(arm.paired, 1500.0, 400.0) + 0.0 * tau
     results = compiled(tau=tau, taud=taud, taudd=taudd, k=k, deflection=np.full((4, 7), SETTLED))
-    expected = arm.deflections(tau, taud, taudd, stiffness=[k])
+    expected = arm.deflections(tau, taud, taudd, commanded_stiffness=[k])
     np.testing.assert_allclose(results["motor_position"], expected.delta, rtol=1e-12, atol=1e-16)
 
 

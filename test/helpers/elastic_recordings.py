@@ -45,6 +45,6 @@ def recording(robot: Robot, duration: float = 20.0, *, speed: float = 0.5, rate:
     w = 2 * np.pi * 0.3
     wave = [1.3 + 0.3 * np.sin(w * t), 0.3 * w * np.cos(w * t), -0.3 * w**2 * np.sin(w * t)]
     command = arm.feedforward(
-        *states, stiffness=[np.multiply.outer(x, arm.stiffness) for x in wave] if np.any(arm.variable) else ()
+        *states, commanded_stiffness=[np.multiply.outer(x, arm.stiffness) for x in wave] if np.any(arm.variable) else ()
     )
     return Recording(t, command.motor_position, states[0], command.tau, command.motor_effort)

@@ -74,7 +74,7 @@ class Feedforward(NamedTuple):
         """Feedforward by flatness."""
         deflection = kept if self.case.filter else None
         motion = MOTION.derivatives(t)
-        return self.case.arm.feedforward(*motion, stiffness=self.case.stiffness(t), deflection=deflection)
+        return self.case.arm.feedforward(*motion, commanded_stiffness=self.case.stiffness(t), deflection=deflection)
 
     def effort(self, t: float, kept: Array) -> Array:
         """Motor efforts."""
@@ -265,7 +265,7 @@ def link_errors(feedforward: Feedforward, duration: float, *, give_up: float = n
         return np.concatenate([qd, thetad, qdd, thetadd, keptd])
 
     q, qd, *higher = MOTION.derivatives(0.0)
-    kept = arm.feedforward(q, qd, *higher, stiffness=case.stiffness(0.0)).motor_position[:7] - q
+    kept = arm.feedforward(q, qd, *higher, commanded_stiffness=case.stiffness(0.0)).motor_position[:7] - q
     start = feedforward.command(0.0, kept)
     initial = np.concatenate([q, start.motor_position, qd, start.motor_velocity, kept])
     solver = DOP853(derivative, 0.0, initial, duration, rtol=case.tolerance[0], atol=case.tolerance[1])

@@ -15,6 +15,7 @@ from eom_dynamics.actuators.springs import (
     ExponentialPair,
     ExponentialSpring,
     LinearSpring,
+    MemorylessSpring,
     PolynomialSpring,
     QuadraticPair,
     RigidSpring,
@@ -22,7 +23,7 @@ from eom_dynamics.actuators.springs import (
     VariableSpring,
 )
 
-MEMORYLESS = {
+MEMORYLESS: dict[str, Any] = {
     "linear": LinearSpring(500.0),
     "cubic": CubicSpring(300.0, 5e4),
     "cubic_linear": CubicSpring(300.0, 0.0),
@@ -33,6 +34,13 @@ MEMORYLESS = {
     "tabulated_one_sided": TabulatedSpring([-0.2, -0.05, 0.0, 0.1], [-90.0, -20.0, 0.0, 30.0]),
 }
 """Springs tau = f(delta)."""
+
+# A kind without an example above has the one from which identification starts.
+MEMORYLESS |= {
+    kind: spring(**spring.first_values(400.0, 0.05))
+    for kind, spring in SPRINGS.items()
+    if issubclass(spring, MemorylessSpring) and kind not in {x.kind for x in MEMORYLESS.values()}
+}
 
 EVERY_KIND = MEMORYLESS | {
     "rigid": RigidSpring(),

@@ -109,7 +109,7 @@ def test_every_kind_of_spring_is_that_of_the_library(start, tmp_path, rng, kind)
         fields |= dict(zip(STIFFNESS_FIELDS, given[:, joints], strict=False))
         # So far apart that a damper begins anew.
         number = client.publish(at=200 * MILLISECOND * (i + 1), joint_names=[NAMES[j] for j in joints], **fields)
-        command = arm.feedforward(*state, stiffness=tuple(given))
+        command = arm.feedforward(*state, commanded_stiffness=tuple(given))
         assert_command(client.answers_to(number), command, joints, motors, arm)
 
         answer = client.inverse_dynamics(joint_names=[NAMES[j] for j in joints], **fields)

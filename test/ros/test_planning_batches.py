@@ -183,7 +183,7 @@ def test_a_commanded_stiffness_is_used(start, tmp_path, rng):
     names = list(robot.joint_names)[::-1]
     answer = ask(client, "ComputeInverseDynamicsBatch", joint_names=names, stiffness=k[:, ::-1], **fields)
     assert answer.success, answer.message
-    wanted = arm.feedforward(*states, stiffness=(k,))
+    wanted = arm.feedforward(*states, commanded_stiffness=(k,))
     assert_close(answer.motor_position, wanted.motor_position[:, ::-1])
     k[2, arm.variable] = 5000.0
     refused = ask(client, "ComputeInverseDynamicsBatch", joint_names=names, stiffness=k[:, ::-1], **fields)

@@ -190,7 +190,7 @@ def test_stiffness_is_played_and_motors_are_recorded(play):
         arrays[name] = np.array([400.0, 200.0]) * (k == 0) + 10.0 * omega**k * np.sin(omega * t + k * np.pi / 2)
     arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
     wanted = arm.feedforward(
-        *(arrays[name] for name in STATES), stiffness=tuple(arrays[name] for name in STIFFNESS_FIELDS)
+        *(arrays[name] for name in STATES), commanded_stiffness=tuple(arrays[name] for name in STIFFNESS_FIELDS)
     )
     arrays["stiffness"][30] = 1.0  # refused, and the command before is held, which is no answer
     code, lines, errors, record = play(arrays, "--grace", "0.5", node=("--params-file", CONFIG / "vsa_planar_2r.yaml"))

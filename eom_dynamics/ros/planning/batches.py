@@ -42,7 +42,7 @@ def inverse_dynamics_batch(
     wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot, count)
     stiffness = read_stiffness(request, order, arm.variable, count)
     with np.errstate(all="ignore"):
-        command = arm.feedforward(*states, wrench=wrench, stiffness=stiffness)
+        command = arm.feedforward(*states, wrench=wrench, commanded_stiffness=stiffness)
         check = LimitCheck(arm)
         exceeded = check.violations(states, command) if check.limited and limits != "ignore" else ()
     if exceeded and limits == "refuse":

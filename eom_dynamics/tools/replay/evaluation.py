@@ -247,7 +247,9 @@ class Evaluation:
             done[rows] &= ~force_is_unset(vectors)
             base = base_of_rows(vectors)
         with np.errstate(all="ignore"):
-            command = self.arm.feedforward(*states, wrench=wrench, stiffness=stiffness, base=base, lead=self._lead)
+            command = self.arm.feedforward(
+                *states, wrench=wrench, commanded_stiffness=stiffness, base=base, lead=self._lead
+            )
             efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
             # Rows that were not computed hold anything.
             done &= np.isfinite(efforts).all(axis=(0, 2)) & np.isfinite(motors).all(axis=(0, 2))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chains import fixed_case, packaged_parameters
+from springs import EVERY_KIND
 from urdf_arms import urdf_arm
 
 from eom_dynamics import (
@@ -23,7 +24,7 @@ from eom_dynamics import (
     packaged_robots,
     robot_from_parameters,
 )
-from eom_dynamics.actuators.springs import SPRINGS
+from eom_dynamics.actuators.springs import CubicSpring
 from eom_dynamics.lie import rotation_from_rpy
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
@@ -99,28 +100,17 @@ def test_mimic_planar_and_floating_joints() -> None:
             assert_same_dynamics(robot, loaded(write(robot), robot))
 
 
-@pytest.mark.parametrize("kind", sorted(set(SPRINGS) - {"rigid"}))
+@pytest.mark.parametrize("kind", sorted({*EVERY_KIND, "small"} - {"rigid"}))
 def test_springs_motors_and_limits_are_kept_in_a_parameter_file(kind: str) -> None:
-    entries = {
-        "linear": {"stiffness": 300.0},
-        "cubic": {"stiffness": 300.0, "cubic": 1e-5},
-        "polynomial": {"coefficients": [300.0, 0.0, 50.0]},
-        "exponential": {"stiffness": 300.0, "growth": 2.0},
-        "dead_zone": {"stiffness": 300.0, "inner_stiffness": 30.0, "half_gap": 0.01, "width": 0.001},
-        "tabulated": {"deflections": [0.0, 0.1, 0.2], "efforts": [0.0, 20.0, 50.0]},
-        "damped": {"stiffness": 300.0, "damping": 5.0},
-        "variable": {"lower": 100.0, "upper": 900.0, "nominal": 300.0},
-        "antagonistic_exponential": {"stiffness": 50.0, "growth": 8.0, "nominal": 900.0},
-        "antagonistic_quadratic": {"stiffness": 30.0, "slope": 400.0, "nominal": 900.0},
-    }[kind]
     parameters = packaged_parameters("sea_planar_2r")
     parameters["joints"]["joint_1"]["elasticity"] = {"type": "linear", "stiffness": 400.0}
     parameters["joints"]["joint_2"] |= {
-        "elasticity": {"type": kind, **entries},
         "rotor": {"carrier": "base", "axis": [0.0, 0.6, 0.8]},
         "limits": {"upper": 1.0, "jerk": 20.0},
     }
     robot = robot_from_parameters(parameters | {"rotor_model": "complete"})
+    springs = EVERY_KIND | {"small": CubicSpring(300.0, 1e-5)}  # a number that YAML would read as a text
+    robot = replace(robot, joints=(robot.joints[0], replace(robot.joints[1], spring=springs[kind])))
     again = loaded(robot_as_yaml(robot), robot)
     states = 0.1 * np.random.default_rng(1).uniform(-1, 1, (5, 2))
     one, other = ElasticArm(robot).feedforward(*states), ElasticArm(again).feedforward(*states)
