@@ -41,7 +41,10 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 LONG = ("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/")
 
 # Tests of what an optimizing compiler makes of the emitted code: equal bits of states and batches, and all programs.
-OPTIMIZED = ("codegen/", "stream/", "kinematics/test_compiled.py", "test_dynamics_programs.py")
+OPTIMIZED = (
+    *(f"codegen/test_{name}.py" for name in ("backends", "cache", "caller", "expressions", "functions", "not_finite")),
+    *("stream/test_compiled_stream.py", "kinematics/test_compiled.py", "test_dynamics_programs.py"),
+)
 
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
 MISSING = (
