@@ -54,6 +54,13 @@ def arms() -> dict[str, Robot]:
 
 ARMS = arms()
 
+
+@pytest.fixture(scope="module", params=ARMS)
+def name(request: pytest.FixtureRequest) -> str:
+    """Each arm, all languages of one before the next, so that they share its values."""
+    return str(request.param)
+
+
 LINKS = set(STRAIGHT_LINE) - {"inverse_dynamics", "inverse_dynamics_with_payload"}
 """Functions of the links that no other function needs: the same for arms that differ in springs only."""
 
@@ -96,7 +103,6 @@ def outputs(of_robot: Project) -> int:
 
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", ARMS)
 def test_c(name: str, precision: str, tmp_path: Path) -> None:
     of_robot, _ = exported(name, "c", tmp_path, precision)
     succeed(["cc", "-O1", *C_STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
@@ -104,7 +110,6 @@ def test_c(name: str, precision: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed")
-@pytest.mark.parametrize("name", ARMS)
 def test_cpp(name: str, tmp_path: Path) -> None:
     exported(name, "cpp", tmp_path)
     sources = [file.name for file in sorted((tmp_path / "c").glob("*.c")) if not re.search("_batch|^test_", file.name)]
@@ -118,13 +123,11 @@ def test_cpp(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed (Debian: apt install octave)")
-@pytest.mark.parametrize("name", ARMS)
 def test_matlab(name: str, tmp_path: Path) -> None:
     of_robot, _ = exported(name, "matlab", tmp_path)
     judge(succeed(["octave-cli", "--eval", f"test_{of_robot.library}"], tmp_path), 2 * outputs(of_robot))
 
 
-@pytest.mark.parametrize("name", ARMS)
 def test_casadi(name: str, tmp_path: Path) -> None:
     casadi = pytest.importorskip("casadi")
     of_robot, stored = exported(name, "casadi", tmp_path)
@@ -138,7 +141,6 @@ def test_casadi(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@pytest.mark.parametrize("name", ARMS)
 def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
     of_robot, _ = exported(name, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)
@@ -149,13 +151,17 @@ def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
-@pytest.mark.parametrize("name", ARMS)
 def test_cuda(name: str, tmp_path: Path) -> None:
     """Compiled without a warning; run where there is a device."""
     of_robot, _ = exported(name, "cuda", tmp_path)
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
     device = bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], tmp_path).returncode == 0
     architecture = "native" if device else "sm_80"
-    succeed(["nvcc", f"-arch={architecture}", *strict, *tmp_path.glob("*.cu"), "-o", "built"], tmp_path)
+    # One unit of compilation for all functions, since each takes seconds of its own.
+    test = f"test_{of_robot.library}_cuda.cu"
+    sources = [file.name for file in sorted(tmp_path.glob("*.cu")) if file.name != test]
+    lines = [f'namespace of_{k} {{\n#include "{source}"\n}}' for k, source in enumerate(sources)]
+    (tmp_path / "all.cu").write_text("\n".join([f'#include "{of_robot.library}_cuda.h"', *lines, ""]))
+    succeed(["nvcc", f"-arch={architecture}", *strict, "all.cu", test, "-o", "built"], tmp_path)
     if device:
         judge(succeed([tmp_path / "built"], tmp_path), outputs(of_robot))
