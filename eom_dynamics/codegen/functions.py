@@ -37,6 +37,7 @@ from .backends import Kernel, kernel_of
 from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
 from .program import Program
+from .recipe import Recipe
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
 
@@ -353,6 +354,23 @@ def compiled_program(program: Program, backend: str) -> CompiledFunction:
     given = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
     found = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
     return CompiledFunction(Signature(given, found), kernel_of(program, backend))
+
+
+def declared_signature(recipe: Recipe, known: Mapping[str, Vector], wrench_shape: tuple[int, ...]) -> Signature:
+    """Signature of a recipe: its inputs that have vectors, the wrenches that it reads, and its outputs.
+
+    Args:
+        recipe: of a program.
+        known: vectors by name.
+        wrench_shape: of each wrench.
+    """
+    results = tuple(known[name] for name in recipe.outputs)
+    return Signature(
+        tuple(known[name] for name in recipe.inputs if name in known),
+        results,
+        wrench_keyword(wrench_shape, len({*recipe.inputs} & {*WRENCH_NAMES})),
+        tuple if len(results) > 1 else None,
+    )
 
 
 def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:
