@@ -211,7 +211,7 @@ class CompiledFunction:
                 inputs are finite and results are not; it raises the error.
 
         Raises:
-            ValueError: a stage reads or writes a vector that does not exist.
+            ValueError: a stage reads a vector that none before it writes, or results are not written once.
         """
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
@@ -223,9 +223,17 @@ class CompiledFunction:
         self._shapes = sizes | {name: (size,) for name, size in (intermediate or {}).items()}
         if len(self._shapes) != len(inputs) + len(names) + len(intermediate or {}):
             raise ValueError("two vectors of a function have the same name")
+        given = {vector.name for vector in inputs}
+        known, written = set(given), list[str]()
         for stage in self.stages:
             if unknown := {*stage.inputs, *stage.outputs} - self._shapes.keys():
                 raise ValueError(f"a function has no vector {min(unknown)}")
+            if unknown := {*stage.inputs} - known:
+                raise ValueError(f"a stage reads what none before it writes: {min(unknown)}")
+            written += stage.outputs
+            known.update(stage.outputs)
+        if sorted(written) != sorted(self._shapes.keys() - given):
+            raise ValueError("each result must be written by one stage")
 
     def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
         """:meth:`results` as the signature says: the only one, or a tuple."""
@@ -294,7 +302,7 @@ class CompiledFunction:
         """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""
         if count > 1 and self._batches is not None:
             run = self._batches.batch
-            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, count, rows, results)))
+            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, rows, results)))
         vectors = dict(zip(self._shapes, (*rows, *results), strict=False))
         for name, shape in self._shapes.items():
             if name not in vectors:

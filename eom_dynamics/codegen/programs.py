@@ -44,11 +44,6 @@ def inverse_dynamics_of_order(order: int, *, payload: bool = False) -> Recipe:
     return declared(name, inputs, derivative_names("tau", order + 1), _efforts, (str(order),))
 
 
-def payload_inputs(robot: Robot, orders: int) -> dict[str, int]:
-    """Inputs of the parameters of payloads at all tools, with their time derivatives."""
-    return dict.fromkeys(derivative_names(PAYLOAD_NAMES[0], orders), recursion.PARAMETERS * len(robot.tools))
-
-
 def carrying_jets(tree: LinkTree, payload: Sequence[Sequence[Expression]]) -> LinkTree:
     """The tree with payloads whose parameters change with time, or without any for ()."""
     return recursion.carrying(tree, [Jet(orders) for orders in zip(*payload, strict=True)]) if payload else tree
