@@ -17,6 +17,7 @@ from .codegen.functions import (
     CompiledFunction,
     Signature,
     Vector,
+    declared_signature,
     derivatives,
     joint_vectors,
     payload_keyword,
@@ -38,31 +39,11 @@ from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 # Programs of higher orders take minutes and gigabytes to trace and compile.
 _HIGHEST_ORDER = 10
 
-# Of each program the arguments, the number of wrenches that it reads, and the results.
-_PROGRAMS = {
-    "effort": ("q qd qdd", 1, "tau"),
-    "mass_matrix": ("q", 0, "M"),
-    "inverse_dynamics_derivatives": ("q qd qdd", 1, "dtau_dq dtau_dqd dtau_dqdd"),
-    "bias": ("q qd", 1, "bias"),
-    "gravity": ("q", 0, "Q_grav"),
-    "coriolis_matrix": ("q qd", 0, "C"),
-    "coriolis_tensor": ("q", 0, "c"),
-    "forward_dynamics": ("q qd tau", 1, "qdd"),
-    "forward_dynamics_with_added_inertia": ("q qd tau added_inertia", 1, "qdd"),
-    "forward_dynamics_derivatives": ("q qd tau", 1, "dqdd_dq dqdd_dqd dqdd_dtau"),
-    "regressor": ("q qd qdd", 0, "Y"),
-    "regressor_derivatives": ("q qd qdd qddd qdddd", 0, "Y Yd Ydd"),
-    "momentum": ("q qd", 0, "p"),
-    "kinetic_energy": ("q qd", 0, "T"),
-    "potential_energy": ("q", 0, "U"),
-}
-
 # Programs of other names than their methods, as exported code has them.
 _RECIPES = {
     "inverse_dynamics_derivatives": "effort_partials",
     "forward_dynamics_derivatives": "forward_dynamics_partials",
 }
-_RENAMED = {program: method for method, program in _RECIPES.items()}
 
 
 def _vectors(robot: Robot) -> dict[str, Vector]:
@@ -399,10 +380,7 @@ class Dynamics(CompiledMethods):
             efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
             states = joint_vectors(n, self.order + 3, required=3)
             return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
-        arguments, wrenches, results = _PROGRAMS[_RENAMED.get(method, method)]
-        known = _vectors(self.robot)
-        given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
-        return Signature(given, found, wrench_keyword(shape, wrenches), tuple if len(found) > 1 else None)
+        return declared_signature(PROGRAMS[_RECIPES.get(method, method)], _vectors(self.robot), shape)
 
     def _recipe(self, name: str) -> Recipe:
         if name == "inverse_dynamics" + WITH_PAYLOAD:

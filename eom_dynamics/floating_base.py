@@ -20,10 +20,10 @@ from .codegen.functions import (
     Keyword,
     Signature,
     Vector,
+    declared_signature,
     derivatives,
     joint_vectors,
     vectors,
-    wrench_keyword,
 )
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
@@ -54,25 +54,6 @@ _SINGULAR = 1e-12
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-
-# Of each program the arguments, the number of wrenches that it reads, and the results.
-_PROGRAMS = {
-    "inverse_dynamics": ("pose q nu nud nudd nuddd", 3, "tau taud taudd"),
-    "effort": ("pose q nu nud", 1, "tau"),
-    "joint_efforts": ("pose q nu nud nudd nuddd", 3, "u ud udd"),
-    "imu_efforts": ("q qd qdd qddd qdddd", 3, "u ud udd"),
-    "bias": ("pose q nu", 1, "bias"),
-    "gravity": ("pose q", 0, "Q_grav"),
-    "mass_matrix": ("q", 0, "M"),
-    "coriolis_matrix": ("q nu", 0, "C"),
-    "forward_dynamics": ("pose q nu tau", 1, "nud"),
-    "momentum": ("q nu", 0, "p"),
-    "kinetic_energy": ("q nu", 0, "T"),
-    "potential_energy": ("pose q", 0, "U"),
-    "centroidal_momentum": ("pose q nu", 0, "h"),
-    "centroidal_momentum_matrix": ("pose q", 0, "A"),
-    "center_of_mass_jacobian": ("pose q", 0, "J"),
-}
 
 _CENTERED = ("centroidal_momentum", "centroidal_momentum_matrix", "center_of_mass_jacobian")
 
@@ -609,15 +590,13 @@ class FloatingBase(CompiledMethods):
 
     def signature(self, method: str, orders: int = 0) -> Signature:
         """As :meth:`.CompiledMethods.signature`, here of all methods."""
-        known, imu = _vectors(self.robot), _IMU if method == "imu_efforts" else ()
-        if method not in _PROGRAMS:
+        known = _vectors(self.robot)
+        if method not in programs.PROGRAMS:
             nu = known["nu"]
-            rates = derivatives(programs.rate_names(orders), orders, nu.shape, nu.about) if orders else ()
+            rates = derivatives(derivative_names("nu", orders), orders, nu.shape, nu.about) if orders else ()
             return signature_of(method, (known["pose"], known["q"], *rates), orders, *nu.shape)
-        arguments, wrenches, results = _PROGRAMS[method]
-        given, found = (tuple(known[x] for x in names.split()) for names in (arguments, results))
-        keywords = (*imu, *wrench_keyword(self.robot.wrench_shape, wrenches))
-        return Signature(given, found, keywords, tuple if len(found) > 1 else None)
+        signature = declared_signature(programs.recipe(self.robot, method), known, self.robot.wrench_shape)
+        return replace(signature, keywords=(*_IMU, *signature.keywords)) if method == "imu_efforts" else signature
 
     def _recipe(self, name: str) -> Recipe:
         if name in _CENTERED:

@@ -6,7 +6,7 @@ The state is the pose of the base (16 entries of its matrix, row by row), q and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -25,12 +25,12 @@ from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, Numbers, vector_cross
 from ..recursion.vectors import Vector
 from ..robot import Frame, Robot
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from .expressions import Expression, Scalar
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
+from .expressions import Scalar
 from .kinematic_programs import frame_details
-from .program import Program, c_name, trace
-from .programs import WITH_PAYLOAD, carrying_jets, payload_inputs
-from .recipe import Recipe
+from .program import Program
+from .programs import WITH_PAYLOAD, carrying_jets
+from .recipe import Inputs, Recipe, declared, levels
 
 RATE_NAMES = ("nu", "nud", "nudd", "nuddd")
 """Twist of the base and joint rates, and their time derivatives."""
@@ -38,243 +38,164 @@ RATE_NAMES = ("nu", "nud", "nudd", "nuddd")
 IMU_NAMES = ("w", "wd", "wdd", "wddd"), ("f", "fd", "fdd")
 """Angular velocity and specific force of the base, and their time derivatives."""
 
-Inputs = dict[str, list[Expression]]
-Outputs = Mapping[str, list[Scalar]]
-
-
-def effort(robot: Robot) -> Program:
-    """tau (6 + n): wrench on the base and joint efforts, with the tool wrench."""
-    return _efforts("effort", robot, 1)
-
-
-def inverse_dynamics(robot: Robot) -> Program:
-    """tau, taud and taudd (6 + n), with the tool wrench."""
-    return _efforts("inverse_dynamics", robot, 3)
-
-
-def joint_efforts(robot: Robot) -> Program:
-    """tau, taud and taudd (n) of the joints alone, with the tool wrench."""
-    return _efforts("joint_efforts", robot, 3, joints_only=True)
+Outputs = Sequence[list[Scalar]]
 
 
 def imu_efforts(robot: Robot, *, payload: bool = False) -> Program:
-    """The same from angular velocity and specific force of the base, with their time derivatives.
+    """tau, taud and taudd (n) from angular velocity and specific force of the base, with their time derivatives.
 
     With payloads, the parameters of those at the tools and their time derivatives are inputs, too.
     """
-    tree = link_tree(robot)
-    turning, force = IMU_NAMES
-    loads = payload_inputs(robot, len(EFFORT_NAMES)) if payload else {}
-
-    def compute(x: Inputs) -> Outputs:
-        w, p = _jets([x[name] for name in turning]), _jets([x[name] for name in force])
-        wrench = [x[name] for name in WRENCH_NAMES]
-        loaded = carrying_jets(tree, [x[name] for name in loads])
-        efforts, _ = inverse_dynamics_on_base(loaded, [x[name] for name in STATE_NAMES], w, p, wrench)
-        return dict(zip(EFFORT_NAMES, efforts, strict=True))
-
-    inputs = dict.fromkeys(STATE_NAMES, robot.n) | dict.fromkeys((*turning, *force), 3)
-    return _traced("imu_efforts" + payload * WITH_PAYLOAD, inputs | _wrenches(robot, 3) | loads, compute)
+    inputs = [*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES, *(PAYLOAD_NAMES if payload else ())]
+    name = "floating_imu_efforts" + payload * WITH_PAYLOAD
+    return declared(name, inputs, EFFORT_NAMES, _imu_efforts)(robot)
 
 
-def _efforts(name: str, robot: Robot, orders: int, *, joints_only: bool = False) -> Program:
-    rates = RATE_NAMES[: orders + 1]
-    tree = link_tree(robot)
-
-    def compute(x: Inputs) -> Outputs:
-        levels = _on_base(tree, x, [x[rate] for rate in rates], [x[name] for name in WRENCH_NAMES[:orders]])
-        start = BASE if joints_only else 0
-        return {name: level[start:] for name, level in zip(EFFORT_NAMES, levels, strict=False)}
-
-    return _traced(name, _state(robot, rates) | _wrenches(robot, orders), compute)
+def _imu_efforts(robot: Robot, x: Inputs) -> Outputs:
+    w, p = (_jets([x[name] for name in names]) for names in IMU_NAMES)
+    tree = carrying_jets(link_tree(robot), levels(x, "P"))
+    return inverse_dynamics_on_base(tree, levels(x, "q"), w, p, levels(x, "W"))[0]
 
 
-def bias(robot: Robot) -> Program:
+def _efforts(robot: Robot, x: Inputs) -> Outputs:
+    """tau, taud, … (6 + n): wrench on the base and joint efforts, with the tool wrench."""
+    return _on_base(link_tree(robot), x, levels(x, "nu"), levels(x, "W"))
+
+
+def _joint_efforts(robot: Robot, x: Inputs) -> Outputs:
+    """tau, taud and taudd (n) of the joints alone, with the tool wrench."""
+    return [level[BASE:] for level in _efforts(robot, x)]
+
+
+def _bias(robot: Robot, x: Inputs) -> Outputs:
     """tau at nud = 0, with the tool wrench."""
-    tree, rest = link_tree(robot), [0.0] * (BASE + robot.n)
-
-    def compute(x: Inputs) -> Outputs:
-        return {"bias": _on_base(tree, x, [x["nu"], rest], [x["W"]])[0]}
-
-    return _traced("bias", _state(robot, ("nu",)) | _wrenches(robot, 1), compute)
+    return _on_base(link_tree(robot), x, [x["nu"], [0.0] * (BASE + robot.n)], [x["W"]])
 
 
-def gravity(robot: Robot) -> Program:
+def _at_rest(robot: Robot, x: Inputs) -> Outputs:
     """tau at rest."""
-    tree, rest = link_tree(robot), [0.0] * (BASE + robot.n)
-
-    def compute(x: Inputs) -> Outputs:
-        return {"gravity": _on_base(tree, x, [rest, rest], ())[0]}
-
-    return _traced("gravity", _state(robot, ()), compute)
+    return _on_base(link_tree(robot), x, [[0.0] * (BASE + robot.n)] * 2, ())
 
 
-def mass_matrix(robot: Robot) -> Program:
+def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
     """M, in row-major order."""
-    tree = link_tree(robot)
-    return _traced("mass_matrix", {"q": robot.n}, lambda x: {"M": _entries(inertia(tree, x["q"]))})
+    return [_entries(inertia(link_tree(robot), x["q"]))]
 
 
-def coriolis_matrix(robot: Robot) -> Program:
+def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
     """C, in row-major order."""
-    tree = link_tree(robot)
-
-    def compute(x: Inputs) -> Outputs:
-        return {"C": _entries(coriolis(tree, x["q"], x["nu"][BASE:], x["nu"][:3]))}
-
-    return _traced("coriolis_matrix", {"q": robot.n, "nu": BASE + robot.n}, compute)
+    return [_entries(coriolis(link_tree(robot), x["q"], x["nu"][BASE:], x["nu"][:3]))]
 
 
-def forward_dynamics(robot: Robot) -> Program:
+def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
     """nud under a wrench on the base and joint efforts, with the tool wrench."""
     tree = link_tree(robot)
-
-    def compute(x: Inputs) -> Outputs:
-        gravity = _gravity(tree, x["pose"])
-        return {"nud": forward_dynamics_on_base(tree, x["q"], x["nu"], x["tau"], gravity, x["W"])}
-
-    return _traced("forward_dynamics", _state(robot, ("nu", "tau")) | _wrenches(robot, 1), compute)
+    return [forward_dynamics_on_base(tree, x["q"], x["nu"], x["tau"], _gravity(tree, x["pose"]), x["W"])]
 
 
-def momentum(robot: Robot) -> Program:
-    """M nu: momentum in the frame of the base, and momenta of the joint variables."""
-    tree = link_tree(robot)
-    return _traced("momentum", _motion(robot), lambda x: {"p": _momentum(tree, x)})
+def _momentum(robot: Robot, x: Inputs) -> Outputs:
+    """M nu, momentum in the frame of the base, and momenta of the joint variables.
+
+    The efforts for the acceleration nu at rest, without gravity.
+    """
+    nu, zero = x["nu"], [0.0] * robot.n
+    w = [Jet([0.0, rate]) for rate in nu[:3]]
+    p = [Jet([rate]) for rate in nu[3:BASE]]
+    efforts, reactions = inverse_dynamics_on_base(link_tree(robot), [x["q"], zero, nu[BASE:]], w, p)
+    return [[*reactions[0], *efforts[0]]]
 
 
-def kinetic_energy(robot: Robot) -> Program:
+def _kinetic_energy(robot: Robot, x: Inputs) -> Outputs:
     """nu' M nu / 2."""
-    tree = link_tree(robot)
-
-    def compute(x: Inputs) -> Outputs:
-        total: Scalar = 0.0
-        for rate, momentum in zip(x["nu"], _momentum(tree, x), strict=True):
-            total = total + rate * momentum
-        return {"T": [0.5 * total]}
-
-    return _traced("kinetic_energy", _motion(robot), compute)
+    total: Scalar = 0.0
+    for rate, momentum in zip(x["nu"], _momentum(robot, x)[0], strict=True):
+        total = total + rate * momentum
+    return [[0.5 * total]]
 
 
-def potential_energy(robot: Robot) -> Program:
+def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
     """-g' times the first moment of the mass about the inertial origin, and the energy of passive efforts."""
     tree = link_tree(robot, regrouped=False)
-
-    def compute(x: Inputs) -> Outputs:
-        mass, (moment,) = first_moment(tree, [x["q"]], with_base=True)
-        total: Scalar = passive_energy(tree.passive, x["q"])
-        for k, along in enumerate(tree.gravity.tolist()):
-            total = total - along * (mass * _position(x["pose"])[k] + _turned_out(x["pose"], moment)[k])
-        return {"U": [total]}
-
-    return _traced("potential_energy", _state(robot, ()), compute)
+    mass, (moment,) = first_moment(tree, [x["q"]], with_base=True)
+    total: Scalar = passive_energy(tree.passive, x["q"])
+    for k, along in enumerate(tree.gravity.tolist()):
+        total = total - along * (mass * _position(x["pose"])[k] + _turned_out(x["pose"], moment)[k])
+    return [[total]]
 
 
-def centroidal_momentum(robot: Robot) -> Program:
+def _centroidal_momentum(robot: Robot, x: Inputs) -> Outputs:
     """Angular momentum about the centre of mass, and linear momentum, along the inertial axes."""
-    tree, own = link_tree(robot), link_tree(robot, regrouped=False)
-
-    def compute(x: Inputs) -> Outputs:
-        return {"h": _about_center(own, x, _momentum(tree, x)[:BASE])}
-
-    return _traced("centroidal_momentum", _state(robot, ("nu",)), compute)
+    return [_about_center(link_tree(robot, regrouped=False), x, _momentum(robot, x)[0][:BASE])]
 
 
-def centroidal_momentum_matrix(robot: Robot) -> Program:
+def _centroidal_momentum_matrix(robot: Robot, x: Inputs) -> Outputs:
     """A of the centroidal momentum A nu, in row-major order."""
-    tree, own = link_tree(robot), link_tree(robot, regrouped=False)
-
-    def compute(x: Inputs) -> Outputs:
-        columns = [_about_center(own, x, list(column)) for column in zip(*inertia(tree, x["q"])[:BASE], strict=True)]
-        return {"A": [column[i] for i in range(BASE) for column in columns]}
-
-    return _traced("centroidal_momentum_matrix", _state(robot, ()), compute)
+    own, rows = link_tree(robot, regrouped=False), inertia(link_tree(robot), x["q"])[:BASE]
+    columns = [_about_center(own, x, column) for column in zip(*rows, strict=True)]
+    return [[column[i] for i in range(BASE) for column in columns]]
 
 
-def center_of_mass_jacobian(robot: Robot) -> Program:
+def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
     """Jacobian J (3, 6 + n) of the centre of mass, in row-major order: linear momentum per mass."""
-    tree, mass = link_tree(robot), total_mass(robot)
-
-    def compute(x: Inputs) -> Outputs:
-        columns = [_turned_out(x["pose"], column) for column in zip(*inertia(tree, x["q"])[3:BASE], strict=True)]
-        return {"J": [(1.0 / mass) * column[i] for i in range(3) for column in columns]}
-
-    return _traced("center_of_mass_jacobian", _state(robot, ()), compute)
+    mass, rows = total_mass(robot), inertia(link_tree(robot), x["q"])[3:BASE]
+    columns = [_turned_out(x["pose"], column) for column in zip(*rows, strict=True)]
+    return [[(1.0 / mass) * column[i] for i in range(3) for column in columns]]
 
 
-def _center_of_mass(orders: int, robot: Robot) -> Program:
-    tree, rates = link_tree(robot, regrouped=False), rate_names(orders)
-
-    def compute(x: Inputs) -> Outputs:
-        states = [x["q"], *(x[name][BASE:] for name in rates)]
-        mass, moments = first_moment(tree, states, with_base=True)
-        center = _jets([[(1.0 / mass) * entry for entry in moment] for moment in moments])
-        position = _turned_out(x["pose"], [component[0] for component in center])
-        found = {"c": [a + b for a, b in zip(_position(x["pose"]), position, strict=True)]}
-        if rates:
-            twists = _jets([x[name][:BASE] for name in rates])
-            w, v = twists[:3], twists[3:]
-            swept = vector_cross(w, center)
-            level: Vector = [v[k] + center[k].rate + swept[k] for k in range(3)]
-            for k in range(1, orders + 1):
-                found["c" + k * "d"] = _turned_out(x["pose"], [component[0] for component in level])
-                swept = vector_cross(w, level)
-                level = [component.rate + turned for component, turned in zip(level, swept, strict=True)]
+def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
+    tree, rates = link_tree(robot, regrouped=False), levels(x, "nu")
+    mass, moments = first_moment(tree, [x["q"], *(rate[BASE:] for rate in rates)], with_base=True)
+    center = _jets([[(1.0 / mass) * entry for entry in moment] for moment in moments])
+    position = _turned_out(x["pose"], [component[0] for component in center])
+    found = [[a + b for a, b in zip(_position(x["pose"]), position, strict=True)]]
+    if not rates:
         return found
+    twists = _jets([rate[:BASE] for rate in rates])
+    w, v = twists[:3], twists[3:]
+    swept = vector_cross(w, center)
+    level: Vector = [v[k] + center[k].rate + swept[k] for k in range(3)]
+    for _ in rates:
+        found.append(_turned_out(x["pose"], [component[0] for component in level]))
+        swept = vector_cross(w, level)
+        level = [component.rate + turned for component, turned in zip(level, swept, strict=True)]
+    return found
 
-    return _traced("center_of_mass", _state(robot, rates), compute)
 
-
-def _pose(frame: Frame, robot: Robot) -> Program:
+def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
     tree = link_tree(replace(robot, tools=(frame,)))
-
-    def compute(x: Inputs) -> Outputs:
-        return {"C": _pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))}
-
-    return _traced("pose", _state(robot, ()), compute)
+    return [_pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))]
 
 
-def _motion_of(frame: Frame, orders: int, robot: Robot) -> Program:
-    tree, rates = link_tree(replace(robot, tools=(frame,))), rate_names(orders)
-
-    def compute(x: Inputs) -> Outputs:
-        states = [x["q"], *(x[name][BASE:] for name in rates)]
-        twists = kinematics.body_twist(tree, states, [x[name][:BASE] for name in rates])
-        pose = _pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))
-        return {"C": pose} | {"V" + k * "d": twist for k, twist in enumerate(twists)}
-
-    return _traced("motion", _state(robot, rates), compute)
+def _motion(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
+    tree, rates = link_tree(replace(robot, tools=(frame,))), levels(x, "nu")
+    states = [x["q"], *(rate[BASE:] for rate in rates)]
+    twists = kinematics.body_twist(tree, states, [rate[:BASE] for rate in rates])
+    return [*_pose(frame, robot, x), *twists]
 
 
-def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot) -> Program:
-    tree, rates = link_tree(replace(robot, tools=(frame,))), rate_names(orders)
-    in_body = representation == "body"
-
-    def compute(x: Inputs) -> Outputs:
-        states = [x["q"], *(x[name][BASE:] for name in rates)]
-        at = None if in_body else base_pose(x["pose"])
-        levels = kinematics.jacobian_on_base(tree, states, representation, [x[name][:BASE] for name in rates], at)
-        rows = [[column[i] for i in range(BASE) for column in columns] for columns in levels]
-        return {"J" + k * "d": level for k, level in enumerate(rows)}
-
-    inputs = _state(robot, rates)
-    if in_body:
-        del inputs["pose"]
-    return _traced("jacobian", inputs, compute)
+def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:
+    tree, rates = link_tree(replace(robot, tools=(frame,))), levels(x, "nu")
+    states = [x["q"], *(rate[BASE:] for rate in rates)]
+    at = base_pose(x["pose"]) if "pose" in x else None
+    found = kinematics.jacobian_on_base(tree, states, representation, [rate[:BASE] for rate in rates], at)
+    return [[column[i] for i in range(BASE) for column in columns] for columns in found]
 
 
 def center_of_mass(robot: Robot, orders: int) -> Recipe:
     """Centre of mass c with ``orders`` time derivatives, along the inertial axes."""
-    return _recipe(robot, "center_of_mass", partial(_center_of_mass, orders), str(orders))
+    inputs, outputs = ("pose", "q", *derivative_names("nu", orders)), derivative_names("c", orders + 1)
+    return _declared(robot, "center_of_mass", inputs, outputs, _center_of_mass, str(orders))
 
 
 def pose(robot: Robot, frame: Frame) -> Recipe:
     """Pose C of a frame in the inertial frame, in row-major order."""
-    return _recipe(robot, "pose", partial(_pose, frame), *frame_details(frame))
+    return _declared(robot, "pose", ("pose", "q"), "C", partial(_pose, frame), *frame_details(frame))
 
 
 def motion(robot: Robot, frame: Frame, orders: int) -> Recipe:
     """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
-    return _recipe(robot, "motion", partial(_motion_of, frame, orders), *frame_details(frame), str(orders))
+    inputs, outputs = ("pose", "q", *derivative_names("nu", orders)), ("C", *derivative_names("V", orders))
+    return _declared(robot, "motion", inputs, outputs, partial(_motion, frame), *frame_details(frame), str(orders))
 
 
 def jacobian(robot: Robot, frame: Frame, representation: str, orders: int) -> Recipe:
@@ -282,18 +203,15 @@ def jacobian(robot: Robot, frame: Frame, representation: str, orders: int) -> Re
 
     The body form does not take the pose of the base.
     """
+    inputs = (*(() if representation == "body" else ("pose",)), "q", *derivative_names("nu", orders))
     details = (*frame_details(frame), representation, str(orders))
-    return _recipe(robot, "jacobian", partial(_jacobian, frame, representation, orders), *details)
+    compute = partial(_jacobian, frame, representation)
+    return _declared(robot, "jacobian", inputs, derivative_names("J", orders + 1), compute, *details)
 
 
 def recipe(robot: Robot, name: str) -> Recipe:
     """The recipe of one of :data:`PROGRAMS`."""
-    return _recipe(robot, name, PROGRAMS[name])
-
-
-def rate_names(orders: int) -> list[str]:
-    """The names nu, nud, …."""
-    return ["nu" + k * "d" for k in range(orders)]
+    return _declared(robot, name, *PROGRAMS[name])
 
 
 def total_mass(robot: Robot) -> float:
@@ -301,26 +219,18 @@ def total_mass(robot: Robot) -> float:
     return float(robot.base.mass + sum(joint.mass for joint in robot.joints))
 
 
-def _recipe(robot: Robot, name: str, trace_for: Callable[[Robot], Program], *details: str) -> Recipe:
+def _declared(
+    robot: Robot,
+    name: str,
+    inputs: Iterable[str],
+    outputs: Iterable[str],
+    compute: Callable[[Robot, Inputs], Outputs],
+    *details: str,
+) -> Recipe:
     # The inertia of the base is no part of the digest of a robot, since programs of a fixed base do not depend on it.
     base = (robot.base.mass, *robot.base.center_of_mass, *np.ravel(robot.base.about_origin))
-    return Recipe(f"floating_{name}", trace_for, (" ".join(float(x).hex() for x in base), *details))
-
-
-def _traced(name: str, inputs: Mapping[str, int], compute: Callable[[Inputs], Outputs]) -> Program:
-    return trace(c_name(f"floating_{name}"), inputs, compute)
-
-
-def _state(robot: Robot, rates: Sequence[str]) -> dict[str, int]:
-    return {"pose": 16, "q": robot.n} | dict.fromkeys(rates, BASE + robot.n)
-
-
-def _motion(robot: Robot) -> dict[str, int]:
-    return {"q": robot.n, "nu": BASE + robot.n}
-
-
-def _wrenches(robot: Robot, count: int) -> dict[str, int]:
-    return dict.fromkeys(WRENCH_NAMES[:count], 6 * len(robot.tools))
+    details = (" ".join(float(x).hex() for x in base), *details)
+    return declared(f"floating_{name}", inputs, outputs, compute, details, {"tau": BASE + robot.n})
 
 
 def _on_base(
@@ -334,16 +244,7 @@ def _on_base(
     return [[*base, *joints] for base, joints in zip(reactions, efforts, strict=True)]
 
 
-def _momentum(tree: LinkTree, x: Inputs) -> list[Scalar]:
-    """M nu: the efforts for the acceleration nu at rest, without gravity."""
-    nu, zero = x["nu"], [0.0] * tree.n
-    w = [Jet([0.0, rate]) for rate in nu[:3]]
-    p = [Jet([rate]) for rate in nu[3:BASE]]
-    efforts, reactions = inverse_dynamics_on_base(tree, [x["q"], zero, nu[BASE:]], w, p)
-    return [*reactions[0], *efforts[0]]
-
-
-def _about_center(own: LinkTree, x: Inputs, momentum: list[Scalar]) -> list[Scalar]:
+def _about_center(own: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[Scalar]:
     """Momentum (6) in the base, about the centre of mass and along the inertial axes."""
     mass, (moment,) = first_moment(own, [x["q"]], with_base=True)
     angular, linear = momentum[:3], momentum[3:]
@@ -387,26 +288,28 @@ def _pose_entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
     return [x for row, p in zip(rotation, position, strict=True) for x in (*row, p)] + [0.0, 0.0, 0.0, 1.0]
 
 
-PROGRAMS: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
+_FROM_IMU = " ".join((*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES))
+
+PROGRAMS: Mapping[str, tuple[Sequence[str], Sequence[str], Callable[[Robot, Inputs], Outputs]]] = MappingProxyType(
     {
-        program.__name__: program
-        for program in (
-            effort,
-            inverse_dynamics,
-            joint_efforts,
-            imu_efforts,
-            bias,
-            gravity,
-            mass_matrix,
-            coriolis_matrix,
-            forward_dynamics,
-            momentum,
-            kinetic_energy,
-            potential_energy,
-            centroidal_momentum,
-            centroidal_momentum_matrix,
-            center_of_mass_jacobian,
+        name: (inputs.split(), outputs.split(), compute)
+        for name, inputs, outputs, compute in (
+            ("effort", "pose q nu nud W", "tau", _efforts),
+            ("inverse_dynamics", "pose q nu nud nudd nuddd W Wd Wdd", "tau taud taudd", _efforts),
+            ("joint_efforts", "pose q nu nud nudd nuddd W Wd Wdd", "u ud udd", _joint_efforts),
+            ("imu_efforts", _FROM_IMU, "u ud udd", _imu_efforts),
+            ("bias", "pose q nu W", "bias", _bias),
+            ("gravity", "pose q", "Q_grav", _at_rest),
+            ("mass_matrix", "q", "M", _mass_matrix),
+            ("coriolis_matrix", "q nu", "C", _coriolis_matrix),
+            ("forward_dynamics", "pose q nu tau W", "nud", _forward_dynamics),
+            ("momentum", "q nu", "p", _momentum),
+            ("kinetic_energy", "q nu", "T", _kinetic_energy),
+            ("potential_energy", "pose q", "U", _potential_energy),
+            ("centroidal_momentum", "pose q nu", "h", _centroidal_momentum),
+            ("centroidal_momentum_matrix", "pose q", "A", _centroidal_momentum_matrix),
+            ("center_of_mass_jacobian", "pose q", "J", _center_of_mass_jacobian),
         )
     }
 )
-"""The programs, by the name of the method of :class:`eom_dynamics.FloatingBase` that runs them."""
+"""Inputs, outputs and computation by the name of the method of :class:`eom_dynamics.FloatingBase`."""

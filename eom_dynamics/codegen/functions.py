@@ -37,6 +37,7 @@ from .backends import Kernel, kernel_of
 from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
 from .program import Program
+from .recipe import Recipe
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
 
@@ -210,7 +211,7 @@ class CompiledFunction:
                 inputs are finite and results are not; it raises the error.
 
         Raises:
-            ValueError: a stage reads or writes a vector that does not exist.
+            ValueError: a stage reads a vector that none before it writes, or results are not written once.
         """
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
@@ -222,9 +223,17 @@ class CompiledFunction:
         self._shapes = sizes | {name: (size,) for name, size in (intermediate or {}).items()}
         if len(self._shapes) != len(inputs) + len(names) + len(intermediate or {}):
             raise ValueError("two vectors of a function have the same name")
+        given = {vector.name for vector in inputs}
+        known, written = set(given), list[str]()
         for stage in self.stages:
             if unknown := {*stage.inputs, *stage.outputs} - self._shapes.keys():
                 raise ValueError(f"a function has no vector {min(unknown)}")
+            if unknown := {*stage.inputs} - known:
+                raise ValueError(f"a stage reads what none before it writes: {min(unknown)}")
+            written += stage.outputs
+            known.update(stage.outputs)
+        if sorted(written) != sorted(self._shapes.keys() - given):
+            raise ValueError("each result must be written by one stage")
 
     def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
         """:meth:`results` as the signature says: the only one, or a tuple."""
@@ -293,7 +302,7 @@ class CompiledFunction:
         """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""
         if count > 1 and self._batches is not None:
             run = self._batches.batch
-            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, count, rows, results)))
+            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, rows, results)))
         vectors = dict(zip(self._shapes, (*rows, *results), strict=False))
         for name, shape in self._shapes.items():
             if name not in vectors:
@@ -353,6 +362,23 @@ def compiled_program(program: Program, backend: str) -> CompiledFunction:
     given = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
     found = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
     return CompiledFunction(Signature(given, found), kernel_of(program, backend))
+
+
+def declared_signature(recipe: Recipe, known: Mapping[str, Vector], wrench_shape: tuple[int, ...]) -> Signature:
+    """Signature of a recipe: its inputs that have vectors, the wrenches that it reads, and its outputs.
+
+    Args:
+        recipe: of a program.
+        known: vectors by name.
+        wrench_shape: of each wrench.
+    """
+    results = tuple(known[name] for name in recipe.outputs)
+    return Signature(
+        tuple(known[name] for name in recipe.inputs if name in known),
+        results,
+        wrench_keyword(wrench_shape, len({*recipe.inputs} & {*WRENCH_NAMES})),
+        tuple if len(results) > 1 else None,
+    )
 
 
 def vectors(shape: tuple[int, ...], **about: str) -> dict[str, Vector]:

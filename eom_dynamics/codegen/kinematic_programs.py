@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,43 +15,47 @@ from ..recursion.joint_rates import joint_rates as rates_of
 from ..recursion.scalars import Matrix, Numbers
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length, moving_joints
-from .expressions import Expression, Scalar
+from ..states import derivative_names
+from .expressions import Scalar
 from .partials import Partials
-from .program import Program, c_name, trace
-from .recipe import Recipe
+from .program import Program
+from .recipe import Inputs, Recipe, declared, levels
+
+Outputs = Sequence[list[Scalar]]
 
 
 def pose(frame: Frame) -> Recipe:
     """Pose C of a frame, in row-major order."""
-    return Recipe("pose", partial(_pose, frame), frame_details(frame))
+    return declared("pose", "q", "C", partial(_pose, frame), frame_details(frame))
 
 
 def forward_kinematics(robot: Robot) -> Program:
     """Poses of all tools, in row-major order: C of the only one, or C_1, C_2, …."""
-    trees = [_tree(robot, tool) for tool in robot.tools]
-    names = ["C"] if len(trees) == 1 else [f"C_{k}" for k in range(1, len(trees) + 1)]
+    names = ["C"] if len(robot.tools) == 1 else [f"C_{k}" for k in range(1, len(robot.tools) + 1)]
 
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return {name: _entries(*kinematics.pose(tree, x["q"])) for name, tree in zip(names, trees, strict=True)}
+    def compute(robot: Robot, x: Inputs) -> Outputs:
+        return [_entries(*kinematics.pose(_tree(robot, tool), x["q"])) for tool in robot.tools]
 
-    return trace(c_name("forward_kinematics"), {"q": robot.n}, compute)
+    return declared("forward_kinematics", "q", names, compute)(robot)
 
 
 def pose_derivatives(frame: Frame, orders: int) -> Recipe:
     """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
-    return Recipe("pose_derivatives", partial(_pose_derivatives, frame, orders), (*frame_details(frame), str(orders)))
+    inputs, outputs = derivative_names("q", orders + 1), ("C", *derivative_names("V", orders))
+    details = (*frame_details(frame), str(orders))
+    return declared("pose_derivatives", inputs, outputs, partial(_pose_derivatives, frame), details)
 
 
-def jacobian(frame: Frame, representation: str, orders: int) -> Recipe:
-    """Jacobian J of a frame with ``orders`` time derivatives, in row-major order."""
+def jacobian(frame: Frame, representation: str, orders: int, *, of_point: bool = False) -> Recipe:
+    """Jacobian J of a frame with ``orders`` time derivatives, in row-major order.
+
+    With ``of_point`` that of a point that is fixed to the frame, after the joint vectors.
+    """
+    name = "jacobian_of_point" if of_point else "jacobian"
+    inputs = (*derivative_names("q", orders + 1), *(["point"] if of_point else []))
     details = (*frame_details(frame), representation, str(orders))
-    return Recipe("jacobian", partial(_jacobian, frame, representation, orders), details)
-
-
-def jacobian_of_point(frame: Frame, representation: str, orders: int) -> Recipe:
-    """The same of a point that is fixed to the frame, after the joint vectors."""
-    details = (*frame_details(frame), representation, str(orders))
-    return Recipe("jacobian_of_point", partial(_jacobian, frame, representation, orders, of_point=True), details)
+    compute = partial(_jacobian, frame, representation)
+    return declared(name, inputs, derivative_names("J", orders + 1), compute, details)
 
 
 def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, weighted: bool) -> Recipe:
@@ -61,24 +65,35 @@ def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, w
     the joints' rates if ``weighted``: see :func:`.recursion.joint_rates.joint_rates`.
     """
     details = (*frame_details(frame), reference, str(orders), str(preferred), str(weighted))
-    trace_rates = partial(_joint_rates, frame, reference, orders, preferred=preferred, weighted=weighted)
-    return Recipe("joint_rates", trace_rates, details)
+    motions = (*derivative_names("u", orders), "d2") if preferred else ()
+    inputs = ("q", *derivative_names("V", orders), "inverse", *motions, *(("scales",) if weighted else ()))
+    outputs = (*derivative_names("qd", orders), *derivative_names("eV", orders))
+
+    def traced(robot: Robot) -> Program:
+        rank = min(len(moving_joints(robot, frame)), 6)
+        lengths = {"inverse": rank * rank, "d2": 1}
+        return declared("joint_rates", inputs, outputs, partial(_joint_rates, frame, reference), (), lengths)(robot)
+
+    return Recipe("joint_rates", traced, details, inputs, outputs)
 
 
 def center_of_mass(orders: int) -> Recipe:
     """Centre of mass c with ``orders`` time derivatives."""
-    return Recipe("center_of_mass", partial(_center_of_mass, orders), (str(orders),))
+    inputs, outputs = derivative_names("q", orders + 1), derivative_names("c", orders + 1)
+    return declared("center_of_mass", inputs, outputs, _center_of_mass, (str(orders),))
 
 
 def center_of_mass_jacobian(orders: int) -> Recipe:
     """Jacobian J of the centre of mass with ``orders`` time derivatives, in row-major order."""
-    return Recipe("center_of_mass_jacobian", partial(_center_of_mass_jacobian, orders), (str(orders),))
+    inputs, outputs = derivative_names("q", orders + 1), derivative_names("J", orders + 1)
+    return declared("center_of_mass_jacobian", inputs, outputs, _center_of_mass_jacobian, (str(orders),))
 
 
 def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
     """Pose C and body Jacobian J of each of some frames, in row-major order: C_0, J_0, C_1, …."""
     details = tuple(detail for frame in frames for detail in frame_details(frame))
-    return Recipe("poses_and_jacobians", partial(_poses_and_jacobians, frames), details)
+    names = [f"{name}_{k}" for k in range(len(frames)) for name in "CJ"]
+    return declared("poses_and_jacobians", "q", names, partial(_poses_and_jacobians, frames), details)
 
 
 def frame_details(frame: Frame) -> tuple[str, ...]:
@@ -90,108 +105,51 @@ def _tree(robot: Robot, frame: Frame) -> LinkTree:
     return link_tree(replace(robot, tools=(frame,)))
 
 
-def _states(orders: int) -> list[str]:
-    return ["q" + k * "d" for k in range(orders + 1)]
+def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
+    return [_entries(*kinematics.pose(_tree(robot, frame), x["q"]))]
 
 
-def _pose(frame: Frame, robot: Robot) -> Program:
-    tree = _tree(robot, frame)
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return {"C": _entries(*kinematics.pose(tree, x["q"]))}
-
-    return trace(c_name("pose"), {"q": robot.n}, compute)
+def _pose_derivatives(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
+    twists = kinematics.body_twist(_tree(robot, frame), levels(x, "q"))
+    return [*_pose(frame, robot, x), *twists]
 
 
-def _pose_derivatives(frame: Frame, orders: int, robot: Robot) -> Program:
-    tree, states = _tree(robot, frame), _states(orders)
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        twists = kinematics.body_twist(tree, [x[name] for name in states])
-        return {"C": _entries(*kinematics.pose(tree, x["q"])), **_derivatives("V", twists)}
-
-    return trace(c_name("pose_derivatives"), dict.fromkeys(states, robot.n), compute)
+def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:
+    point = {"point": x["point"]} if "point" in x else {}
+    found = kinematics.jacobian(_tree(robot, frame), levels(x, "q"), representation, **point)
+    return [_rows(columns) for columns in found]
 
 
-def _jacobian(frame: Frame, representation: str, orders: int, robot: Robot, *, of_point: bool = False) -> Program:
-    tree, states = _tree(robot, frame), _states(orders)
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        point = {"point": x["point"]} if of_point else {}
-        levels = kinematics.jacobian(tree, [x[name] for name in states], representation, **point)
-        return _derivatives("J", [_rows(columns) for columns in levels])
-
-    inputs = dict.fromkeys(states, robot.n) | ({"point": 3} if of_point else {})
-    return trace(c_name("jacobian_of_point" if of_point else "jacobian"), inputs, compute)
-
-
-def _joint_rates(
-    frame: Frame, reference: str, orders: int, robot: Robot, *, preferred: bool, weighted: bool
-) -> Program:
-    tree, n = _tree(robot, frame), robot.n
-    moving, length = moving_joints(robot, frame).tolist(), characteristic_length(robot, (frame,))
-    rank = min(len(moving), 6)
-    twists, motions = ([name + k * "d" for k in range(orders)] for name in ("V", "u"))
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        found = rates_of(
-            tree,
-            x["q"],
-            [x[name] for name in twists],
-            [x[name] if preferred else [0.0] * n for name in motions],
-            [x["inverse"][k * rank : (k + 1) * rank] for k in range(rank)],
-            x["d2"][0] if preferred else 0.0,
-            reference,
-            moving,
-            length,
-            x["scales"] if weighted else [1.0] * n,
-        )
-        return _derivatives("qd", found.rates) | _derivatives("eV", found.missed)
-
-    inputs = {"q": n} | dict.fromkeys(twists, 6) | {"inverse": rank * rank}
-    if preferred:
-        inputs |= dict.fromkeys(motions, n) | {"d2": 1}
-    if weighted:
-        inputs |= {"scales": n}
-    return trace(c_name("joint_rates"), inputs, compute)
+def _joint_rates(frame: Frame, reference: str, robot: Robot, x: Inputs) -> Outputs:
+    moving, rest = moving_joints(robot, frame).tolist(), [0.0] * robot.n
+    rank, twists = min(len(moving), 6), levels(x, "V")
+    found = rates_of(
+        _tree(robot, frame),
+        x["q"],
+        twists,
+        levels(x, "u") or [rest for _ in twists],
+        [x["inverse"][k * rank : (k + 1) * rank] for k in range(rank)],
+        x["d2"][0] if "d2" in x else 0.0,
+        reference,
+        moving,
+        characteristic_length(robot, (frame,)),
+        x.get("scales", [1.0] * robot.n),
+    )
+    return [*found.rates, *found.missed]
 
 
-def _center_of_mass(orders: int, robot: Robot) -> Program:
-    tree, states = link_tree(robot, regrouped=False), _states(orders)
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        return _derivatives("c", center(tree, [x[name] for name in states]))
-
-    return trace(c_name("center_of_mass"), dict.fromkeys(states, robot.n), compute)
+def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
+    return center(link_tree(robot, regrouped=False), levels(x, "q"))
 
 
-def _center_of_mass_jacobian(orders: int, robot: Robot) -> Program:
-    tree, states = link_tree(robot, regrouped=False), _states(orders)
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        # Total derivatives with respect to time commute with partial ones with respect to q.
-        columns = [Partials(variable) for variable in x["q"]]
-        levels = center(tree, [x[name] for name in states])
-        return _derivatives("J", [[column(entry) for entry in level for column in columns] for level in levels])
-
-    return trace(c_name("center_of_mass_jacobian"), dict.fromkeys(states, robot.n), compute)
+def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
+    # Total derivatives with respect to time commute with partial ones with respect to q.
+    columns = [Partials(variable) for variable in x["q"]]
+    return [[column(entry) for entry in level for column in columns] for level in _center_of_mass(robot, x)]
 
 
-def _derivatives(name: str, values: Sequence[list[Scalar]]) -> dict[str, list[Scalar]]:
-    return {name + k * "d": value for k, value in enumerate(values)}
-
-
-def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot) -> Program:
-    trees = [_tree(robot, frame) for frame in frames]
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Scalar]]:
-        outputs = {}
-        for k, tree in enumerate(trees):
-            outputs[f"C_{k}"] = _entries(*kinematics.pose(tree, x["q"]))
-            outputs[f"J_{k}"] = _rows(kinematics.jacobian(tree, [x["q"]], "body")[0])
-        return outputs
-
-    return trace(c_name("poses_and_jacobians"), {"q": robot.n}, compute)
+def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot, x: Inputs) -> Outputs:
+    return [y for frame in frames for y in (*_pose(frame, robot, x), *_jacobian(frame, "body", robot, x))]
 
 
 def _rows(columns: list[Numbers]) -> list[Scalar]:

@@ -13,20 +13,22 @@ whose motors sit on the links before their joints S is strictly upper triangular
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from .. import recursion
 from ..arrays import Array
-from ..codegen.expressions import Expression, Scalar
-from ..codegen.program import Program, c_name, trace
-from ..codegen.programs import WITH_PAYLOAD, carrying_jets, payload_inputs
+from ..codegen.expressions import Scalar
+from ..codegen.program import Program
+from ..codegen.programs import PROGRAMS, WITH_PAYLOAD, carrying_jets
+from ..codegen.recipe import Inputs, declared, levels
 from ..dynamics import Dynamics
 from ..robot import Robot
 from ..robot.model import RotorMount
 from ..robot.rotor_bodies import RotorBody, with_rotor_bodies
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..states import EFFORT_NAMES
 from .motor_side import MotorSide
 
 SPIN = "spin"
@@ -112,24 +114,23 @@ def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -
     Inputs and the first outputs are those of :meth:`Dynamics.inverse_dynamics`; ``spin`` (m,) is what the program
     :func:`.motor_programs.motors` takes. With payloads, their parameters and time derivatives are inputs, too.
     """
-    n, tree = robot.n, recursion.link_tree(rotor_robot(robot, side))
-    loads = payload_inputs(robot, len(EFFORT_NAMES)) if payload else {}
+    inputs = PROGRAMS["inverse_dynamics" + payload * WITH_PAYLOAD].inputs
+    compute = partial(_links_with_rotors, side)
+    return declared("links_with_rotors" + payload * WITH_PAYLOAD, inputs, (*EFFORT_NAMES, SPIN), compute)(robot)
+
+
+def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Sequence[Scalar]]:
     ratio = [side.gear_ratio[joint] for joint in side.motor_joint]
-
-    def compute(x: dict[str, list[Expression]]) -> Mapping[str, Sequence[Scalar]]:
-        levels: list[list[Scalar]] = []
-        for name in STATE_NAMES:
-            motors = side.motors_of([x[name][joint] for joint in side.motor_joint])
-            # The angles of the rotors have no effect.
-            turned = [each * y for each, y in zip(ratio, motors, strict=True)] if levels else [0.0] * len(ratio)
-            levels.append([*x[name], *turned])
-        loaded = carrying_jets(tree, [x[name] for name in loads])
-        efforts = recursion.inverse_dynamics(loaded, levels, [x[name] for name in WRENCH_NAMES])
-        outputs = {name: effort[:n] for name, effort in zip(EFFORT_NAMES, efforts, strict=True)}
-        return outputs | {SPIN: [each * effort for each, effort in zip(ratio, efforts[0][n:], strict=True)]}
-
-    inputs = dict.fromkeys(STATE_NAMES, n) | dict.fromkeys(WRENCH_NAMES, 6 * len(robot.tools))
-    return trace(c_name("links_with_rotors" + payload * WITH_PAYLOAD), inputs | loads, compute)
+    states: list[list[Scalar]] = []
+    for level in levels(x, "q"):
+        motors = side.motors_of([level[joint] for joint in side.motor_joint])
+        # The angles of the rotors have no effect.
+        turned = [each * y for each, y in zip(ratio, motors, strict=True)] if states else [0.0] * len(ratio)
+        states.append([*level, *turned])
+    tree = carrying_jets(recursion.link_tree(rotor_robot(robot, side)), levels(x, "P"))
+    efforts = recursion.inverse_dynamics(tree, states, levels(x, "W"))
+    spin = [each * effort for each, effort in zip(ratio, efforts[0][robot.n :], strict=True)]
+    return [*(effort[: robot.n] for effort in efforts), spin]
 
 
 def _with_rotors(robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Sequence[float]) -> Robot:

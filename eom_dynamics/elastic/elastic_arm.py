@@ -485,16 +485,9 @@ class ElasticArm(CompiledMethods):
         """
         q, qd = joint_states(self.robot.n, q, qd)
         shape = (*q.shape[:-1], len(self.motor_joint))
-        motors = [np.array(_like_joints(x, "motor state", shape)) for x in (motor_position, motor_velocity)]
-        if self.transmission:
-            joints, transmission = self.transmission
-            places = np.searchsorted(self.motor_joint, joints)
-            for x in motors:
-                x[..., places] = transmission.joints(x[..., places])
-        delta, deltad = (x - self._at_motors(y) for x, y in zip(motors, (q, qd), strict=True))
-        return self.spring_set.efforts(
-            delta, deltad, self._commanded(commanded_stiffness, q.shape[:-1]), rigid_too=rigid_too
-        )
+        motors = [_like_joints(x, "motor state", shape) for x in (motor_position, motor_velocity)]
+        commanded = self._commanded(commanded_stiffness, q.shape[:-1])
+        return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too, motors=MOTOR_NAMES[:2])
 
     @former_keywords(stiffness="commanded_stiffness")
     def deflections(
@@ -541,18 +534,11 @@ class ElasticArm(CompiledMethods):
         if not np.all(np.isfinite(delta) & np.isfinite(deltad)):
             raise StateError("deflections must be finite")
         commanded = self._commanded(commanded_stiffness, delta.shape[:-1])
-        return self.spring_set.efforts(delta, deltad, commanded, rigid_too=rigid_too)
+        return self.spring_set.efforts(delta, deltad, stiffness=commanded, rigid_too=rigid_too)
 
     def motors_following(self, x: Array) -> Array:
         """Motor positions (…, m), or rates, from those of links (…, n), without deflection of any spring."""
-        motors = self._at_motors(x)
-        if self.transmission is None:
-            return motors
-        joints, transmission = self.transmission
-        places = np.searchsorted(self.motor_joint, joints)
-        motors = motors.copy()
-        motors[..., places] = transmission.motors(motors[..., places])
-        return motors
+        return np.stack(self.side.motors_of(list(np.moveaxis(x[..., self.motor_joint], -1, 0))), axis=-1)
 
     def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
         """Motor shafts for a command, before the gears, with violations of their limits.
@@ -606,9 +592,6 @@ class ElasticArm(CompiledMethods):
     def stiffness_command(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
         """k, kd, kdd, each of a shape (n,) or (N, n), with the defaults of :meth:`feedforward`."""
         return self.spring_set.commanded(self._commanded(stiffness, shape[:-1]), shape[:-1])
-
-    def _at_motors(self, x: Array) -> Array:
-        return x if len(self.motor_joint) == x.shape[-1] else x[..., self.motor_joint]
 
     def _commanded(self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...]) -> list[Array]:
         """Commanded stiffness and time derivatives, those that are given, zero at other joints."""

@@ -44,8 +44,11 @@ from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
 from . import flat_programs
 from .elastic_arm import ElasticArm, Feedforward
-from .flat_programs import COMMANDED, FLAT_OUTPUT, HELD, MEASURED, OF_SPRINGS, REFERENCE
-from .motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
+from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
+from .motor_programs import DELTA_NAMES, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
+
+# Of what determines the efforts of the springs.
+_MEASURED = {"efforts": EFFORT_NAMES[:2], "deflections": DELTA_NAMES[:2], "motors": MOTOR_NAMES[:2]}
 
 _NO_GAINS: Array = np.zeros(2)
 
@@ -108,7 +111,7 @@ def flat_state(
     source, measured = "motors", (motor_position, motor_velocity)
     for name, given in (("efforts", efforts), ("deflections", deflections)):
         if len(given) and source == "motors":
-            source, measured = name, _pair(given, name, MEASURED[name])
+            source, measured = name, _pair(given, name, _MEASURED[name])
     keywords: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
     if held := bool(len(rigid)):
         keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
@@ -234,7 +237,7 @@ def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
 def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> CompiledFunction:
     """Function of q, qd, and what is measured."""
     n, m = arm.robot.n, len(arm.motor_joint)
-    measured = tuple(Vector(name, (n if source == "efforts" else m,), shared=True) for name in MEASURED[source])
+    measured = tuple(Vector(name, (n if source == "efforts" else m,), shared=True) for name in _MEASURED[source])
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
 
     def of_rigid_joints(value: Sequence[ArrayLike], samples: tuple[int, ...]) -> list[Array]:
@@ -251,13 +254,15 @@ def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> Compi
     if loaded:
         keywords += (payload_keyword(arm.robot, 2),)
     joints = np.flatnonzero(arm.rigid).tolist() if held else []
-    links = flat_programs.flat_state(arm.dynamics.robot, joints, payload=loaded)
-    programs = flat_programs.measured(arm.side, source), links
-    results = tuple(Vector(name, (n,)) for name in (*FLAT_OUTPUT, *OF_SPRINGS[2:]))
+    first = flat_programs.given_efforts(n)
+    if source != "efforts":
+        first = spring_efforts(arm.side, motors=MOTOR_NAMES[:2] if source == "motors" else (), unknown=0.0)
+    programs = first, flat_programs.flat_state(arm.dynamics.robot, joints, payload=loaded, whole=True)
+    results = tuple(Vector(name, (n,)) for name in (*FLAT_STATE, *STIFFNESS))
     return CompiledFunction(
         Signature((*joint_vectors(n, 2), *measured), results, keywords, FlatState),
         [Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs)) for program in programs],
-        intermediate=dict.fromkeys(OF_SPRINGS[:2], n),
+        intermediate=dict.fromkeys(SPRING_EFFORTS, n),
         finite_results=True,
     )
 
@@ -266,14 +271,14 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     """Function of the state, the reference, and gains with one axis or two."""
     n, orders = arm.robot.n, len(STATE_NAMES) - 1
     gains = Vector("gains", (orders, n)[:dimensions] if dimensions else (orders,), shared=True)
-    names = (*STATE_NAMES[1:-1], *OF_SPRINGS[2:], *REFERENCE)
+    names = (*STATE_NAMES[1:-1], *STIFFNESS, *REFERENCE)
     arguments = (*joint_vectors(n, 1), *(Vector(name, (n,), shared=True) for name in names), gains)
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
     of_pairs = Vector("stiffness_gains", (2,))
     keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True),)
     if loaded:
         keywords += (payload_keyword(arm.robot, len(PAYLOAD_NAMES)),)
-    program = flat_programs.feedback(arm.side, prod(gains.shape))
+    program = flat_programs.linearizing_snap(arm.side, prod(gains.shape))
     first = Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs))
     links, motors = arm.stages(payload=loaded)
     renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))

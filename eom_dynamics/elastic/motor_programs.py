@@ -102,25 +102,52 @@ def deflections(side: MotorSide) -> Program:
     return trace(c_name("deflections"), dict.fromkeys(EFFORT_NAMES, len(side.springs)) | dict(_commands(side)), compute)
 
 
-def spring_efforts(side: MotorSide, orders: int) -> Program:
-    """Efforts of the springs on the links, and stiffness, with time derivatives, from deflections at the motors.
+def spring_efforts(
+    side: MotorSide,
+    orders: int = 2,
+    *,
+    motors: Sequence[str] = (),
+    unknown: float = np.nan,
+    constant: bool = True,
+    run: Run = trace,
+) -> Any:
+    """Efforts of the springs on the links, and stiffness where it is commanded, with time derivatives.
 
-    Efforts are NaN at rigid joints, and for lack of a further derivative at damped ones.
+    Args:
+        side: the motors.
+        orders: number of vectors for each quantity.
+        motors: names of motor positions and rates, from which deflections come with q and qd; by default deflections at
+            the motors are given.
+        unknown: effort of rigid joints, and of damped ones for lack of a further derivative.
+        constant: whether to return the stiffness of arms where none is commanded, too: zeros.
+        run: traces the program, or evaluates it over arrays.
     """
-    names, stiffness = derivative_names("delta", orders), derivative_names("k", orders)
-    inputs = dict.fromkeys(names, len(side.motor_joint)) | dict.fromkeys(
-        stiffness if side.variable.any() else (), len(side.springs)
-    )
+    names, stiffness = motors or derivative_names("delta", orders), derivative_names("k", orders)
+    sizes = dict.fromkeys(STATE_NAMES[:2] if motors else (), len(side.springs))
+    sizes |= dict.fromkeys(names, len(side.motor_joint))
+    sizes |= dict.fromkeys(stiffness if side.variable.any() else (), len(side.springs))
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        tau, _, k = side.efforts(_jets(x, names), _jets(x, stiffness) if stiffness[0] in x else None)
-        rows: dict[str, Sequence[Scalar]] = {}
-        for order, (effort, own) in enumerate(zip(derivative_names("tau", orders), stiffness, strict=True)):
-            rows[effort] = [jet[order] if order < len(jet) else float("nan") for jet in tau]
-            rows[f"{own}_of_springs"] = [jet[order] for jet in k]
-        return rows
+        delta = between(side, x, motors) if motors else _jets(x, names)
+        tau, _, k = side.efforts(delta, _jets(x, stiffness) if stiffness[0] in x else None)
+        known = [Jet([]) if rigid else jet for rigid, jet in zip(side.rigid, tau, strict=True)]
+        rows = [[jet[order] if order < len(jet) else unknown for jet in known] for order in range(orders)]
+        if constant or stiffness[0] in x:
+            rows += [[jet[order] for jet in k] for order in range(orders)]
+        return dict(zip((*spring_names(orders), *spring_names(orders, "stiffness")), rows, strict=False))
 
-    return trace(c_name("spring_efforts"), inputs, compute)
+    return run(c_name("spring_efforts"), sizes, compute)
+
+
+def spring_names(orders: int = 2, quantity: str = "spring_effort") -> tuple[str, ...]:
+    """Names of the results of :func:`spring_efforts`: efforts, or stiffness, and time derivatives."""
+    return tuple(quantity + k * "_rate" for k in range(orders))
+
+
+def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence[str]) -> list[Jet]:
+    """Deflections with their rates, from named motor positions and velocities and those of the links."""
+    rows = zip(side.joint_sides(_jets(x, motors)), side.motor_joint, strict=True)
+    return [own - Jet([x["q"][joint], x["qd"][joint]]) for own, joint in rows]
 
 
 def loads(side: MotorSide) -> Program:
@@ -327,7 +354,7 @@ def _commands(side: MotorSide) -> Sizes:
     return (dict.fromkeys(STIFFNESS_NAMES, n) if side.variable.any() else {}) | state
 
 
-def _jets(x: Vectors, names: Sequence[str]) -> list[Jet]:
+def _jets(x: Mapping[str, Sequence[Scalar]], names: Sequence[str]) -> list[Jet]:
     """A jet for each entry of vectors that are time derivatives of each other."""
     return [Jet(row) for row in zip(*(x[name] for name in names), strict=True)]
 

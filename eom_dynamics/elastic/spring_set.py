@@ -126,24 +126,26 @@ class SpringSet:
         orders = len(deflections)
         commands = self.commanded(stiffness, deflections[0].shape[:-1], orders) if self._any_variable else []
         results = self.functions("spring_efforts", *deflections, *commands, orders=orders)
-        return list(results[::2]), list(results[1::2])
+        return list(results[:orders]), list(results[orders:])
 
     def efforts(
-        self, delta: Array, deltad: Array, stiffness: Sequence[Array], *, rigid_too: bool = False
+        self, *motion: Array, stiffness: Sequence[Array], rigid_too: bool = False, motors: Sequence[str] = ()
     ) -> SpringEfforts:
         """Efforts on the links and their rates.
 
         Args:
-            delta, deltad: deflections at the motors and their rates, each (m,) or (N, m).
+            motion: deflections at the motors and their rates, each (m,) or (N, m); or q, qd, and motor positions and
+                velocities.
             stiffness: k, kd as for :meth:`effort_jets`.
             rigid_too: whether joints may be rigid; their efforts are then NaN.
+            motors: names of motor positions and velocities, if these are given.
 
         Raises:
             StateError: a joint is rigid or damped, so that its deflection does not determine the effort and its rate.
         """
         self.require_efforts(rigid_too=rigid_too)
-        (tau, taud), (k, kd) = self.effort_jets([delta, deltad], stiffness)
-        return SpringEfforts(tau, taud, k, kd)
+        commands = self.commanded(stiffness, motion[0].shape[:-1], 2) if self._any_variable else []
+        return SpringEfforts._make(self.functions("spring_efforts", *motion, *commands, motors=tuple(motors)))
 
     def require_efforts(self, *, rigid_too: bool) -> None:
         """Raise an error if deflections do not determine the efforts and their rates; see :meth:`efforts`."""

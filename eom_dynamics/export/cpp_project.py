@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from ..codegen.emit_c import filled
 from ..elastic.carried_rotors import SPIN
+from ..elastic.flat_programs import REFERENCE
+from ..states import STATE_NAMES
 from ..stream.watchdog import DEFAULTS
 from . import c_project
 from .c_text import call, constant_arrays
 from .cpp_robot import comment, robot_header, type_name
-from .functions import FEEDFORWARD, PLANT
-from .loop_values import KNOTS, POLES, STIFFNESS_GAINS, loop_values
+from .functions import FEEDFORWARD, LINEARIZATION, PLANT
+from .loop_values import KNOTS, loop_values
 from .plant import MOTOR_STATE
 from .project import Project
-from .stored_values import StoredValues
+from .stored_values import POLES, STIFFNESS_GAINS, StoredValues
 from .templates import template, template_names
 
 LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
@@ -86,15 +88,14 @@ def _test(project: Project, stored: StoredValues) -> str:
 
 def _loop_test(project: Project, stored: StoredValues) -> str:
     values = loop_values(project, stored)
-    linearized = "reference_q" in values
+    linearized = LINEARIZATION in project.functions
     taken = []
     if linearized:
-        count = len(values["reference_q"])
-        measured = ("q", "qd", *MOTOR_STATE)
-        rest = [name for name in project.functions[FEEDFORWARD].inputs if name not in measured]
-        values |= {name: stored.inputs[name][:count] for name in (*measured, *rest)}
-        taken = [f"take(x.{name}, stored_reference_{name}[row]);" for name in ("q", "qd")]
-        taken += [f"take(x.{name}, stored_{name}[row]);" for name in rest]
+        count = len(values[REFERENCE[0]])
+        rest = [name for name in project.functions[FEEDFORWARD].inputs if name not in STATE_NAMES]
+        values |= {name: stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE, *rest)}
+        places = dict(zip(STATE_NAMES, REFERENCE, strict=True)) | {name: name for name in rest}
+        taken = [f"take(x.{name}, stored_{place}[row]);" for name, place in places.items()]
     linearization = filled(
         template("cpp/test/linearization.cpp.in"),
         inputs="\n".join(f"        {line}" for line in taken),

@@ -14,11 +14,20 @@ from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck
 from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
-from ..elastic.motor_programs import MOTOR_NAMES, SETTLED
-from ..states import EFFORT_NAMES, STATE_NAMES
+from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
+from ..elastic.motor_programs import MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .c_text import call, real, wrapped
-from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, arm_of, links_of
-from .plant import ACCELERATIONS
+from .functions import (
+    FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
+    LINEARIZATION,
+    LINEARIZATION_WITH_PAYLOAD,
+    PLANT,
+    arm_of,
+    links_of,
+)
+from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 from .templates import template
 
@@ -72,8 +81,9 @@ def robot_header(project: Project) -> str:
         settled=_number(project, SETTLED),
         nominal=_numbers(project, side.nominal_stiffness),
         constants=_constants(project),
-        functions=(_filter(project) if damped else "") + _plant(project),
+        functions=(_filter(project) if damped else "") + _plant(project) + _linearization(project),
         has_plant=_boolean(PLANT in project.functions),
+        has_linearization=_boolean(LINEARIZATION in project.functions),
         has_payload=_boolean(FEEDFORWARD_WITH_PAYLOAD in project.functions),
         loaded_inverse_dynamics=_if_loaded(project, links_of(robot) + WITH_PAYLOAD),
         loaded_feedforward=_if_loaded(project, FEEDFORWARD_WITH_PAYLOAD),
@@ -118,18 +128,33 @@ def _filter(project: Project) -> str:
 
 
 def _plant(project: Project) -> str:
-    """Functions of springs and plant, if the project has them."""
+    """Function of the plant, if the project has it."""
     if PLANT not in project.functions:
         return ""
-    outputs = project.functions["spring_efforts"].outputs
-    springs = dict(zip(outputs, ("y.tau", "y.taud", "y.k", "y.kd"), strict=False))
+    places = dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))
+    return filled(template("cpp/robot_plant.hpp.in"), plant=_call(project, PLANT, tau_m="tau_m", **places))
+
+
+def _linearization(project: Project) -> str:
+    """Function of feedback linearization, if the project has it."""
+    if LINEARIZATION not in project.functions:
+        return ""
+    places = {"q": "measured.q", "qd": "measured.qd", "gains": "gains", "stiffness_gains": "stiffness_gains"}
+    places |= dict(zip(MOTOR_STATE, ("measured.motor_position", "measured.motor_velocity"), strict=True))
+    places |= {name: f"x.{name}" for name in (*WRENCH_NAMES[:2], *STIFFNESS_NAMES)}
+    places |= dict(zip(REFERENCE, (f"x.{name}" for name in STATE_NAMES), strict=True))
+    places |= dict(zip(HELD, ("qdd_held", "qddd_held"), strict=True))
+    places |= dict(zip(COMMANDED, (f"y.{name}" for name in STIFFNESS_NAMES), strict=True))
+    places |= {name: name for name in (*SPRING_EFFORTS, *STIFFNESS)}
+    called = project.functions[LINEARIZATION]
+    unused = [f"(void){name};" for name in (*HELD, "stiffness_gains") if name not in called.inputs]
     return filled(
-        template("cpp/robot_plant.hpp.in"),
-        spring_efforts=_call(project, "spring_efforts", **springs),
-        rest="" if "k" in project.functions["spring_efforts"].inputs else "        y.k = {};\n        y.kd = {};\n",
-        mass_matrix=_call(project, "mass_matrix", M="M"),
-        loaded_mass_matrix=_if_loaded(project, "mass_matrix" + WITH_PAYLOAD, M="M"),
-        plant=_call(project, PLANT, tau_m="tau_m", **dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))),
+        template("cpp/robot_linearization.hpp.in"),
+        type=type_name(project),
+        springs=", ".join(name for name in (*SPRING_EFFORTS, *STIFFNESS) if name in called.outputs),
+        unused="".join(f"        {line}\n" for line in unused),
+        loaded=_if_loaded(project, LINEARIZATION_WITH_PAYLOAD, **places),
+        call=_call(project, LINEARIZATION, **places),
     )
 
 
@@ -172,10 +197,11 @@ def _if_loaded(project: Project, function: str, **places: str) -> str:
 
 
 def _call(project: Project, function: str, **places: str) -> str:
-    """A call of a function with members of x and, for results, of y; or with the given places by name."""
+    """A call of a function with members of x and, for results, of y, but for those that have a place of their own."""
     called = project.functions[function]
     members = {name: f"x.{name}" for name in called.inputs} | {name: f"y.{name}" for name in called.outputs}
+    members |= {name: place for name, place in places.items() if name in members}
     declared = ""
     if SPIN in called.outputs:
-        declared, places = f"        std::array<Scalar, motors> {SPIN};\n", {**places, SPIN: SPIN}
-    return declared + call(called.name, [f"{x}.data()" for x in (members | places).values()], indent=8) + ";"
+        declared, members[SPIN] = f"        std::array<Scalar, motors> {SPIN};\n", SPIN
+    return declared + call(called.name, [f"{x}.data()" for x in members.values()], indent=8) + ";"

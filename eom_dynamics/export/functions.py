@@ -8,19 +8,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..codegen import floating_programs
 from ..codegen.kinematic_programs import forward_kinematics
-from ..codegen.program import Program, Sizes
+from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
-from ..elastic import ElasticArm, motor_programs
+from ..elastic import ElasticArm, flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
+from ..elastic.motor_programs import Run
 from ..elastic.motor_side import MotorSide
 from ..exceptions import KernelWarning
 from ..robot import Robot
-from . import plant
-from .plant import why_no_plant
+from ..states import STATE_NAMES
+from .plant import MOTOR_STATE, plant, why_no_plant
 
 FEEDFORWARD = "feedforward"
 """Name of the function from the motion of the links to motor motion and efforts."""
@@ -34,13 +37,16 @@ FEEDFORWARD_WITH_PAYLOAD = FEEDFORWARD + WITH_PAYLOAD
 PLANT = "plant"
 """Name of the function from motor efforts to accelerations."""
 
+LINEARIZATION = "linearizing_setpoint"
+"""Name of the function from measured motors and links to the setpoint of feedback linearization."""
+
+LINEARIZATION_WITH_PAYLOAD = LINEARIZATION + WITH_PAYLOAD
+"""Name of the same with the parameters of payloads."""
+
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     {
         name: PROGRAMS[name]
-        for name in (
-            *("inverse_dynamics", "effort", "mass_matrix", "effort_partials"),
-            *("inverse_dynamics" + WITH_PAYLOAD, "mass_matrix" + WITH_PAYLOAD),
-        )
+        for name in ("inverse_dynamics", "inverse_dynamics" + WITH_PAYLOAD, "effort", "mass_matrix", "effort_partials")
     }
     | {"forward_kinematics": forward_kinematics}
 )
@@ -54,14 +60,35 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
         "motors": lambda robot, side: motor_programs.motors(side, spin=robot.rotor_model == "complete"),
         "drive": lambda robot, side: motor_programs.drive(side),
         "filtered": lambda robot, side: motor_programs.filtered(side),
-        "spring_efforts": plant.spring_efforts,
-        PLANT: plant.plant,
+        "spring_efforts": lambda robot, side: spring_efforts(side),
+        "flat_state": lambda robot, side: flat_state(robot, side),
+        "flat_state" + WITH_PAYLOAD: lambda robot, side: flat_state(robot, side, payload=True),
+        "linearizing_snap": lambda robot, side: linearizing_snap(side),
+        PLANT: plant,
     }
 )
 """Further programs."""
 
-FUNCTIONS = (*STRAIGHT_LINE, *OF_MOTORS, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE)
+FUNCTIONS = (
+    *(*STRAIGHT_LINE, *OF_MOTORS),
+    *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
+)
 """Names of the functions that can be exported."""
+
+
+def spring_efforts(side: MotorSide, run: Run = trace) -> Any:
+    """Efforts of the springs from the motion of motors and links; zero where that does not determine them."""
+    return motor_programs.spring_efforts(side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run)
+
+
+def flat_state(robot: Robot, side: MotorSide, run: Run = trace, *, payload: bool = False) -> Any:
+    """Accelerations of the links, and their rates, from efforts of the springs; those of rigid joints are given."""
+    return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
+
+
+def linearizing_snap(side: MotorSide, run: Run = trace) -> Any:
+    """Input of the linearized joints, with a gain for each joint and derivative."""
+    return flat_programs.linearizing_snap(side, (len(STATE_NAMES) - 1) * len(side.springs), run=run)
 
 
 @dataclass(frozen=True)
@@ -109,8 +136,10 @@ def links_of(robot: Robot) -> str:
 def why_not(robot: Robot, side: MotorSide, function: str) -> str | None:
     """Reason why a function of a robot cannot be exported, or None."""
     reduced = robot.rotor_model == "reduced"
-    if function == PLANT:
-        return why_no_plant(robot, side)
+    if function.removesuffix(WITH_PAYLOAD) in (PLANT, LINEARIZATION, "flat_state", "linearizing_snap"):
+        for name in [] if function == PLANT else np.array(side.joint_names)[side.damped]:
+            return f"{name}: is damped; there is no code of {function}"
+        return why_no_plant(robot, side, function)
     if function.removesuffix(WITH_PAYLOAD) == "links_with_rotors" and reduced:
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
     if function == ON_BASE and not reduced:
@@ -147,16 +176,21 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
     FEEDFORWARD: lambda robot: (links_of(robot), "motors"),
     FEEDFORWARD_WITH_PAYLOAD: lambda robot: (links_of(robot) + WITH_PAYLOAD, "motors"),
     ON_BASE: lambda robot: ("efforts_on_base", "motors"),
+    LINEARIZATION: lambda robot: ("spring_efforts", "flat_state", "linearizing_snap"),
+    LINEARIZATION_WITH_PAYLOAD: lambda robot: ("spring_efforts", "flat_state" + WITH_PAYLOAD, "linearizing_snap"),
 }
 
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
     """Functions with which another one is exported: those that it calls, and those of a control loop."""
+    if function in (LINEARIZATION, LINEARIZATION_WITH_PAYLOAD):
+        return (*_STEPS[function](robot), function)
     if function in _STEPS:
-        # Feedback linearization needs the mass matrix with payloads, too.
-        loaded = function == FEEDFORWARD_WITH_PAYLOAD and why_no_plant(robot, side) is None
-        others = ["filtered"] * bool(side.damped.any()) + ["mass_matrix" + WITH_PAYLOAD] * loaded
+        others = ["filtered"] * bool(side.damped.any())
+        if function == FEEDFORWARD_WITH_PAYLOAD and not why_not(robot, side, LINEARIZATION_WITH_PAYLOAD):
+            others += _needed(robot, side, LINEARIZATION_WITH_PAYLOAD)
         return (*_STEPS[function](robot), "drive", *others)
     if function == PLANT:
-        return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "mass_matrix", "spring_efforts")
+        feedback = () if why_not(robot, side, LINEARIZATION) else _needed(robot, side, LINEARIZATION)
+        return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "spring_efforts", *feedback)
     return ()

@@ -9,26 +9,21 @@ import numpy as np
 
 from ..arrays import Array
 from ..elastic import LimitCheck, chain_gains, flat_state, linearizing_effort
+from ..elastic.flat_programs import REFERENCE
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..messages.spline_trajectory import read_spline, write_spline
 from ..states import STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline
-from .functions import PLANT, arm_of
+from .functions import LINEARIZATION, arm_of
 from .plant import MOTOR_STATE
 from .project import Project
-from .stored_values import StoredValues
+from .stored_values import POLES, STIFFNESS_GAINS, StoredValues
 
 KNOTS = (0.0, 0.3, 0.5, 1.1)
 """Times of the knots of the stored spline, s."""
 
 # Before the start, at knots, within both halves of pieces, and after the end, s.
 _TIMES = (-0.1, 0.0, 0.02, 0.16, 0.29, 0.3, 0.44, 0.5, 0.7, 0.9, 1.1, 1.3)
-
-POLES = 20.0
-"""Natural frequency of the linearized joints, rad/s."""
-
-STIFFNESS_GAINS = (100.0, 20.0)
-"""Gains of the stiffness of antagonistic pairs."""
 
 # Setpoints of the check of limits: the stored states, from rest to several times their size.
 _SHARES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0)
@@ -76,12 +71,11 @@ def _limits(project: Project, stored: StoredValues) -> dict[str, Array]:
 def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
     """Motor efforts for the stored states of motors and links, with the stored motion as a reference nearby."""
     arm = arm_of(project.robot)
-    if PLANT not in project.functions or arm.damped.any():
+    if LINEARIZATION not in project.functions:
         return {}
     count = stored.count - 1  # without the last state, which is far from 0
     q, qd, theta, thetad = (stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE))
-    reference = [stored.inputs[name][:count] for name in STATE_NAMES]
-    reference[:2] = [np.round(q + 0.01, 6), np.round(qd - 0.1, 6)]
+    reference = [stored.inputs[name][:count] for name in REFERENCE]
     wrench = [np.reshape(stored.inputs[name][:count], (count, *arm.robot.wrench_shape)) for name in WRENCH_NAMES]
     stiffness = [stored.inputs[name][:count] for name in STIFFNESS_NAMES if name in stored.inputs]
     state = flat_state(
@@ -103,8 +97,4 @@ def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
         stiffness_gains=STIFFNESS_GAINS,
         wrench=wrench,
     )
-    return {
-        "reference_q": reference[0],
-        "reference_qd": reference[1],
-        f"linearizing_{MOTOR_NAMES[-1]}": effort,
-    }
+    return dict(zip(REFERENCE, reference, strict=True)) | {f"linearizing_{MOTOR_NAMES[-1]}": effort}

@@ -17,11 +17,14 @@ from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
 from ..exceptions import RobotDescriptionError
 from ..robot import Robot
+from ..states import STATE_NAMES
 from ..units import SHAFT_UNITS, unit
 from .functions import (
     FEEDFORWARD,
     FEEDFORWARD_WITH_PAYLOAD,
     FUNCTIONS,
+    LINEARIZATION,
+    LINEARIZATION_WITH_PAYLOAD,
     ON_BASE,
     PLANT,
     Function,
@@ -61,6 +64,15 @@ _VECTORS = {
     "motor_velocity": ("motor velocities", "position", 1),
     "motor_acceleration": ("motor accelerations", "position", 2),
     "motor_effort": ("motor efforts", "effort", 0),
+    **{
+        f"{name}_reference": (f"{name} of the motion to follow", "position", order)
+        for order, name in enumerate(STATE_NAMES)
+    },
+    "qdd_held": ("accelerations of rigid joints, states of two integrators before their motors", "position", 2),
+    "qddd_held": ("their time derivative", "position", 3),
+    "k_commanded": ("stiffness to command", "stiffness", 0),
+    "kd_commanded": ("its time derivative", "stiffness", 1),
+    "kdd_commanded": ("its second time derivative", "stiffness", 2),
     "theta": ("motor positions", "position", 0),
     "thetad": ("motor velocities", "position", 1),
     "tau_m": ("motor efforts", "effort", 0),
@@ -83,6 +95,8 @@ _OTHERS = {
     "f": "specific force at the origin of the base in its frame: acceleration less gravity, m/s^2",
     "fd": "its time derivative, m/s^3",
     "fdd": "its second time derivative, m/s^4",
+    "gains": "of the errors of q, then of qd, qdd and qddd, joint by joint; 1/s^4, 1/s^3, 1/s^2, 1/s",
+    "stiffness_gains": "of the errors of k and kd at joints with two motors; 1/s^2, 1/s",
     "step": "time of the step, s; zero keeps the deflections, negative gives those without transient",
     "P": "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
     "origin xx xy xz yy yz zz; kg, kg m, kg m^2",
@@ -98,13 +112,17 @@ SUMMARIES = {
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
     "links_with_rotors": "Joint efforts with rotors carried by the links, and efforts that accelerate these.",
-    "mass_matrix_with_payload": "The same with payloads at the tools.",
     "links_with_rotors_with_payload": "The same with payloads at the tools, also ones that change.",
     "efforts_on_base": "Joint efforts with two time derivatives on a moving base.",
     "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",
     "drive": "Torque, speed, current and voltage of the motors, and their efforts within limits.",
     "filtered": "Deflections of damped springs from one setpoint to the next.",
     "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
+    "flat_state": "Joint accelerations and their rates from the efforts of the springs.",
+    "flat_state_with_payload": "The same with payloads at the tools, also ones that change.",
+    "linearizing_snap": "Fourth derivative of q, and stiffness, that make every joint a chain of four integrators.",
+    LINEARIZATION: "Setpoint in the measured state whose feedforward is the motor effort of feedback linearization.",
+    LINEARIZATION_WITH_PAYLOAD: "The same with payloads at the tools, also ones that change.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
     FEEDFORWARD_WITH_PAYLOAD: "The feedforward with payloads at the tools, also ones that change.",

@@ -19,9 +19,10 @@ from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..codegen.straight_line import angles
-from ..elastic import motor_programs
+from ..elastic import chain_gains, motor_programs
 from ..elastic.carried_rotors import SPIN, rotor_robot
-from ..elastic.motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES
+from ..elastic.flat_programs import HELD, REFERENCE
+from ..elastic.motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES, between
 from ..elastic.motor_side import MotorSide
 from ..equations import equations_of_motion
 from ..equations.floating_base import floating_equations_of_motion
@@ -32,8 +33,8 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import Function, Steps, links_of
-from .plant import ACCELERATIONS, deflections, spring_efforts
+from .functions import Function, Steps, flat_state, linearizing_snap, links_of, spring_efforts
+from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 
 TOLERANCE = 1e-11
@@ -41,6 +42,12 @@ TOLERANCE = 1e-11
 
 SINGLE_TOLERANCE = 1e-4
 """The same in single precision."""
+
+POLES = 20.0
+"""Natural frequency of the linearized joints, rad/s."""
+
+STIFFNESS_GAINS = (100.0, 20.0)
+"""Gains of the stiffness of antagonistic pairs."""
 
 # Angles in one of the states, beyond the 2^20 rad from which the argument reduction of sines differs.
 _FAR_TURN = 1e7
@@ -118,16 +125,19 @@ def stored_values(project: Project, states: int = 10, *, closed_form: bool = Tru
         outputs = {name: results(project, name, inputs) for name in of_links}
         inputs |= rounded(outputs[links])
         inputs |= rounded(_commands(project.side, [x["tau"] for x in outputs.values()]))
-        inputs |= rounded(_motor_states(project.side, inputs["q"]))
-        inputs |= rounded(results(project, "motors", inputs))
+        inputs |= rounded(_motor_states(project.side, inputs) | _feedback(inputs))
+        # Of functions whose results others take.
+        for name in ("motors", "spring_efforts"):
+            inputs |= rounded(results(project, name, inputs)) if name in project.functions else {}
     for key, function in project.functions.items():
         if key in outputs:
             continue
-        values = dict(inputs)
+        found: dict[str, Array] = {}
         for step in function.programs if isinstance(function, Steps) else (function,):
             name = step.name.removeprefix(f"{project.name}_")
-            values |= outputs[name] if name in outputs and name != "motors" else results(project, name, values)
-        outputs[key] = {name: values[name] for name in function.outputs}
+            known = outputs.get(name, {}) if step.inputs.keys().isdisjoint(found) else {}
+            found |= known or results(project, name, {**inputs, **found})
+        outputs[key] = {name: found[name] for name in function.outputs}
     outputs = {key: outputs[key] for key in project.functions}
     tolerance = SINGLE_TOLERANCE if project.precision == "single" else TOLERANCE
     stored = StoredValues(inputs, outputs, tolerance)
@@ -239,16 +249,30 @@ def _jets(values: Values, names: Sequence[str]) -> list[Jet]:
     return [Jet(columns) for columns in zip(*(values[name].T for name in names), strict=True)]
 
 
-def _motor_states(side: MotorSide, q: Array) -> dict[str, Array]:
-    """Motors near the links, under moderate efforts of the springs, and motor efforts, with few digits."""
-    random = np.random.default_rng(2023)
+def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:
+    """Motors that move with the links under moderate efforts of the springs, and motor efforts, with few digits."""
+    random, q = np.random.default_rng(2023), inputs["q"]
     taus = dict(zip(EFFORT_NAMES, random.uniform(-5.0, 5.0, (3, *q.shape)), strict=True))
     delta, _ = side.deflections(_jets(taus, EFFORT_NAMES))
-    theta = side.motors_of([q[:, joint] + jet[0] for joint, jet in zip(side.motor_joint, delta, strict=True)])
-    rates = side.motors_of([jet[1] + 0.0 * q[:, 0] for jet in delta])
+    theta, rates = (
+        side.motors_of([inputs[name][:, i] + jet[k] for i, jet in zip(side.motor_joint, delta, strict=True)])
+        for k, name in enumerate(("q", "qd"))
+    )
     effort = random.uniform(-20.0, 20.0, (len(q), len(delta)))
     states = {"theta": np.column_stack(theta), "thetad": np.column_stack(rates), "tau_m": effort}
     return {name: np.round(x, 4 if name == "tau_m" else 6) for name, x in states.items()}
+
+
+def _feedback(inputs: Values) -> dict[str, Array]:
+    """Gains of feedback linearization, and a reference near the state."""
+    count, n = inputs["q"].shape
+    away = zip(REFERENCE, STATE_NAMES, (0.01, -0.1, 0.2, -0.3, 0.0), strict=True)
+    return {
+        **{reference: np.round(inputs[name] + offset, 6) for reference, name, offset in away},
+        **{held: inputs[name] for held, name in zip(HELD, STATE_NAMES[2:], strict=False)},
+        "gains": np.tile(np.repeat(chain_gains(POLES), n), (count, 1)),
+        "stiffness_gains": np.tile(STIFFNESS_GAINS, (count, 1)),
+    }
 
 
 Columns = Mapping[str, Sequence[Array]]
@@ -257,10 +281,11 @@ Columns = Mapping[str, Sequence[Array]]
 def _plant(project: Project, x: Values) -> Columns:
     """Accelerations of links and motors."""
     robot, side = project.robot, project.side
-    links, load, _ = side.efforts(deflections(side, _columns(x)), _jets(x, STIFFNESS_NAMES[:2]))
+    links, load, _ = side.efforts(between(side, _transposed(x), MOTOR_STATE), _jets(x, STIFFNESS_NAMES[:2]))
     behind = side.motor_loads([jet[0] for jet in load])
     zero, net = np.zeros_like(x["q"]), []
-    tau, added = np.nan_to_num(np.column_stack(np.broadcast_arrays(*(jet[0] for jet in links)))), np.zeros(robot.n)
+    given = [np.broadcast_to(jet[0], len(x["q"])) for jet in links]
+    tau, added = np.nan_to_num(np.column_stack(given)), np.zeros(robot.n)
     for motor, joint in enumerate(side.motor_joint):
         against = side.motor_effort(motor, Jet([behind[motor]]), Jet([x["thetad"][:, motor]]), Jet([zero[:, 0]]))
         net.append(x["tau_m"][:, motor] - against[0])
@@ -277,13 +302,13 @@ def _plant(project: Project, x: Values) -> Columns:
     return dict(zip(ACCELERATIONS, (list(qdd.T), thetadd), strict=True))
 
 
-def _columns(x: Values) -> dict[str, list[Array]]:
+def _transposed(x: Values) -> dict[str, list[Any]]:
     return {name: list(array.T) for name, array in x.items()}
 
 
 def _over_arrays(program: Callable[[Project, motor_programs.Run], Any]) -> Callable[[Project, Values], Columns]:
     """The computation of a program, over arrays (states,) rather than expressions."""
-    return lambda project, x: program(project, lambda name, inputs, compute: compute(_columns(x)))
+    return lambda project, x: program(project, lambda name, inputs, compute: compute(_transposed(x)))
 
 
 def _motors(project: Project, run: motor_programs.Run) -> Any:
@@ -295,7 +320,12 @@ _OF_MOTORS: Mapping[str, Callable[[Project, Values], Columns]] = MappingProxyTyp
         "motors": _over_arrays(_motors),
         "drive": _over_arrays(lambda project, run: motor_programs.drive(project.side, run=run)),
         "filtered": _over_arrays(lambda project, run: motor_programs.filtered(project.side, run=run)),
-        "spring_efforts": _over_arrays(lambda project, run: spring_efforts(project.robot, project.side, run=run)),
+        "spring_efforts": _over_arrays(lambda project, run: spring_efforts(project.side, run)),
+        "flat_state": _over_arrays(lambda project, run: flat_state(project.robot, project.side, run)),
+        "flat_state" + WITH_PAYLOAD: _over_arrays(
+            lambda project, run: flat_state(project.robot, project.side, run, payload=True)
+        ),
+        "linearizing_snap": _over_arrays(lambda project, run: linearizing_snap(project.side, run)),
         "plant": _plant,
     }
 )
@@ -345,10 +375,6 @@ def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[
         }
 
     return computed
-
-
-def _loaded_mass_matrix(project: Project, x: Values) -> Values:
-    return _mass_matrix(replace(project, robot=with_parameters(project.robot, x[PAYLOAD_NAMES[0]])), x)
 
 
 def _links_with_rotors(project: Project, x: Values) -> Values:
@@ -432,5 +458,4 @@ _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "efforts_on_base": _efforts_on_base,
     "inverse_dynamics" + WITH_PAYLOAD: _with_payload(_inverse_dynamics),
     "links_with_rotors" + WITH_PAYLOAD: _with_payload(_links_with_rotors),
-    "mass_matrix" + WITH_PAYLOAD: _loaded_mass_matrix,
 }

@@ -396,7 +396,7 @@ class Kinematics(CompiledMethods):
         key = "jacobian_of_point", frame, reference, orders
         call = self._kept(key)
         if call is None:
-            recipe = kinematic_programs.jacobian_of_point(*self._frame_and_reference(frame, reference), orders)
+            recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders, of_point=True)
             of_frame = Keyword("point", (Vector("point", _POINT, "fixed to the frame, m"),), alone=True, check=_points)
             signature = self.signature("jacobian_derivatives", orders)
             call = self._keep(key, recipe, replace(signature, keywords=(of_frame,), result_type=tuple))

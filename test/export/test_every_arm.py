@@ -18,7 +18,16 @@ from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, packaged_robots
 from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.export import LANGUAGES, PRECISIONS, Project, StoredValues, capabilities, project, stored_values
+from eom_dynamics.export import (
+    LANGUAGES,
+    PRECISIONS,
+    STRAIGHT_LINE,
+    Project,
+    StoredValues,
+    capabilities,
+    project,
+    stored_values,
+)
 
 pytestmark = pytest.mark.soak
 
@@ -46,6 +55,22 @@ def arms() -> dict[str, Robot]:
 ARMS = arms()
 
 
+@pytest.fixture(scope="module", params=ARMS)
+def name(request: pytest.FixtureRequest) -> str:
+    """Each arm, all languages of one before the next, so that they share its values."""
+    return str(request.param)
+
+
+LINKS = set(STRAIGHT_LINE) - {"inverse_dynamics", "inverse_dynamics_with_payload"}
+"""Functions of the links that no other function needs: the same for arms that differ in springs only."""
+
+
+def functions_of(name: str, language: str) -> tuple[str, ...]:
+    """All that the robot has in a language, but for the functions of links that another arm has, too."""
+    able = capabilities(ARMS[name])[language].functions
+    return able if name in (*packaged_robots(), "linear_lossy") else tuple(x for x in able if x not in LINKS)
+
+
 @lru_cache(maxsize=2)
 def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Project, StoredValues]:
     """Values of the library for some functions of a robot, which agrees with the closed form."""
@@ -56,7 +81,7 @@ def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Proje
 
 def exported(name: str, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
     """All that the robot has in a language."""
-    functions = capabilities(ARMS[name])[language].functions
+    functions = functions_of(name, language)
     assert functions
     of_robot, stored = values(name, functions, precision)
     for file, content in LANGUAGES[language].files(of_robot, stored).items():
@@ -78,7 +103,6 @@ def outputs(of_robot: Project) -> int:
 
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", ARMS)
 def test_c(name: str, precision: str, tmp_path: Path) -> None:
     of_robot, _ = exported(name, "c", tmp_path, precision)
     succeed(["cc", "-O1", *C_STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
@@ -86,7 +110,6 @@ def test_c(name: str, precision: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed")
-@pytest.mark.parametrize("name", ARMS)
 def test_cpp(name: str, tmp_path: Path) -> None:
     exported(name, "cpp", tmp_path)
     sources = [file.name for file in sorted((tmp_path / "c").glob("*.c")) if not re.search("_batch|^test_", file.name)]
@@ -100,13 +123,11 @@ def test_cpp(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed (Debian: apt install octave)")
-@pytest.mark.parametrize("name", ARMS)
 def test_matlab(name: str, tmp_path: Path) -> None:
     of_robot, _ = exported(name, "matlab", tmp_path)
     judge(succeed(["octave-cli", "--eval", f"test_{of_robot.library}"], tmp_path), 2 * outputs(of_robot))
 
 
-@pytest.mark.parametrize("name", ARMS)
 def test_casadi(name: str, tmp_path: Path) -> None:
     casadi = pytest.importorskip("casadi")
     of_robot, stored = exported(name, "casadi", tmp_path)
@@ -120,7 +141,6 @@ def test_casadi(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@pytest.mark.parametrize("name", ARMS)
 def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
     of_robot, _ = exported(name, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)
@@ -131,13 +151,17 @@ def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
-@pytest.mark.parametrize("name", ARMS)
 def test_cuda(name: str, tmp_path: Path) -> None:
     """Compiled without a warning; run where there is a device."""
     of_robot, _ = exported(name, "cuda", tmp_path)
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
     device = bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], tmp_path).returncode == 0
     architecture = "native" if device else "sm_80"
-    succeed(["nvcc", f"-arch={architecture}", *strict, *tmp_path.glob("*.cu"), "-o", "built"], tmp_path)
+    # One unit of compilation for all functions, since each takes seconds of its own.
+    test = f"test_{of_robot.library}_cuda.cu"
+    sources = [file.name for file in sorted(tmp_path.glob("*.cu")) if file.name != test]
+    lines = [f'namespace of_{k} {{\n#include "{source}"\n}}' for k, source in enumerate(sources)]
+    (tmp_path / "all.cu").write_text("\n".join([f'#include "{of_robot.library}_cuda.h"', *lines, ""]))
+    succeed(["nvcc", f"-arch={architecture}", *strict, "all.cu", test, "-o", "built"], tmp_path)
     if device:
         judge(succeed([tmp_path / "built"], tmp_path), outputs(of_robot))

@@ -8,7 +8,8 @@
  * which converts them, computes a batch or raises an error.
  *
  * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
- * intermediate vectors that are neither. */
+ * intermediate vectors that are neither. Only CompiledFunction makes callers, and checks what they are made of; here
+ * are the checks of sizes that tables here have. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -278,50 +279,29 @@ static int run_batch(const Caller *self, size_t count, size_t block, double *con
     return 1;
 }
 
-/* Adds arrays (count, length), or (1, length) for all states, to the vectors from `first`; returns 0 with an exception
- * if they are something else. */
-static int take_rows(const Caller *self, PyObject *arrays, Py_ssize_t first, Py_ssize_t number, Py_ssize_t count,
-                     double **vectors, size_t *strides)
+/* Adds arrays (states, length), or (1, length) for all states, to the vectors from `first`. */
+static void take_rows(const Caller *self, PyObject *arrays, Py_ssize_t first, double **vectors, size_t *strides)
 {
-    if (PyTuple_GET_SIZE(arrays) != number) {
-        PyErr_SetString(PyExc_ValueError, "wrong number of arrays");
-        return 0;
-    }
-    for (Py_ssize_t k = 0; k < number; ++k) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(arrays); ++k) {
         PyArrayObject *rows = (PyArrayObject *)PyTuple_GET_ITEM(arrays, k);
-        const int result = first > 0;
-        const npy_intp length = self->shapes[first + k].length;
-        if (!PyArray_Check((PyObject *)rows) || PyArray_NDIM(rows) != 2 || PyArray_TYPE(rows) != NPY_DOUBLE ||
-            !PyArray_ISBEHAVED_RO(rows) || PyArray_DIM(rows, 1) != length || PyArray_STRIDE(rows, 1) != 8 ||
-            (PyArray_DIM(rows, 0) != count && (result || PyArray_DIM(rows, 0) != 1)) || PyArray_STRIDE(rows, 0) < 0 ||
-            PyArray_STRIDE(rows, 0) % 8 || (result && !PyArray_ISCARRAY(rows))) {
-            PyErr_SetString(PyExc_ValueError, "rows of doubles of the vector's length are required");
-            return 0;
-        }
         vectors[first + k] = PyArray_DATA(rows);
         strides[first + k] = PyArray_DIM(rows, 0) == 1 ? 0 : (size_t)PyArray_STRIDE(rows, 0) / 8;
-        if (result)
-            strides[first + k] = (size_t)length;
+        if (first > 0) /* results are packed */
+            strides[first + k] = (size_t)self->shapes[first + k].length;
     }
-    return 1;
 }
 
 static PyObject *caller_batch(PyObject *object, PyObject *args)
 {
     const Caller *self = (Caller *)object;
-    Py_ssize_t start, stop, count;
+    Py_ssize_t start, stop;
     PyObject *inputs, *results;
-    if (!PyArg_ParseTuple(args, "nnnO!O!", &start, &stop, &count, &PyTuple_Type, &inputs, &PyTuple_Type, &results))
+    if (!PyArg_ParseTuple(args, "nnO!O!", &start, &stop, &PyTuple_Type, &inputs, &PyTuple_Type, &results))
         return NULL;
-    if (start < 0 || stop < start || count < stop) {
-        PyErr_SetString(PyExc_ValueError, "no such states");
-        return NULL;
-    }
     double *vectors[MOST_VECTORS];
     size_t strides[MOST_VECTORS];
-    if (!take_rows(self, inputs, 0, self->inputs, count, vectors, strides) ||
-        !take_rows(self, results, self->inputs, self->outputs, count, vectors, strides))
-        return NULL;
+    take_rows(self, inputs, 0, vectors, strides);
+    take_rows(self, results, self->inputs, vectors, strides);
     for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k)
         vectors[k] += (size_t)start * strides[k];
     for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
@@ -370,50 +350,35 @@ static void caller_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Copies a shape; returns 0 with an exception if it is none. */
+/* Sets an exception, by which CompiledFunction goes on without a caller; returns 0. */
+static int too_many(const char *what)
+{
+    PyErr_Format(PyExc_OverflowError, "too many %s", what);
+    return 0;
+}
+
 static int take_shape(PyObject *shape, Shape *to)
 {
-    if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > MOST_DIMENSIONS) {
-        PyErr_SetString(PyExc_ValueError, "a shape must be a tuple of at most three sizes");
-        return 0;
-    }
+    if (PyTuple_GET_SIZE(shape) > MOST_DIMENSIONS)
+        return too_many("dimensions");
     to->dimensions = (int)PyTuple_GET_SIZE(shape);
     to->length = 1;
-    for (int i = 0; i < to->dimensions; ++i) {
-        to->sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-        if (to->sizes[i] < 0) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "a size must not be negative");
-            return 0;
-        }
-        to->length *= to->sizes[i];
-    }
+    for (int i = 0; i < to->dimensions; ++i)
+        to->length *= to->sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
     return 1;
 }
 
-/* Copies indices of vectors; returns their number, or -1 with an exception. */
-static int take_indices(PyObject *indices, Py_ssize_t first, Py_ssize_t end, int most, unsigned char *to)
+/* Copies indices of vectors; returns whether there are not more than `most`. */
+static int take_indices(PyObject *indices, int most, unsigned char *to, int *size)
 {
-    const Py_ssize_t size = PyTuple_GET_SIZE(indices);
-    for (Py_ssize_t k = 0; k < size && size <= most; ++k) {
-        const Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(indices, k));
-        if (index < first || index >= end) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "no such vector");
-            return -1;
-        }
-        to[k] = (unsigned char)index;
-    }
-    if (size > most) {
-        PyErr_SetString(PyExc_OverflowError, "too many inputs or outputs of a stage");
-        return -1;
-    }
-    return (int)size;
+    *size = (int)PyTuple_GET_SIZE(indices);
+    for (int k = 0; k < *size && *size <= most; ++k)
+        to[k] = (unsigned char)PyLong_AsLong(PyTuple_GET_ITEM(indices, k));
+    return *size <= most || too_many("inputs or outputs of a stage");
 }
 
 static int take_stages(Caller *self, PyObject *stages)
 {
-    char written[MOST_VECTORS] = {0};
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(stages); ++k) {
         Stage *stage = &self->stage[k];
         unsigned long long state, batch;
@@ -423,35 +388,18 @@ static int take_stages(Caller *self, PyObject *stages)
             return 0;
         stage->state = (state_function)(uintptr_t)state;
         stage->batch = (batch_function)(uintptr_t)batch;
-        stage->inputs = take_indices(in, 0, self->vectors, MOST_INPUTS, stage->in);
-        if (stage->inputs < 0)
-            return 0;
-        stage->outputs = take_indices(out, self->inputs, self->vectors, MOST_OUTPUTS, stage->out);
-        if (stage->outputs < 0)
+        if (!take_indices(in, MOST_INPUTS, stage->in, &stage->inputs) ||
+            !take_indices(out, MOST_OUTPUTS, stage->out, &stage->outputs))
             return 0;
         self->direct = k == 0 && self->vectors == self->inputs + self->outputs && stage->inputs <= self->inputs &&
                      stage->outputs == self->outputs;
         for (int i = 0; i < stage->inputs; ++i) {
             self->direct &= stage->in[i] == i;
-            if (stage->in[i] >= self->inputs && !written[stage->in[i]]) {
-                PyErr_SetString(PyExc_ValueError, "a stage reads what none before it writes");
-                return 0;
-            }
             self->passed_on[stage->in[i]] = stage->in[i] >= self->inputs;
         }
-        for (int i = 0; i < stage->outputs; ++i) {
+        for (int i = 0; i < stage->outputs; ++i)
             self->direct &= stage->out[i] == self->inputs + i;
-            if (written[stage->out[i]]++) {
-                PyErr_SetString(PyExc_ValueError, "two stages write the same vector");
-                return 0;
-            }
-        }
     }
-    for (Py_ssize_t k = self->inputs; k < self->vectors; ++k)
-        if (!written[k]) {
-            PyErr_SetString(PyExc_ValueError, "no stage writes a result");
-            return 0;
-        }
     self->stages = PyTuple_GET_SIZE(stages);
     return 1;
 }
@@ -464,10 +412,6 @@ static int take_keywords(Caller *self, PyObject *keywords)
         PyObject *name;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(keywords, k), "Unp", &name, &keyword->count, &keyword->alone))
             return 0;
-        if (keyword->count < 0 || (keyword->alone && keyword->count != 1) || first + keyword->count > self->inputs) {
-            PyErr_SetString(PyExc_ValueError, "a keyword has too many arrays");
-            return 0;
-        }
         keyword->first = first;
         first += keyword->count;
         Py_INCREF(name);
@@ -475,19 +419,11 @@ static int take_keywords(Caller *self, PyObject *keywords)
         keyword->name = name;
         self->keywords = k + 1;
     }
-    if (first != self->inputs) {
-        PyErr_SetString(PyExc_ValueError, "an input is neither an argument nor an array of a keyword");
-        return 0;
-    }
     return 1;
 }
 
 static int take_defaults(Caller *self)
 {
-    if (PyTuple_GET_SIZE(self->default_arrays) != self->inputs) {
-        PyErr_SetString(PyExc_ValueError, "each input requires a default or None");
-        return 0;
-    }
     for (Py_ssize_t k = 0; k < self->inputs; ++k) {
         PyObject *array = PyTuple_GET_ITEM(self->default_arrays, k);
         if (array != Py_None && !(self->defaults[k] = numbers(array, &self->shapes[k]))) {
@@ -513,10 +449,8 @@ static int fill_caller(Caller *self, PyObject *shapes, PyObject *keywords, PyObj
         if (self->together > MOST_TOGETHER)
             self->together = 0;
     }
-    if (self->intermediate > MOST_INTERMEDIATE) {
-        PyErr_SetString(PyExc_OverflowError, "too many intermediate numbers");
-        return 0;
-    }
+    if (self->intermediate > MOST_INTERMEDIATE)
+        return too_many("intermediate numbers");
     return take_keywords(self, keywords) && take_defaults(self) && take_stages(self, stages);
 }
 
@@ -534,22 +468,7 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     const Py_ssize_t vectors = PyTuple_GET_SIZE(shapes);
     if (inputs > MOST_INPUTS || outputs > MOST_OUTPUTS || vectors > MOST_VECTORS ||
         PyTuple_GET_SIZE(keywords) > MOST_KEYWORDS || PyTuple_GET_SIZE(stages) > MOST_STAGES) {
-        PyErr_SetString(PyExc_OverflowError, "too many inputs, outputs, keywords or stages");
-        return NULL;
-    }
-    if (positional < 0 || inputs < 1 || inputs < positional || outputs < 1 || vectors < inputs + outputs) {
-        PyErr_SetString(PyExc_ValueError, "no such inputs or outputs");
-        return NULL;
-    }
-    if (result_type != Py_None) {
-        PyTypeObject *tuple = (PyTypeObject *)result_type;
-        if (!PyType_Check(result_type) || !PyType_IsSubtype(tuple, &PyTuple_Type) ||
-            tuple->tp_basicsize != PyTuple_Type.tp_basicsize) {
-            PyErr_SetString(PyExc_TypeError, "the results must be a tuple");
-            return NULL;
-        }
-    } else if (outputs != 1) {
-        PyErr_SetString(PyExc_ValueError, "only one result can be returned alone");
+        too_many("inputs, outputs, keywords or stages");
         return NULL;
     }
     Caller *self = (Caller *)type->tp_alloc(type, 0);
@@ -573,7 +492,7 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static PyMethodDef caller_methods[] = {
     {"batch", caller_batch, METH_VARARGS,
-     "batch(start, stop, count, inputs, results): run states start to stop of count; whether all numbers are finite."},
+     "batch(start, stop, inputs, results): run states start to stop; whether all numbers are finite."},
     {NULL, NULL, 0, NULL},
 };
 
