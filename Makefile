@@ -49,12 +49,12 @@ bytecode: setup-tests
 
 soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
 	@mkdir -p build
-	@SOAK_SECONDS=$(or $(SECONDS),600) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
+	@EOM_DYNAMICS_CFLAGS= SOAK_SECONDS=$(or $(SECONDS),600) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
 	$(BIN)/python bench/reliability.py build/soak.xml && exit $$status
 
 fuzz:  ## feed loaders, messages, bags and requests with mutated inputs, for a minute (longer: make fuzz SECONDS=600)
 	@$(SETUP) dev fuzz
-	@FUZZ_SECONDS=$(or $(SECONDS),60) $(BIN)/pytest -m fuzz $(PYTEST_ARGS)
+	@EOM_DYNAMICS_CFLAGS= FUZZ_SECONDS=$(or $(SECONDS),60) $(BIN)/pytest -m fuzz $(PYTEST_ARGS)
 
 # A single linear algebra thread: more would compete with what is timed.
 bench:  ## compare run times with those of other libraries and write them to docs/ (quickly: BENCH_ARGS=--quick)

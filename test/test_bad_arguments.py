@@ -34,8 +34,6 @@ RAGGED = [[1, 2], [3]]
 MASKED = np.ma.array(Q, mask=[True, False])  # type: ignore[no-untyped-call]
 NONE = [1, 2, 3, 4, 5, None]
 
-Case = tuple[Callable[[], Any], type[Exception], str]
-
 
 @cache
 def robot() -> Robot:
@@ -91,179 +89,83 @@ def test_wrenches_that_are_no_numbers(backend: str, wrench: Any, count: int | No
             call()
 
 
-CASES: dict[str, Case] = {
-    "wrench of a dict": (
-        lambda: arm().effort(Q, Z, Z, wrench={}),
-        StateError,
-        "wrench must be a sequence of the wrench",
-    ),
-    "wrench of a text": (
-        lambda: arm().effort(Q, Z, Z, wrench=""),
-        StateError,
-        "wrench must be a sequence of the wrench",
-    ),
-    "wrench of a set": (
-        lambda: arm().effort(Q, Z, Z, wrench=set()),
-        StateError,
-        "wrench must be a sequence of the wrench",
-    ),
-    "wrench on a base": (
-        lambda: floating().effort(POSE, Q, NU, NU, wrench={}),
-        StateError,
-        "wrench must be a sequence of the wrench",
-    ),
-    "masked": (lambda: arm().effort(MASKED, Z, Z), StateError, "q has masked entries"),
-    "masked batch": (lambda: arm().effort([MASKED, Q], [Z] * 2, [Z] * 2), StateError, "q has masked entries"),
-    "masked configuration": (lambda: kinematics().pose(MASKED), StateError, "q has masked entries"),
-    "ragged q": (lambda: arm().inverse_dynamics(RAGGED, Z, Z), StateError, "q is not an array of numbers"),
-    "ragged nu": (lambda: floating().inverse_dynamics(POSE, Q, RAGGED, NU), StateError, "nu is not an array"),
-    "ragged q and IMU": (
-        lambda: floating().imu_efforts(RAGGED, Z, Z, specific_force=([0, 0, 1],)),
-        StateError,
-        "q is not an array of numbers",
-    ),
-    "ragged IMU": (
-        lambda: floating().imu_efforts(Q, Z, Z, specific_force=(RAGGED,)),
-        StateError,
-        "specific_force is not an array of numbers",
-    ),
-    "complex weights": (
+CASES: tuple[tuple[Callable[[], Any], str], ...] = (
+    (lambda: arm().effort(Q, Z, Z, wrench={}), "wrench must be a sequence of the wrench"),
+    (lambda: arm().effort(Q, Z, Z, wrench=""), "wrench must be a sequence of the wrench"),
+    (lambda: arm().effort(Q, Z, Z, wrench=set()), "wrench must be a sequence of the wrench"),
+    (lambda: floating().effort(POSE, Q, NU, NU, wrench={}), "wrench must be a sequence of the wrench"),
+    (lambda: arm().effort(MASKED, Z, Z), "q has masked entries"),
+    (lambda: arm().effort([MASKED, Q], [Z] * 2, [Z] * 2), "q has masked entries"),
+    (lambda: kinematics().pose(MASKED), "q has masked entries"),
+    (lambda: arm().inverse_dynamics(RAGGED, Z, Z), "q is not an array of numbers"),
+    (lambda: floating().inverse_dynamics(POSE, Q, RAGGED, NU), "nu is not an array"),
+    (lambda: floating().imu_efforts(RAGGED, Z, Z, specific_force=([0, 0, 1],)), "q is not an array of numbers"),
+    (lambda: floating().imu_efforts(Q, Z, Z, specific_force=(RAGGED,)), "specific_force is not an array of numbers"),
+    (
         lambda: inverse_kinematics(robot(), kinematics().pose(Q), weights=np.ones(6) * 1j),
-        StateError,
         "weights must be real numbers",
     ),
-    "complex costs": (
+    (
         lambda: differential_inverse_kinematics(robot(), Q, (W,), weights=np.ones(2) * 1j),
-        StateError,
         "weights must be real numbers",
     ),
-    "complex target": (lambda: planar_2r_inverse((1.0, 1.0), [1j, 0]), StateError, "target must be real numbers"),
-    "the same out": (
-        lambda: arm().inverse_dynamics(*[Q] * 5, out=results(2) * 3),
-        StateError,
-        r"out\[0\] and out\[1\] share memory",
-    ),
-    "out that overlaps": (
-        lambda: arm().inverse_dynamics(*[Q] * 5, out=shifted()),
-        StateError,
-        r"out\[0\] and out\[1\] share memory",
-    ),
-    "out of a number": (lambda: arm().effort(Q, Z, Z, out=5), StateError, "out must be a sequence of 1 arrays, is 5"),
-    "effort with NaN": (
+    (lambda: planar_2r_inverse((1.0, 1.0), [1j, 0]), "target must be real numbers"),
+    (lambda: arm().inverse_dynamics(*[Q] * 5, out=results(2) * 3), r"out\[0\] and out\[1\] share memory"),
+    (lambda: arm().inverse_dynamics(*[Q] * 5, out=shifted()), r"out\[0\] and out\[1\] share memory"),
+    (lambda: arm().effort(Q, Z, Z, out=5), "out must be a sequence of 1 arrays, is 5"),
+    (
         lambda: Dynamics(mimicking(), backend="numpy").forward_dynamics([0.1], [0.0], [np.nan]),
-        StateError,
         r"tau must be finite; entry \[0\] is nan",
     ),
-    "negative added inertia": (
+    (
         lambda: arm().forward_dynamics(Q, Z, Z, added_inertia=-np.diag(arm().mass_matrix(Q))),
-        StateError,
         "added_inertia must not be negative",
     ),
-    "negative added inertia of partials": (
+    (
         lambda: arm().forward_dynamics_derivatives(Q, Z, Z, added_inertia=-1e-9),
-        StateError,
         "added_inertia must not be negative, is -1e-09",
     ),
-    "frame of a list": (lambda: floating().pose(POSE, Q, ["a"]), StateError, r"has no frame \['a'\]"),
-    "Jacobian of a list": (lambda: floating().jacobian(None, Q, ["a"]), StateError, r"has no frame \['a'\]"),
-    "motion of a list": (lambda: floating().motion(POSE, Q, NU, frame=["a"]), StateError, r"has no frame \['a'\]"),
-    "reference of a list": (lambda: floating().jacobian(None, Q, None, ["a"]), ValueError, "reference must be one of"),
-    "arm's frame of a list": (lambda: kinematics().pose(Q, ["a"]), StateError, r"has no frame \['a'\]"),
-    "arm's motion of a list": (lambda: kinematics().motion(Q, Z, frame=["a"]), StateError, r"no frame \['a'\]"),
-    "arm's Jacobian of a list": (lambda: kinematics().jacobian(Q, ["a"]), StateError, r"has no frame \['a'\]"),
-    "arm's reference of a list": (
-        lambda: kinematics().jacobian_derivatives(Q, Z, reference=["a"]),
-        ValueError,
-        "reference must be one of",
-    ),
-    "point and a frame of a list": (
-        lambda: kinematics().jacobian(Q, ["a"], point=[0, 0, 0]),
-        StateError,
-        r"has no frame \['a'\]",
-    ),
-    "frames of lists": (
-        lambda: inverse_kinematics(robot(), [POSE], [["a"]]),
-        StateError,
-        r"has no frame \['a'\]",
-    ),
-    "frame of a number": (
-        lambda: inverse_kinematics(robot(), POSE, 5),
-        StateError,
-        "frame must be the name of a frame",
-    ),
-    "backend of a list": (lambda: Dynamics(robot(), backend=["native"]), ValueError, "backend must be one of native"),
-    "frame between joints": (
-        lambda: floating().pose(POSE, Q, Frame("x", 0.5, POSE)),
-        StateError,
-        "joint of the frame 'x' must be an index, is 0.5",
-    ),
-    "frame on a text": (
-        lambda: floating().pose(POSE, Q, Frame("x", "a", POSE)),
-        StateError,
-        "must be an index, is 'a'",
-    ),
-    "frame with a ragged pose": (lambda: Frame("x", 0, RAGGED), StateError, "pose of the frame 'x' is not an array"),
-    "friction of a text": (
-        lambda: Dynamics(robot(), friction="no"),
-        ValueError,
-        "friction must be True, False",
-    ),
-    "friction on a base": (lambda: FloatingBase(robot(), friction="no"), ValueError, "friction must be True, False"),
-    "order of a truth value": (
-        lambda: Dynamics(robot(), order=True),
-        ValueError,
-        "order must be an integer from 0 to 10",
-    ),
-    "efforts without a wrench on the base": (
+    (lambda: floating().pose(POSE, Q, ["a"]), r"has no frame \['a'\]"),
+    (lambda: floating().jacobian(None, Q, ["a"]), r"has no frame \['a'\]"),
+    (lambda: floating().motion(POSE, Q, NU, frame=["a"]), r"has no frame \['a'\]"),
+    (lambda: kinematics().pose(Q, ["a"]), r"has no frame \['a'\]"),
+    (lambda: kinematics().motion(Q, Z, frame=["a"]), r"no frame \['a'\]"),
+    (lambda: kinematics().jacobian(Q, ["a"]), r"has no frame \['a'\]"),
+    (lambda: kinematics().jacobian(Q, ["a"], point=[0, 0, 0]), r"has no frame \['a'\]"),
+    (lambda: inverse_kinematics(robot(), [POSE], [["a"]]), r"has no frame \['a'\]"),
+    (lambda: inverse_kinematics(robot(), POSE, 5), "frame must be the name of a frame"),
+    (lambda: floating().pose(POSE, Q, Frame("x", 0.5, POSE)), "joint of the frame 'x' must be an index, is 0.5"),
+    (lambda: floating().pose(POSE, Q, Frame("x", "a", POSE)), "must be an index, is 'a'"),
+    (lambda: Frame("x", 0, RAGGED), "pose of the frame 'x' is not an array"),
+    (
         lambda: floating().forward_dynamics(POSE, Q, NU, Z),
-        StateError,
         r"tau must have shape \(8,\), has \(2,\): .* u @ floating.selection",
     ),
-    "efforts of a base with mass": (
+    (
         lambda: FloatingBase(
             replace(robot(), base=Inertial(1.0, np.zeros(3), np.eye(3))), backend="numpy"
         ).forward_dynamics([POSE], [Q], [NU], [Z]),
-        StateError,
         r"has \(1, 2\): .* u @ floating.selection",
     ),
-    "mass with NaN": (
-        lambda: on_base(np.nan, np.zeros(3), POSE[:3, :3]),
-        RobotDescriptionError,
-        "mass must be finite",
-    ),
-    "inertia with NaN": (
-        lambda: on_base(1.0, np.zeros(3), np.full((3, 3), np.nan)),
-        RobotDescriptionError,
-        "planar_2r: base: about_origin must be finite",
-    ),
-    "no centre": (lambda: on_base(1.0, None, np.eye(3)), RobotDescriptionError, "base: center_of_mass must have shape"),
-    "no mass": (
-        lambda: on_base(0.0, np.zeros(3), np.eye(3)),
-        RobotDescriptionError,
-        "inertia must have mass",
-    ),
-    "negative inertia": (
-        lambda: on_base(1.0, np.zeros(3), np.diag([-1.0, 1, 1])),
-        RobotDescriptionError,
-        "principal moments of inertia must not be negative",
-    ),
-    "large moment": (
-        lambda: on_base(1.0, np.zeros(3), np.diag([100.0, 1, 1])),
-        RobotDescriptionError,
-        "must not exceed the sum of the other two",
-    ),
-    "no base": (
-        lambda: FloatingBase(replace(robot(), base=None)),
-        RobotDescriptionError,
-        "must be an Inertial",
-    ),
-}
+    (lambda: floating().jacobian(None, Q, None, ["a"]), "reference must be one of"),
+    (lambda: kinematics().jacobian_derivatives(Q, Z, reference=["a"]), "reference must be one of"),
+    (lambda: Dynamics(robot(), backend=["native"]), "backend must be one of native"),
+    (lambda: Dynamics(robot(), friction="no"), "friction must be True, False"),
+    (lambda: FloatingBase(robot(), friction="no"), "friction must be True, False"),
+    (lambda: Dynamics(robot(), order=True), "order must be an integer from 0 to 10"),
+    (lambda: on_base(np.nan, np.zeros(3), POSE[:3, :3]), "mass must be finite"),
+    (lambda: on_base(1.0, np.zeros(3), np.full((3, 3), np.nan)), "planar_2r: base: about_origin must be finite"),
+    (lambda: on_base(1.0, None, np.eye(3)), "base: center_of_mass must have shape"),
+    (lambda: on_base(0.0, np.zeros(3), np.eye(3)), "inertia must have mass"),
+    (lambda: on_base(1.0, np.zeros(3), np.diag([-1.0, 1, 1])), "principal moments of inertia must not be negative"),
+    (lambda: on_base(1.0, np.zeros(3), np.diag([100.0, 1, 1])), "must not exceed the sum of the other two"),
+    (lambda: FloatingBase(replace(robot(), base=None)), "must be an Inertial"),
+)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_bad_arguments_are_named(case: str) -> None:
-    call, error, message = CASES[case]
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize(("call", "message"), CASES)
+def test_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((StateError, RobotDescriptionError), match=message):
         call()
 
 
