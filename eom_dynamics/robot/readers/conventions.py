@@ -14,6 +14,7 @@ import numpy as np
 
 from ... import lie
 from ...arrays import Array
+from ..description import COMPOSITE_TYPES
 from .section import Section
 
 # Error of the length of an axis written with six digits; it is then normalised.
@@ -92,7 +93,7 @@ def _screw(joint: Section, kind: str) -> Array:
     """Read and normalise the screw of a joint, or the normal of a planar one."""
     if kind in ("fixed", "floating"):
         return np.zeros(6)
-    if kind == "planar":
+    if kind in COMPOSITE_TYPES:
         normal = joint.vector("normal", 3, default=(0.0, 0.0, 1.0))
         return np.concatenate([normal / _length(joint, "normal", normal), np.zeros(3)])
     screw = joint.vector("screw", 6)
