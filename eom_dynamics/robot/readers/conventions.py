@@ -51,9 +51,8 @@ def _dh(joint: Section, kind: str, _: Array) -> Placement:
     """Rz(theta + q) Tz(d) Tx(a) Rx(alpha): axis z of the parent's frame; prismatic joints add q to d."""
     if kind == "fixed":
         return Placement(read_origin(joint), np.zeros(6))
-    a, alpha, d, theta = _dh_row(joint)
-    turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
-    origin = lie.pose(turn @ twist, turn @ [a, 0.0, 0.0] + [0.0, 0.0, d])
+    along_z, along_x = _dh_steps(joint)
+    origin = along_z @ along_x
     return Placement(origin, lie.Ad(lie.inverse(origin)) @ _along_z(joint, kind))
 
 
@@ -61,15 +60,16 @@ def _modified_dh(joint: Section, kind: str, _: Array) -> Placement:
     """Rx(alpha) Tx(a) Rz(theta + q) Tz(d): axis z of the body's frame; prismatic joints add q to d."""
     if kind == "fixed":
         return Placement(read_origin(joint), np.zeros(6))
-    a, alpha, d, theta = _dh_row(joint)
-    turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
-    origin = lie.pose(twist @ turn, [a, 0.0, 0.0] + twist @ [0.0, 0.0, d])
-    return Placement(origin, _along_z(joint, kind))
+    along_z, along_x = _dh_steps(joint)
+    return Placement(along_x @ along_z, _along_z(joint, kind))
 
 
-def _dh_row(joint: Section) -> tuple[float, float, float, float]:
+def _dh_steps(joint: Section) -> tuple[Array, Array]:
+    """Poses (4, 4) Rz(theta) Tz(d) and Rx(alpha) Tx(a) of a row."""
     with joint.section("dh") as row:
-        return row.number("a"), row.number("alpha"), row.number("d"), row.number("theta")
+        a, alpha, d, theta = (row.number(name) for name in ("a", "alpha", "d", "theta"))
+    turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
+    return lie.pose(turn, [0.0, 0.0, d]), lie.pose(twist, [a, 0.0, 0.0])
 
 
 def _along_z(joint: Section, kind: str) -> Array:
