@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of a robot that its own file and additions to a URDF share: groups of joints, friction, drives and payloads.
 
-Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it. The section ``payloads`` of a robot, by the name of the link or tool; the frame is that of the link or tool:
+Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it, by its name and in its frame:
 
 .. code-block:: yaml
 
