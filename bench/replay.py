@@ -20,7 +20,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
 from eom_dynamics.tools.bags import Layout, OutputTopic, Storage, open_writer, typestore
 from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
-from eom_dynamics.tools.replay.setpoints import TYPE as SETPOINT
+from eom_dynamics.tools.replay.sources import SETPOINT
 from eom_dynamics.trajectory import paper_motion
 
 _RATE = 1000

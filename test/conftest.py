@@ -41,8 +41,11 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 # The next longest files: a worker that begins with one of them last would end alone.
 LONG = ("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/")
 
-# Tests of what an optimizing compiler makes of the emitted code: equal bits of states and batches, and all programs.
-OPTIMIZED = ("codegen/", "stream/", "kinematics/test_compiled.py", "test_dynamics_programs.py")
+# Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
+OPTIMIZED = (
+    *(f"codegen/test_{name}.py" for name in ("backends", "cache", "caller", "expressions", "functions", "not_finite")),
+    *("stream/test_compiled_stream.py", "kinematics/test_compiled.py", "test_golden.py"),
+)
 
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
 MISSING = (

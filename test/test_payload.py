@@ -126,6 +126,7 @@ def test_higher_orders_take_rates_of_the_payload():
         ({"mass": -1.0}, "payload: mass must not be negative, is -1 kg"),
         ({"mass": 0.0}, "payload: a body with inertia must have mass, this one has none"),
         ({"mass": np.nan}, "payload: mass must be finite, is nan"),
+        ({"mass": 1e99, "center_of_mass": [1e150, 0, 0]}, "payload: mass and center_of_mass are too large"),
         ({"inertia": [1, 0, 0, 1, 0, 9]}, "the largest principal moment of inertia must not exceed the sum"),
         ({"inertia": [-1, 0, 0, 1, 0, 1]}, "principal moments of inertia must not be negative"),
         ({"inertia": [1, 0, 0, 1]}, "inertia must have shape (3, 3), or be xx, xy, xz, yy, yz, zz"),

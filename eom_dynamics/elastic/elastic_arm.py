@@ -117,6 +117,7 @@ class ElasticArm(CompiledMethods):
         stiffness: ArrayLike | None = None,
         rotor_inertia: ArrayLike | None = None,
         rotor_model: str | None = None,
+        backend: str | None = None,
     ) -> None:
         """Take springs and rotors from the robot, or from arguments instead.
 
@@ -126,12 +127,13 @@ class ElasticArm(CompiledMethods):
                 (n, n), n > 1, of coupled springs.
             rotor_inertia: (n,) or one number for all joints, on the link side of the gear, kg m² or kg.
             rotor_model: ``reduced`` or ``complete``.
+            backend: as of :class:`.Dynamics`, whose errors it raises.
 
         Raises:
             RobotDescriptionError: a stiffness is not positive, a rotor inertia is negative or not finite, an argument
                 has the wrong shape, or the rotor model is unknown.
         """
-        self.dynamics = Dynamics(robot)
+        self.dynamics = Dynamics(robot, backend=backend)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
         self._functions = {}
         self.calls: dict[Any, Callable[..., Any]] = {}
@@ -139,6 +141,7 @@ class ElasticArm(CompiledMethods):
             "stiffness": stiffness,
             "rotor_inertia": rotor_inertia,
             "rotor_model": rotor_model,
+            "backend": backend,
         }
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
         if self.rotor_model not in ROTOR_MODELS:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares over inertias that bodies can have: log-Cholesky parameters, and the robot's file as the prior."""
+"""Least squares over physically consistent inertias, with the robot's file as the prior."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, least_squares, minimize
 
 from ..arrays import Array
 from ..recursion import PARAMETERS
-from .prior import RESIDUALS, Prior, packed, unpacked
-from .pseudo_inertia import log_cholesky, log_cholesky_derivatives, log_cholesky_parameters, parameters_of, possible
+from .prior import ENTRIES, Prior, packed, unpacked
+from .pseudo_inertia import parameters_of, possible
 
 SMALLEST = 0.01
 """Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
@@ -22,22 +22,21 @@ SMALLEST = 0.01
 # where rounding alone decides whether a pseudo-inertia is positive definite.
 _THINNEST = 1e-9
 
-# Relative change of the cost, the parameters and the gradient that ends the last step, and its evaluations: far fewer
-# are needed from the convex solution with the entropic distance.
-_TOLERANCE, _MOST_EVALUATIONS = 1e-8, 100
+# Decrease of the cost that a step promises, relative to the weight, that ends the iteration: at the end, of a draft,
+# and on the way to a smaller weight; and one that may be lost by rounding.
+_END, _DRAFT, _ON_THE_WAY, _ROUNDING = 1e-9, 1e-4, 0.1, 1e-3
 
-# Log-Cholesky parameters beyond are a runaway of data that no body explains, such as efforts of the wrong sign; steps
-# there are refused.
-_FARTHEST = 100.0
+# Steps for each weight; the least eigenvalue of a step, where -1 is the edge of the cone; and the share of the decrease
+# that a step promises by its gradient which it must give.
+_MOST_STEPS, _INSIDE, _ARMIJO = 40, -0.8, 1e-4
 
-# Gradient that ends the convex step, relative to the weight: at the end, and on the way there.
-_GRADIENT, _ON_THE_WAY = 1e-3, 0.3
-
-# Iterations of the convex step around one centre, and number of centres.
-_ITERATIONS, _MOST_CENTRES = 12, 6
+# Factors of the damping after a step that is refused, and before the next one; and the largest, relative to the weight.
+_MORE, _LESS, _LARGEST = 4.0, 1 / 16, 1e12
 
 # Singular values of columns of length one below which they depend on each other.
 _DEPENDENT = 1e-9
+
+_UNITS = unpacked(np.eye(ENTRIES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +53,10 @@ class Bodies:
     free: tuple[int, ...]
     priors: tuple[Prior, ...]
 
-    def possible(self, theta: Array) -> Array:
-        """Inertial parameters (bodies, 10) of log-Cholesky parameters of the free bodies (bodies, 10)."""
-        P = []
-        for prior, body in zip(self.priors, theta, strict=True):
-            X = log_cholesky(body)
-            P.append(prior.factor @ (X + _THINNEST * np.trace(X) * np.eye(4)) @ prior.factor.T)
-        return parameters_of(np.array(P).reshape(-1, 4, 4))
-
-    def derivatives(self, k: int, theta: Array) -> tuple[Array, Array]:
-        """Derivatives for theta (10,) of free body k: of X (10, 4, 4), and of its parameters (10, 10) by columns."""
-        dX, L = log_cholesky_derivatives(theta), self.priors[k].factor
-        return dX, parameters_of(L @ dX @ L.T).T
+    @cached_property
+    def maps(self) -> list[Array]:
+        """Inertial parameters (10, 10) of each free body by columns, for the entries of its X, P = L X L^T."""
+        return [parameters_of(prior.factor @ _UNITS @ prior.factor.T).T for prior in self.priors]
 
 
 def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int] | None = None) -> Bodies:
@@ -82,112 +73,188 @@ def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
+class Unknowns:
+    """Inertias and terms that are sought, b base parameters and k terms.
+
+    Attributes:
+        bodies: the bodies, some of them free.
+        combinations: K (b, 10 B) of the base parameters K pi.
+        lower: lower bounds of the terms (k,), 0 or minus infinity.
+        expected: terms (k,) of the prior.
+        spread: of terms (k,), infinite without a prior, and 0 for a term that stays zero.
+    """
+
+    bodies: Bodies
+    combinations: Array
+    lower: Array
+    expected: Array
+    spread: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Consistent:
     """A solution.
 
     Attributes:
-        parameters: inertial parameters of all bodies (10 B,); those of each free body are possible.
+        parameters: inertial parameters of all bodies (10 B,); those of each free body are physically consistent.
         terms: parameters of the terms (k,).
-        theta: log-Cholesky parameters of the free bodies (bodies, 10).
-        covariance: of (theta, terms).
-        converged: whether the optimiser came to an end.
+        relative: X (bodies, 4, 4) of the free bodies.
+        converged: whether the iteration came to an end.
+        parameter_deviations, term_deviations: standard deviations, zero for bodies that are not free; empty of a draft.
     """
 
     parameters: Array
     terms: Array
-    theta: Array
-    covariance: Array
+    relative: Array
     converged: bool
-
-    def parameter_deviations(self, bodies: Bodies) -> Array:
-        """Standard deviations (10 B,) of the inertial parameters; zero for bodies that are not free."""
-        result = np.zeros(len(self.parameters))
-        for k, body in enumerate(bodies.free):
-            own = slice(PARAMETERS * k, PARAMETERS * (k + 1))
-            J = bodies.derivatives(k, self.theta[k])[1]
-            variance = np.diag(J @ self.covariance[own, own] @ J.T)
-            result[PARAMETERS * body : PARAMETERS * (body + 1)] = np.sqrt(np.maximum(variance, 0.0))
-        return result
-
-    @property
-    def term_deviations(self) -> Array:
-        """Standard deviations (k,) of the terms."""
-        return np.sqrt(np.maximum(np.diag(self.covariance)[self.theta.size :], 0.0))
+    parameter_deviations: Array
+    term_deviations: Array
 
 
 def solve(
-    bodies: Bodies,
-    R: Array,
-    right: Array,
-    combinations: Array,
-    lower: Array,
-    weight: float,
-    start: Array | None = None,
-    *,
-    expected: Array | None = None,
-    spread: Array | None = None,
-    draft: bool = False,
+    unknowns: Unknowns, R: Array, right: Array, weight: float, start: Array | None = None, *, draft: bool = False
 ) -> Consistent:
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
 
-    The distance of a term is ((x - expected)/spread)²/2.
-
-    In two steps of SciPy's. With the entropic distance the problem is convex in the entries of X = L^-1 P L^-T:
-    Newton's method in a trust region finds its solution in some ten iterations, however stiff the data are. From
-    there, least squares over the log-Cholesky parameters end where the gradient is zero, for either distance. Terms,
-    which are linear, are eliminated; those that would pass their bounds stay at them.
+    The distance of a term is ((x - expected)/spread)²/2. With the entropic distance, the problem is convex in the
+    entries of X = L^-1 P L^-T, and its barrier keeps these positive definite. Terms, which are linear, are eliminated;
+    those that would pass their bounds stay at them.
 
     Args:
-        bodies: the bodies, some of them free.
+        unknowns: what is sought.
         R: (rows, b + k), in units of the standard deviation.
         right: b (rows,).
-        combinations: K (b, 10 B).
-        lower: lower bounds of the terms (k,), 0 or minus infinity.
         weight: of the distances; 1 if inertias are known to a factor of e.
-        start: log-Cholesky parameters to begin with (bodies, 10); by default zero, the file.
-        expected, spread: of terms (k,); a spread is infinite without a prior, and 0 for a term that stays zero.
-        draft: stop after the first step, without a covariance.
+        start: X (bodies, 4, 4) to begin with; by default that of the file.
+        draft: stop early, without standard deviations.
     """
-    b = len(combinations)
-    columns = [R[:, :b] @ combinations[:, PARAMETERS * i : PARAMETERS * (i + 1)] for i in bodies.free]
+    bodies, b = unknowns.bodies, len(unknowns.combinations)
     fixed = bodies.parameters.copy()
     for i in bodies.free:
         fixed[PARAMETERS * i : PARAMETERS * (i + 1)] = 0.0
-    right = right - R[:, :b] @ (combinations @ fixed)
-    own = R[:, b:]
-    theta: Array = np.zeros((len(bodies.free), PARAMETERS)) if start is None else start
-    free: NDArray[np.bool_] = np.ones(own.shape[1], dtype=bool)
-    if expected is not None and spread is not None:
-        free = spread > 0
-        own = np.where(free, own, 0.0)
-        if (known := free & np.isfinite(spread)).any():
-            scale = np.sqrt(weight) / spread[known]
-            own = np.concatenate([own, scale[:, np.newaxis] * np.eye(len(spread))[known]])
-            columns = [np.concatenate([column, np.zeros((len(scale), PARAMETERS))]) for column in columns]
-            right = np.concatenate([right, scale * expected[known]])
+    right = right - R[:, :b] @ (unknowns.combinations @ fixed)
+    inertial = R[:, :b] @ unknowns.combinations
+    free: NDArray[np.bool_] = unknowns.spread > 0
+    own = np.where(free, R[:, b:], 0.0)
+    known = free & np.isfinite(unknowns.spread)
+    scale = np.sqrt(weight) / unknowns.spread[known]
+    own = np.concatenate([own, scale[:, np.newaxis] * np.eye(len(free))[known]])
+    right = np.concatenate([right, scale * unknowns.expected[known]])
+    columns = [
+        inertial[:, PARAMETERS * i : PARAMETERS * (i + 1)] @ m for i, m in zip(bodies.free, bodies.maps, strict=True)
+    ]
+    B = np.concatenate([np.concatenate(columns, axis=1), np.zeros((len(scale), ENTRIES * len(columns)))])
+    X: Array = np.tile(np.eye(4), (len(columns), 1, 1)) if start is None else start
+    near = start is not None
+    converged = True
     for _ in range(own.shape[1] + 1):
         basis = _basis(own[:, free])
-        A = [column - basis @ (basis.T @ column) for column in columns]
-        rest = right - basis @ (basis.T @ right)
-        theta = _convex(bodies, A, rest, weight, theta)
-        pis = bodies.possible(theta)
-        terms = _terms(own, free, right, columns, pis)
-        negative = free & (terms < lower)
+        cost = _Cost(bodies.priors, B - basis @ (basis.T @ B), right - basis @ (basis.T @ right), weight)
+        X, converged = _minimum(cost, X, _DRAFT if draft else _END, near=near)
+        near = True
+        terms = _terms(own, free, right - B @ packed(X).ravel())
+        negative = free & (terms < unknowns.lower)
         if not negative.any():
             break
-        free &= ~negative
-    converged = True
-    covariance: Array = np.zeros((0, 0))
-    if not draft:
-        found = _polished(bodies, A, rest, weight, theta)
-        theta, converged = found.x.reshape(-1, PARAMETERS), bool(found.status > 0)
-        pis = bodies.possible(theta)
-        covariance = _covariance(bodies, columns, own, weight, theta)
+        free = free & ~negative
     parameters = bodies.parameters.copy()
-    for i, pi in zip(bodies.free, pis, strict=True):
-        parameters[PARAMETERS * i : PARAMETERS * (i + 1)] = pi
-    terms = np.maximum(_terms(own, free, right, columns, pis), lower)
-    return Consistent(parameters, terms, theta, covariance, converged)
+    for i, m, entries in zip(bodies.free, bodies.maps, packed(X), strict=True):
+        parameters[PARAMETERS * i : PARAMETERS * (i + 1)] = m @ entries
+    none = np.zeros(0)
+    found = Consistent(parameters, np.maximum(terms, unknowns.lower), X, converged, none, none)
+    return found if draft else _with_deviations(found, bodies, B, own, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cost:
+    """|B x - b|²/2 + weight (sum of distances), of the entries x of all X."""
+
+    priors: Sequence[Prior]
+    B: Array
+    right: Array
+    weight: float
+
+    def value(self, X: Array) -> float:
+        residual = self.B @ packed(X).ravel() - self.right
+        distance = sum(prior.of_relative(each) for prior, each in zip(self.priors, X, strict=True))
+        return float(0.5 * residual @ residual + self.weight * distance)
+
+    def quadratic(self, X: Array, C: Array) -> _Quadratic:
+        """The cost around X = C C^T."""
+        root = _in_coordinates(self.B, C)
+        distances = np.concatenate([prior.gradient(each) for prior, each in zip(self.priors, C, strict=True)])
+        gradient = root.T @ (self.B @ packed(X).ravel() - self.right) + self.weight * distances
+        # Of the singular values of B, which is stiff, rather than of its square.
+        _, values, Vt = np.linalg.svd(root)
+        curvature = np.append(np.square(values), np.zeros(len(gradient) - len(values))) + self.weight
+        return _Quadratic(Vt @ gradient, curvature, Vt)
+
+
+@dataclass(frozen=True, eq=False)
+class _Quadratic:
+    """The cost for Y = 1 + V^T z of X = C Y C^T, with a gradient and a diagonal of second derivatives for z.
+
+    The unit matrix is the second derivative of the distance: a step is as far from the edge of the cone in all
+    directions (L. Vandenberghe, S. Boyd, SIAM Review 38, 1996).
+    """
+
+    gradient: Array
+    curvature: Array
+    V: Array
+
+    def step(self, damping: float) -> tuple[Array, float]:
+        """Newton's step dY (bodies, 4, 4), damped, and the decrease of the cost by its gradient."""
+        z = self.gradient / (self.curvature + damping)
+        return -unpacked((z @ self.V).reshape(-1, ENTRIES)), float(self.gradient @ z)
+
+
+def _minimum(cost: _Cost, X: Array, tolerance: float, *, near: bool) -> tuple[Array, bool]:
+    """X (bodies, 4, 4) of the least cost, and whether the iteration converged.
+
+    From a weight that outweighs the data to the one that is wanted, the path through the middle of the cone, unless X
+    is near the solution.
+    """
+    ratio = 1.0 if near else cost.value(X) / cost.weight
+    converged = False
+    for reduction in range(max(0, int(np.ceil(np.log10(max(ratio, 1.0))))), -1, -1):
+        current = replace(cost, weight=cost.weight * 10.0**reduction)
+        X, converged = _newton(current, X, _ON_THE_WAY if reduction else tolerance)
+    trace = np.trace(X, axis1=-2, axis2=-1)[:, np.newaxis, np.newaxis]
+    return X + _THINNEST * trace * np.eye(4), converged
+
+
+def _newton(cost: _Cost, X: Array, tolerance: float) -> tuple[Array, bool]:
+    """Newton's method, damped where its step would leave the cone or not decrease the cost (Levenberg, Marquardt)."""
+    value, damping = cost.value(X), 0.0
+    for _ in range(_MOST_STEPS):
+        try:
+            C = np.linalg.cholesky(X)
+        except np.linalg.LinAlgError:
+            return X, False  # at the edge of the cone but for rounding
+        quadratic = cost.quadratic(X, C)
+        promised = quadratic.step(0.0)[1]
+        if promised <= tolerance * cost.weight:
+            return X, True
+        while damping < _LARGEST * cost.weight:
+            dY, decrease = quadratic.step(damping)
+            if np.linalg.eigvalsh(dY).min() > _INSIDE:
+                new = C @ (np.eye(4) + dY) @ np.swapaxes(C, -1, -2)
+                lower = cost.value(new)
+                if lower <= value - _ARMIJO * decrease:
+                    break
+            damping = max(_MORE * damping, cost.weight)
+        else:
+            return X, promised <= _ROUNDING * cost.weight
+        X, value = new, lower
+        damping = _LESS * damping if damping > cost.weight else 0.0
+    return X, False
+
+
+def _in_coordinates(B: Array, C: Array) -> Array:
+    """Columns B (rows, 10 bodies) for entries of Y, X = C Y C^T, from those for entries of X."""
+    moved = packed(C[:, np.newaxis] @ _UNITS @ np.swapaxes(C, -1, -2)[:, np.newaxis])
+    parts = [B[:, ENTRIES * k : ENTRIES * (k + 1)] @ each.T for k, each in enumerate(moved)]
+    return np.concatenate(parts, axis=1)
 
 
 def _basis(columns: Array) -> Array:
@@ -197,9 +264,8 @@ def _basis(columns: Array) -> Array:
     return np.asarray(U[:, values > _DEPENDENT])
 
 
-def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[Array], pis: Array) -> Array:
-    """Terms (k,) for given inertias; zero where they are not free."""
-    rest = right - sum((A @ pi for A, pi in zip(columns, pis, strict=True)), np.zeros(len(right)))
+def _terms(own: Array, free: NDArray[np.bool_], rest: Array) -> Array:
+    """Terms (k,) for what inertias leave; zero where they are not free."""
     size = np.linalg.norm(own, axis=0)
     size = np.where(size > 0, size, 1.0)
     terms = np.zeros(own.shape[1])
@@ -207,157 +273,22 @@ def _terms(own: Array, free: NDArray[np.bool_], right: Array, columns: Sequence[
     return terms
 
 
-def _convex(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> Array:
-    """Log-Cholesky parameters (bodies, 10) of the solution for the entropic distance."""
-    try:
-        centre = np.linalg.cholesky(np.array([log_cholesky(body) for body in theta]))
-    except np.linalg.LinAlgError:
-        # A start at the edge of the cone, but for rounding: that of the file instead.
-        theta = np.zeros_like(theta)
-        centre = np.linalg.cholesky(np.array([log_cholesky(body) for body in theta]))
-    cost = 0.5 * float(right @ right)
-    # From a distance that outweighs the data to the one that is wanted: the path through the middle of the cone.
-    steps = max(0, int(np.ceil(np.log10(max(cost, 1e-300) / weight)))) if not np.any(theta) else 0
-    for reduction in range(steps, -1, -1):
-        current = weight * 10.0**reduction
-        for _ in range(_MOST_CENTRES):
-            local = _Local(bodies, A, right, current, centre)
-            try:
-                with np.errstate(invalid="ignore"):
-                    found = minimize(
-                        local.value,
-                        np.zeros(local.size),
-                        jac=local.gradient,
-                        hess=local.hessian,
-                        method="trust-exact",
-                        options={
-                            "gtol": (_GRADIENT if not reduction else _ON_THE_WAY) * np.sqrt(current),
-                            "maxiter": _ITERATIONS,
-                            "max_trust_radius": np.inf,
-                        },
-                    )
-            except ValueError:
-                break  # older SciPy gets NaN by rounding at the edge of the cone: the last centre stays
-            new = local.relative(found.x)
-            try:
-                centre, theta = np.linalg.cholesky(new), np.array([log_cholesky_parameters(body) for body in new])
-            except np.linalg.LinAlgError:
-                break  # at the edge of the cone but for rounding: the last one inside stays
-            if found.success or found.nit == 0:
-                break
-    return theta
-
-
-class _Local:
-    """Cost, gradient and Hessian around a centre C C^T of the X of all bodies.
-
-    X = C Y C^T, and the entries of all Y are y = 1 + T z. T makes the Hessian at the centre a unit matrix, by the
-    singular values of the data's part and by the distance's, which is a unit matrix in y: a trust region is then round
-    although data are stiff, and as far from the edge of the cone in all directions.
-
-    Attributes:
-        size: number of entries of z.
-    """
-
-    def __init__(self, bodies: Bodies, A: Sequence[Array], right: Array, weight: float, centre: Array) -> None:
-        self._centre, self._weight, self._count = centre, weight, len(bodies.free)
-        self._units = unpacked(np.eye(RESIDUALS))
-        linear = []
-        for a, prior, C in zip(A, bodies.priors, centre, strict=True):
-            L = prior.factor @ C
-            # Parameters of a body are linear in the entries of Y.
-            linear.append(a @ parameters_of(L @ self._units @ L.T).T)
-        B = np.concatenate(linear, axis=1)
-        _, values, Vt = np.linalg.svd(B, full_matrices=True)
-        self.size = B.shape[1]
-        self._T = Vt.T / np.sqrt(np.append(np.square(values), np.zeros(self.size - len(values))) + weight)
-        self._one = packed(np.broadcast_to(np.eye(4), (self._count, 4, 4))).ravel()
-        self._BT, self._right = B @ self._T, right - B @ self._one
-        self._trace = packed(np.swapaxes(centre, -1, -2) @ centre)
-        self._logarithm = 2 * float(np.log(np.diagonal(centre, axis1=-2, axis2=-1)).sum())
-
-    def relative(self, z: Array) -> Array:
-        """X (bodies, 4, 4) of z."""
-        return np.asarray(self._centre @ self._Y(z) @ np.swapaxes(self._centre, -1, -2))
-
-    def value(self, z: Array) -> float:
-        Y = self._Y(z)
-        try:
-            lower = np.linalg.cholesky(Y)
-        except np.linalg.LinAlgError:
-            return np.inf  # outside of the cone: the step is refused
-        logarithm = 2 * float(np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum()) + self._logarithm
-        distance = float(self._trace.ravel() @ packed(Y).ravel()) - logarithm - 4 * self._count
-        residual = self._BT @ z - self._right
-        return float(0.5 * residual @ residual + self._weight * distance)
-
-    def gradient(self, z: Array) -> Array:
-        inverse = packed(np.asarray(np.linalg.inv(self._Y(z)), dtype=float))
-        data = self._BT.T @ (self._BT @ z - self._right)
-        return np.asarray(data + self._weight * self._T.T @ (self._trace - inverse).ravel())
-
-    def hessian(self, z: Array) -> Array:
-        result = self._BT.T @ self._BT
-        for k, inverse in enumerate(np.linalg.inv(self._Y(z))):
-            T = self._T[RESIDUALS * k : RESIDUALS * (k + 1)]
-            result += self._weight * T.T @ packed(inverse @ self._units @ inverse) @ T
-        return np.asarray(result)
-
-    def _Y(self, z: Array) -> Array:
-        return unpacked((self._one + self._T @ z).reshape(self._count, RESIDUALS))
-
-
-def _polished(bodies: Bodies, A: Sequence[Array], right: Array, weight: float, theta: Array) -> OptimizeResult:
-    """Least squares over the log-Cholesky parameters."""
-    count, rows, root = len(bodies.free), len(right), np.sqrt(weight)
-    none = np.zeros((0, 4, 4))
-
-    def residuals(z: Array) -> Array:
-        refused = np.full(rows + RESIDUALS * count, np.inf)
-        if not np.max(np.abs(z)) < _FARTHEST:
-            return refused
-        bodies_of = z.reshape(count, PARAMETERS)
-        data = sum((a @ pi for a, pi in zip(A, bodies.possible(bodies_of), strict=True)), -right)
-        pairs = zip(bodies.priors, bodies_of, strict=True)
-        try:
-            distances = [root * prior.residuals(log_cholesky(body), none)[0] for prior, body in pairs]
-        except np.linalg.LinAlgError:
-            return refused
-        return np.concatenate([data, *distances])
-
-    def jacobian(z: Array) -> Array:
-        J = np.zeros((rows + RESIDUALS * count, len(z)))
-        _fill(J, bodies, A, weight, z.reshape(count, PARAMETERS), rows)
-        return J
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        return least_squares(
-            residuals,
-            theta.ravel(),
-            jacobian,
-            ftol=_TOLERANCE,
-            xtol=_TOLERANCE,
-            gtol=_TOLERANCE,
-            max_nfev=_MOST_EVALUATIONS,
-        )
-
-
-def _fill(J: Array, bodies: Bodies, A: Sequence[Array], weight: float, theta: Array, rows: int) -> None:
-    """Fill in the derivatives of the data's residuals, and of the distances below them."""
-    for k, (a, prior) in enumerate(zip(A, bodies.priors, strict=True)):
-        at = slice(PARAMETERS * k, PARAMETERS * (k + 1))
-        dX, dpi = bodies.derivatives(k, theta[k])
-        J[:rows, at] = a @ dpi
-        below = slice(rows + RESIDUALS * k, rows + RESIDUALS * (k + 1))
-        J[below, at] = np.sqrt(weight) * prior.residuals(log_cholesky(theta[k]), dX)[1]
-
-
-def _covariance(bodies: Bodies, columns: Sequence[Array], own: Array, weight: float, theta: Array) -> Array:
-    """Covariance of (theta, terms) by the curvature at the solution."""
-    rows, count = len(own), theta.size
-    J = np.zeros((rows + RESIDUALS * len(theta), count + own.shape[1]))
-    _fill(J, bodies, columns, weight, theta, rows)
-    J[:rows, count:] = own
+def _with_deviations(found: Consistent, bodies: Bodies, B: Array, own: Array, weight: float) -> Consistent:
+    """The solution with standard deviations by the curvature there."""
+    C = np.linalg.cholesky(found.relative)
+    count = B.shape[1]
+    J = np.zeros((len(B) + count, count + own.shape[1]))
+    J[: len(B), :count], J[: len(B), count:] = _in_coordinates(B, C), own
+    J[len(B) :, :count] = np.sqrt(weight) * np.eye(count)
     size = np.linalg.norm(J, axis=0)
     size = np.where(size > 0, size, 1.0)
-    return np.asarray(np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size))
+    covariance = np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size)
+    variances = np.zeros(len(found.parameters))
+    for k, (i, m) in enumerate(zip(bodies.free, bodies.maps, strict=True)):
+        entries = slice(ENTRIES * k, ENTRIES * (k + 1))
+        moved = _in_coordinates(m, C[k : k + 1])
+        variances[PARAMETERS * i : PARAMETERS * (i + 1)] = np.diag(moved @ covariance[entries, entries] @ moved.T)
+    variances = np.append(variances, np.diag(covariance)[count:])
+    deviations = np.sqrt(np.maximum(variances, 0.0))
+    inertial = len(found.parameters)
+    return replace(found, parameter_deviations=deviations[:inertial], term_deviations=deviations[inertial:])

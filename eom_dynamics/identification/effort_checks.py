@@ -18,6 +18,7 @@ from ..arrays import Array
 from ..dynamics import Dynamics
 from ..robot import Robot
 from .filtering import Filter, FilteredSamples, prepare
+from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score, correlation_time
@@ -127,12 +128,13 @@ class _Check:
         A, b = [], []
         before, opposite = 0.0, 0.0
         for j in np.flatnonzero(self.known).tolist():
-            rows, own = self._used[:, j], self._own[:, j]
+            # A spring beside the motor, which the file may lack, is not gravity.
+            rows, own = self._used[:, j], np.column_stack([self._own[:, j], self._q[:, j]])
             scale = float(np.std(self._tau[rows, j])) or 1.0
             A.append(_without(own[rows], columns[rows, j]) / scale)
             b.append(_without(own[rows], rest[rows, j][:, np.newaxis])[:, 0] / scale)
-            before += self._squares(j, self._by_file[:, j], self._tau[:, j]) / scale**2
-            opposite += self._squares(j, -self._by_file[:, j], self._tau[:, j]) / scale**2
+            before += self._squares(j, self._by_file[:, j], self._tau[:, j], own) / scale**2
+            opposite += self._squares(j, -self._by_file[:, j], self._tau[:, j], own) / scale**2
         stacked, right = np.concatenate(A), np.concatenate(b)
         _, values, Vt = np.linalg.svd(stacked, full_matrices=False)
         seen = Vt[values > _UNSEEN * values[0]]
@@ -247,6 +249,26 @@ class _Check:
         variance = float(power @ inverse @ power) * _square(residual) * time / max(len(b) - others.shape[1], 1)
         return float(power @ found) / np.sqrt(variance) if variance > 0 else 0.0
 
+    def spring(self, j: int) -> str:
+        """A line if a function of its position explains most of what is left of the effort of joint j, or nothing.
+
+        What is left is what no inertias and terms explain.
+        """
+        rows, names = self._used[:, j], self._regressor.terms
+        if any(name in (LINE, SCALE, *TABLE) for name in names):
+            return ""
+        A = np.column_stack([self._columns[rows, j], self._own[rows, j]])
+        q, tau = self._q[rows, j], self._tau[rows, j]
+        powers = _without(A, np.power.outer(q, range(1, 4)))
+        rest = _without(A, tau[:, np.newaxis])
+        if len(q) < 2 * A.shape[1] or not _square(_without(powers, rest)) < _MUCH_BETTER * _square(rest):
+            return ""
+        return (
+            f"most of what is unexplained of the effort of {self._robot.joint_names[j]} depends on its position alone, "
+            f"as that of a spring beside its motor does: --terms {','.join(names)},{LINE} identifies a linear one; a "
+            f"counterbalance or gas spring needs an entry {LINE} in the robot's file"
+        )
+
     def _factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._used[:, j]
@@ -259,6 +281,12 @@ class _Check:
         residual = y - factor * x
         time = float(correlation_time([residual[:, np.newaxis]])[0])
         return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
+
+
+def spring_notes(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[str]:
+    """Lines on joints whose efforts depend on their positions in a way that no inertia explains."""
+    check = _Check(regressor, samples, file)
+    return [line for j in np.flatnonzero(check.known).tolist() if (line := check.spring(j))]
 
 
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:

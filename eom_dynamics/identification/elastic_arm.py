@@ -8,7 +8,7 @@ was not, motors and springs are fitted together, and the efforts of the links ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,15 @@ class Elasticity:
     motors: dict[str, MotorFit]
     gears: dict[str, GearFit]
     notes: tuple[str, ...]
+
+    def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
+        """What was identified but for the springs, and for the motors and gears, of the joints with these names."""
+        return Elasticity(
+            {name: fit for name, fit in self.springs.items() if name not in springs},
+            {name: fit for name, fit in self.motors.items() if name not in motors},
+            {name: gear for name, gear in self.gears.items() if name not in motors},
+            self.notes,
+        )
 
     def on(self, robot: Robot) -> Robot:
         """The robot with these springs, motors and gears."""

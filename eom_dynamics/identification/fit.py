@@ -19,7 +19,7 @@ from ..arrays import Array
 from ..robot import Robot
 from .blas_threads import one_blas_thread
 from .choice import Trial, choose
-from .effort_checks import contradictions, lag, lag_notes, too_short, unexplained
+from .effort_checks import contradictions, lag, lag_notes, spring_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
@@ -111,6 +111,11 @@ class Fit:
         return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
+    def sensor_bias(self) -> Array:
+        """Bias (n,) of the sensors, without which efforts are compared; zero where offsets are those of the arm."""
+        return _unsaid(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
+
+    @property
     def term_identifiable(self) -> dict[str, Array]:
         """Whether each parameter of the terms is identifiable from the data, (n,) by name."""
         return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
@@ -179,6 +184,7 @@ def _fit(
     late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
     wrong += late
     notes += lines
+    notes += [] if wrong or not options.inertia else spring_notes(regressor, data.samples, file)
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
     deviations = linear.estimate.deviations()
@@ -322,11 +328,16 @@ def _judges(
 def _scores(
     judges: Sequence[Judge], given: Sequence[Sequence[Array]], robot: Robot, unsaid: Mapping[str, Array], using: Filter
 ) -> list[Score]:
-    """Figures of a robot beside predictions of the one that was given; ``unsaid`` are terms of the fit alone."""
+    """Figures of a robot beside predictions of the one that was given; ``unsaid`` are terms of the fit alone.
+
+    Of these, an offset is a bias of the sensors, without which efforts are compared.
+    """
     result = []
+    bias = unsaid.get("offset", np.zeros(robot.n))
+    unsaid = {name: values for name, values in unsaid.items() if name != "offset"}
     for judge, before in zip(judges, given, strict=True):
         besides = [_efforts(unsaid, motion, using) for motion in judge.motions]
-        result.append(judge.score(before, judge.efforts(robot), besides))
+        result.append(judge.score(before, judge.efforts(robot), besides, bias))
     return result
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..recursion import PARAMETERS
-from . import consistent
-from .consistent import free_bodies
+from .consistent import Unknowns, free_bodies, solve
 from .equations import Equations
 from .estimators import Estimate, weighted
 from .exceptions import IdentificationError
@@ -32,7 +31,7 @@ class IdentifiedPayload:
 
     Attributes:
         joint: of the body.
-        parameters: inertial parameters (10,) of the payload, possible ones; kg, kg m, kg m².
+        parameters: inertial parameters (10,) of the payload, physically consistent; kg, kg m, kg m².
         deviations: their standard deviations (10,).
         offsets: of the sensors (n,), N m or N.
         offset_deviations: likewise.
@@ -91,13 +90,15 @@ def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array
     ball = np.array([_MASS, 0, 0, 0, 2, 0, 0, 2, 0, 2]) * np.array([1, 1, 1, 1, *6 * (_MASS * _RADIUS**2,)])
     estimate = weighted(system, np.append(ball, np.zeros(len(offsets))))
     R, right = system.weighted(np.nan_to_num(1 / estimate.sigma))
-    bodies = free_bodies(ball)
-    found = consistent.solve(bodies, R, right, np.eye(PARAMETERS), np.full(len(offsets), -np.inf), _WEIGHT)
+    free = np.full(len(offsets), np.inf)
+    found = solve(
+        Unknowns(free_bodies(ball), np.eye(PARAMETERS), -free, np.zeros(len(offsets)), free), R, right, _WEIGHT
+    )
     spread = found.term_deviations if offsets else np.zeros(n)
     return IdentifiedPayload(
         joint,
         found.parameters,
-        found.parameter_deviations(bodies),
+        found.parameter_deviations,
         found.terms if offsets else np.zeros(n),
         spread,
         estimate,

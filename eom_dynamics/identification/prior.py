@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distance of a body's inertia from that in the robot's file, as residuals of least squares.
+"""Distance of a body's inertia from that in the robot's file.
 
-With the pseudo-inertia P0 = L L^T of the file and X = L^-1 P L^-T, whose eigenvalues are those of P0^-1 P,
+With the pseudo-inertia P0 = L L^T of the file and P = L X L^T, the eigenvalues x of X are those of P0^-1 P, and
 
-    entropic distance   tr(P0^-1 P) - log det(P0^-1 P) - 4 = sum of (x - 1 - log x) over the eigenvalues x
+    entropic distance   tr X - log det X - 4 = sum of (x - 1 - log x)
     geodesic distance   half of the sum of (log x)²
 
 (T. Lee, P. Wensing, F. Park, "Geometric robot dynamic identification: a convex programming approach", IEEE T-RO 36,
-2020). Neither depends on units or on the choice of the body's frame. Both are |f(X)|²/2 in the Frobenius norm, for the
-matrix function of f(x) = sign(x - 1) sqrt(2 (x - 1 - log x)) or of f(x) = log x, which is smooth; its derivative is
-that of Daleckii and Krein (N. Higham, Functions of Matrices, 2008, theorem 3.11).
+2020). Neither depends on units or on the choice of the body's frame.
 """
 
 from __future__ import annotations
@@ -22,22 +20,16 @@ from .pseudo_inertia import pseudo_inertia
 
 KINDS = ("entropic", "geodesic")
 
-# Below this |x - 1| the series of f is more accurate than the formula.
-_SERIES = 1e-3
-
-# Eigenvalues closer than this, relatively, have the derivative of f as their divided difference.
-_CLOSE = 1e-5
-
 _LOWER = np.tril_indices(4)
 
 _WEIGHTS = np.where(_LOWER[0] == _LOWER[1], 1.0, np.sqrt(2))
 
-RESIDUALS = len(_LOWER[0])
-"""Residuals of a body."""
+ENTRIES = len(_LOWER[0])
+"""Entries of the pseudo-inertia of a body."""
 
 
 class Prior:
-    """Residuals of a body with the distance as half of the sum of their squares.
+    """Distance from a body of the file.
 
     Attributes:
         factor: lower triangular L (4, 4) of the file's pseudo-inertia.
@@ -50,35 +42,28 @@ class Prior:
         self._entropic = kind == "entropic"
 
     def distance(self, parameters: Array) -> float:
-        """Distance of inertial parameters (10,) of a body that can be."""
+        """Distance of inertial parameters (10,) of a physically consistent body."""
         inverse = np.linalg.inv(self.factor)
-        X = inverse @ pseudo_inertia(parameters) @ inverse.T
-        return 0.5 * float(np.sum(np.square(self.residuals(X, np.zeros((0, 4, 4)))[0])))
+        return self.of_relative(inverse @ pseudo_inertia(parameters) @ inverse.T)
 
-    def residuals(self, relative: Array, derivatives: Array) -> tuple[Array, Array]:
-        """Residuals (10,) of X (4, 4), and their derivatives (10, k) for its derivatives (k, 4, 4)."""
-        x, V = np.linalg.eigh(relative)
-        # Of a nearly singular matrix the smaller eigenvalues are rounding errors, whose inverses would overflow.
-        x = np.maximum(x, np.finfo(float).eps * max(float(x[-1]), np.finfo(float).eps))
-        f, _ = self._function(x)
-        change = V.T @ derivatives @ V
-        gap = x[:, np.newaxis] - x
-        close = np.abs(gap) <= _CLOSE * (x[:, np.newaxis] + x)
-        mean = 0.5 * (x[:, np.newaxis] + x)
-        divided = np.where(close, self._function(mean)[1], (f[:, np.newaxis] - f) / np.where(close, 1.0, gap))
-        moved = V @ (divided * change) @ V.T
-        return packed((V * f) @ V.T), packed(moved).T
+    def of_relative(self, X: Array) -> float:
+        """Distance of positive definite X (4, 4)."""
+        x = np.linalg.eigvalsh(X)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logarithm = np.log(x)
+            each = x - 1 - logarithm if self._entropic else 0.5 * np.square(logarithm)
+        return float(np.sum(each)) if x[0] > 0 else np.inf
 
-    def _function(self, x: Array) -> tuple[Array, Array]:
-        """The function f and its derivative."""
-        if not self._entropic:
-            return np.log(x), 1 / x
-        u = x - 1
-        near = np.abs(u) < _SERIES
-        exact = np.sign(u) * np.sqrt(2 * np.maximum(u - np.log(x), 0.0))
-        f = np.where(near, u * (1 - u / 3 + 7 * u**2 / 36), exact)
-        slope = np.where(near, 1 - 2 * u / 3 + 7 * u**2 / 12, u / (x * np.where(near, 1.0, f)))
-        return f, slope
+    def gradient(self, C: Array) -> Array:
+        """Derivatives (10,) at Y = 1 of the distance of X = C Y C^T for the entries of Y, see :func:`packed`.
+
+        The entropic distance has the unit matrix as its second derivatives.
+        """
+        W = C.T @ C
+        if self._entropic:
+            return packed(W - np.eye(4))
+        w, V = np.linalg.eigh(W)
+        return packed((V * np.log(np.maximum(w, np.finfo(float).tiny))) @ V.T)
 
 
 def packed(symmetric: Array) -> Array:

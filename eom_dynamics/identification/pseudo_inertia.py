@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-inertia of a body, and parameters that make it positive definite.
+"""Pseudo-inertia of a body, and its inertial parameters.
 
 A mass distribution with mass m, first moment h and inertia I about the origin has the second moments
 S = tr(I)/2 1 - I, and a rigid body can have the ten numbers exactly if the pseudo-inertia
 
     P = [[S, h], [h^T, m]]   (4, 4)
 
-is positive semidefinite (P. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3, 2018). Log-Cholesky parameters
-theta = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) make P = U U^T positive definite by construction, with
-
-    U = exp(alpha) [[exp(d1), s12, s13, t1], [0, exp(d2), s23, t2], [0, 0, exp(d3), t3], [0, 0, 0, 1]]
-
-(C. Rucker, P. Wensing, "Smooth parameterization of rigid-body inertia", IEEE RA-L 7, 2022). Here U U^T is X of
-P = L X L^T, with L L^T the pseudo-inertia of the robot's file: theta is then zero for the file and has no units, and a
-change by one is a factor of e. The change of coordinates by L keeps what is positive definite.
+is positive semidefinite (P. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3, 2018).
 """
 
 from __future__ import annotations
@@ -22,14 +15,7 @@ import numpy as np
 
 from ..arrays import Array
 
-# Places of d, s and t in U, in the order of theta behind alpha.
-_ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
-_DIAGONAL = 3
-
 _UPPER = np.triu_indices(3)
-
-# Logarithms beyond are steps that an optimiser takes back; their squares must not overflow.
-_LARGEST = 40.0
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -55,38 +41,6 @@ def parameters_of(pseudo: Array) -> Array:
     return np.concatenate([pseudo[..., 3, 3:], pseudo[..., :3, 3], moments], axis=-1)
 
 
-def log_cholesky(theta: Array) -> Array:
-    """Positive definite X = U U^T (4, 4) of log-Cholesky parameters theta (10,)."""
-    U = _factor(theta)
-    return np.asarray(U @ U.T)
-
-
-def log_cholesky_derivatives(theta: Array) -> Array:
-    """Derivatives (10, 4, 4) of :func:`log_cholesky`."""
-    U = _factor(theta)
-    scale = np.exp(theta[0])
-    derivatives = [2 * U @ U.T]
-    for k, (i, j) in enumerate(_ENTRIES):
-        # dU has one entry, in row i and column j.
-        dU = U[i, j] if k < _DIAGONAL else scale
-        dX = np.zeros((4, 4))
-        dX[i] += dU * U[:, j]
-        derivatives.append(dX + dX.T)
-    return np.array(derivatives)
-
-
-def log_cholesky_parameters(X: Array) -> Array:
-    """Log-Cholesky parameters theta (10,) of a positive definite matrix X (4, 4).
-
-    Raises:
-        numpy.linalg.LinAlgError: it is not positive definite.
-    """
-    U = np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1]
-    V = U / U[3, 3]
-    alpha = np.log(U[3, 3])
-    return np.array([alpha, *(np.log(V[k, k]) for k in range(3)), *(V[i, j] for i, j in _ENTRIES[_DIAGONAL:])])
-
-
 def possible(parameters: Array, smallest: float) -> Array:
     """Inertial parameters (10,) of a body that can be, next to some that perhaps cannot.
 
@@ -103,10 +57,3 @@ def possible(parameters: Array, smallest: float) -> Array:
     about_center = (vectors * np.maximum(values, mass * smallest**2)) @ vectors.T
     P[:3, :3] = about_center + mass * np.outer(center, center)
     return parameters_of(P)
-
-
-def _factor(theta: Array) -> Array:
-    U = np.eye(4)
-    for value, (i, j) in zip(theta[1:], _ENTRIES, strict=True):
-        U[i, j] = np.exp(min(value, _LARGEST)) if i == j else value
-    return np.exp(min(theta[0], _LARGEST)) * U

@@ -37,6 +37,12 @@ class EffortErrors:
     spread: Array
 
     @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the robot that was found predicts worse than the one that was given, by an RMS larger by 2 %."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.after > (1 + _WORSE) * self.before)
+
+    @property
     def relative(self) -> Array:
         """RMS residual after, relative to the standard deviation of the measured efforts."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,8 +85,8 @@ class Score(EffortErrors):
     def worse(self) -> NDArray[np.bool_]:
         """(n,) whether it predicts worse by more than the noise, or by an RMS larger by 2 %, filtered or not."""
         with np.errstate(invalid="ignore"):
-            much = (self.after > (1 + _WORSE) * self.before) | (self.unfiltered > (1 + _WORSE) * self.before_unfiltered)
-        return np.asarray(self.surely_worse | much)
+            unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
+        return np.asarray(self.surely_worse | super().worse | unfiltered)
 
 
 def score(

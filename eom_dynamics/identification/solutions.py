@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..recursion import PARAMETERS
-from . import consistent
-from .consistent import Bodies, free_bodies
+from .consistent import Unknowns, free_bodies, solve
 from .equations import predictions
 from .estimators import DEPENDENT, Estimate
 from .exceptions import IdentificationError
@@ -76,22 +75,22 @@ def possible_inertias(
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
     spread, of_file = _spread(data, linear.estimate)
+    K, lower = regressor.base.combinations, lower_bounds(regressor)
     weight = options.prior_weight
     if weight is None:
-        weight = _prior_weight(data, linear, bodies, file, spread, progress)
+        weight = _prior_weight(data, linear, Unknowns(bodies, K, lower, file, spread), progress)
     R, right = reduce(add, linear.systems).weighted(linear.weights)
     if options.estimator == "total":
         right = R @ linear.estimate.x
-    K, lower = regressor.base.combinations, lower_bounds(regressor)
     fixed = np.tile(held, len(regressor.terms))
     file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
     right = right - R[:, k:][:, fixed] @ file[fixed]
     spread[fixed] = 0.0
-    found = consistent.solve(bodies, R, right, K, lower, weight, expected=file, spread=spread)
+    found = solve(Unknowns(bodies, K, lower, file, spread), R, right, weight)
     of_file |= fixed
     return Solution(
         found.parameters,
-        found.parameter_deviations(bodies),
+        found.parameter_deviations,
         np.where(of_file, file, found.terms),
         np.where(fixed, 0.0, np.where(identifiable, found.term_deviations, np.inf)),
         of_file,
@@ -103,14 +102,14 @@ def possible_inertias(
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
     """Parameters x (P,) of physically consistent inertias of all blocks but one, for each block."""
     regressor, start, found_x = data.regressor, None, []
+    K, file = regressor.base.combinations, data.file[regressor.inertial :]
     bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
-    spread, _ = _spread(data, estimate)
+    unknowns = Unknowns(bodies, K, lower_bounds(regressor), file, _spread(data, estimate)[0])
     weights = np.nan_to_num(1 / estimate.sigma)
-    K, lower, file = regressor.base.combinations, lower_bounds(regressor), data.file[regressor.inertial :]
     for fold in range(len(data.folds)):
         R, right = others(data.systems, fold).weighted(weights)
-        found = consistent.solve(bodies, R, right, K, lower, weight, start, expected=file, spread=spread, draft=True)
-        start = found.theta
+        found = solve(unknowns, R, right, weight, start, draft=True)
+        start = found.relative
         found_x.append(np.append(K @ found.parameters, found.terms))
     return found_x
 
@@ -159,27 +158,17 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     return np.asarray(unknown[inertial:])
 
 
-def _prior_weight(
-    data: TrainingData,
-    linear: Weighted,
-    bodies: Bodies,
-    file: Array,
-    spread: Array,
-    progress: Callable[[float], None],
-) -> float:
+def _prior_weight(data: TrainingData, linear: Weighted, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
     """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
-    K, lower = data.regressor.base.combinations, lower_bounds(data.regressor)
     systems = linear.systems
     errors = np.zeros(len(WEIGHTS))
     for fold, held_out in enumerate(systems if len(systems) > 1 else ()):
         R, right = others(systems, fold).weighted(linear.weights)
         start = None
         for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
-            found = consistent.solve(
-                bodies, R, right, K, lower, WEIGHTS[w], start, expected=file, spread=spread, draft=True
-            )
-            start = found.theta
-            x = np.append(K @ found.parameters, found.terms)
+            found = solve(unknowns, R, right, WEIGHTS[w], start, draft=True)
+            start = found.relative
+            x = np.append(unknowns.combinations @ found.parameters, found.terms)
             errors[w] += float(np.sum(np.square(linear.weights) * held_out.squares(x)))
             progress((fold * len(WEIGHTS) + len(WEIGHTS) - w) / (FOLDS * len(WEIGHTS) + 1))
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0

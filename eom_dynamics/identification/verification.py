@@ -70,18 +70,25 @@ class Judge:
         arm = ElasticArm(robot)
         return [feedforward_efforts(arm, each.states, motor_side=self._motor_side) for each in self._motions]
 
-    def score(self, before: Sequence[Array], after: Sequence[Array], unsaid: Sequence[Array] | None = None) -> Score:
+    def score(
+        self,
+        before: Sequence[Array],
+        after: Sequence[Array],
+        unsaid: Sequence[Array] | None = None,
+        bias: Array | float = 0.0,
+    ) -> Score:
         """Compare predictions of two robots, each as of :meth:`efforts`, with what was recorded.
 
         They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
 
         Args:
             before, after: by the robot that was given, and by the one that was found.
-            unsaid: efforts (N, n) that the fit knows besides, such as offsets, and no robot has.
+            unsaid: efforts (N, n) that the fit knows besides, and no robot has.
+            bias: of the sensors (n,), which is taken out of what was recorded.
         """
         parts = []
         for k, motion in enumerate(self._motions):
-            raw, inner = motion.recorded.tau, motion.inner
+            raw, inner = motion.recorded.tau - bias, motion.inner
             measured = motion.smooth(raw)
             errors = [x - y for y in (measured, raw) for x in (before[k], after[k])]
             of_fit = errors[3] if unsaid is None else errors[3] + unsaid[k]

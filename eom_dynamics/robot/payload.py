@@ -65,6 +65,9 @@ class Payload:
             raise RobotDescriptionError(f"payload: {violation}")
         for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
             object.__setattr__(self, name, value)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(self.parameters).all():
+                raise RobotDescriptionError("payload: mass and center_of_mass are too large")
 
     @property
     def body(self) -> Inertial:

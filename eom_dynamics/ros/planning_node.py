@@ -28,9 +28,10 @@ from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
 from .command_line import Executable
 from .diagnostics import Level, StatusReport
-from .interfaces import ComputeTrajectoryFeedforward, SplineTrajectory, TrajectoryStatus
+from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
+from .planning.payloads import CarriedPayloads
 from .planning.planning_parameters import TABLE
 from .planning.priority import give_way, keep_memory
 from .planning.services import PlanningServices
@@ -60,6 +61,7 @@ topics, services and actions (relative to the namespace):
   joint_trajectory                            in     trajectory_msgs/msg/JointTrajectory, to fit and play
   tool_trajectory                             in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
   spline_trajectory                           out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
+  payload                                     in     eom_dynamics/msg/Payload, what a tool carries
   robot_description                           in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
   eom_dynamics/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch
@@ -100,12 +102,11 @@ class PlanningNode(RobotNode):
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
-        self._current: ElasticArm | None = None
         self._refused_trajectory = ""
         self.declare(TABLE)
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
-        self._measured = MeasuredJoints(self)
+        self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
         self._requests = PlanningServices(self, "eom_dynamics", self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
@@ -124,7 +125,7 @@ class PlanningNode(RobotNode):
     @property
     def arm(self) -> ElasticArm | None:
         """Arm in use."""
-        return self._current
+        return self._carried.arm
 
     @property
     def robot_wanted(self) -> bool:
@@ -134,7 +135,8 @@ class PlanningNode(RobotNode):
     def on_robot(self, loaded: Loaded) -> None:
         """Use a loaded robot, or report why it cannot be used."""
         if loaded.solver is not None:
-            self._current, self.failure, self.refused_robot = loaded.solver.arm, "", ""
+            self.failure = self.refused_robot = ""
+            self._carried.begin(loaded.solver.arm)
             self.supply.pause()
             self.supply.log_warnings(loaded)
             robot = loaded.solver.arm.robot
@@ -144,11 +146,12 @@ class PlanningNode(RobotNode):
         else:
             self.reject(loaded)
 
-    def _arm(self) -> ElasticArm:
-        if self._current is None:
+    def _arm(self, payloads: Sequence[Payload] | None = ()) -> ElasticArm:
+        """The arm with payloads of a request, or if it has none with those of the topic; for None without any."""
+        if self.arm is None:
             missing = f"none from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
             raise StateError(f"there is no robot: {self.failure or missing}")
-        return self._current
+        return self.arm if payloads is None else self._carried.loaded(self.arm, payloads)
 
     def destroy_node(self) -> None:
         """Destroy the node and its actions."""
@@ -201,7 +204,7 @@ class PlanningNode(RobotNode):
         spline = SplineTrajectory()
         spline.header.stamp.sec, spline.header.stamp.nanosec = divmod(begin, 10**9)
         spline.header.frame_id = frame_id
-        write_spline(spline, motion, self._arm().robot.joint_names)
+        write_spline(spline, motion, self._arm(None).robot.joint_names)
         self._splines.publish(spline)
 
     def _stop(self) -> None:
@@ -234,6 +237,7 @@ class PlanningNode(RobotNode):
         }
         if self._refused_trajectory:
             values["last refused trajectory"] = self._refused_trajectory
+        values |= self._carried.report()
         return StatusReport(Level.OK, "ready", values)
 
 

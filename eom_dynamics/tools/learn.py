@@ -13,7 +13,7 @@ from ..robot import Robot
 from .bags import Bag, BagError
 from .identify.read import Source, read_stamped
 from .recordings import read_blocks
-from .replay.setpoints import TYPE
+from .replay.sources import SETPOINT
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts.
 _MISSING = 0.05
@@ -50,10 +50,10 @@ def measured_run(path: Path, robot: Robot, t: Array, topic: str | None = None) -
 def _first_setpoint(path: Path) -> int:
     """Stamp of the first setpoint, ns."""
     with Bag(path) as bag:
-        topics = [topic for topic in bag.topics if topic.type == TYPE]
+        topics = [topic for topic in bag.topics if topic.type == SETPOINT]
         if len(topics) != 1:
             raise BagError(
-                f"{path}: has {len(topics)} topics of type {TYPE}; it must have one, of the motion's setpoints"
+                f"{path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
             )
         for block in read_blocks(bag, topics[0], lambda reason, time: None):
             return int(block.stamps().header[0])

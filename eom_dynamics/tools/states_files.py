@@ -10,8 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..states import STATE_NAMES
 from ..trajectory import Samples
+
+
+def write_table(path: Path, header: Sequence[str], columns: Sequence[Array]) -> None:
+    """Write columns (N,) and (N, n) as CSV; a name with a comma is quoted, since a spreadsheet may run what follows."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow(header)
+        np.savetxt(file, np.column_stack(columns), fmt="%.17g", delimiter=",")
 
 
 def write_states(folder: Path, samples: Samples, joint_names: Sequence[str]) -> None:
@@ -19,6 +27,4 @@ def write_states(folder: Path, samples: Samples, joint_names: Sequence[str]) -> 
     arrays: dict[str, Any] = dict(zip(STATE_NAMES, samples[1:], strict=True))
     np.savez_compressed(folder / "setpoints.npz", t=samples.t, joint_names=np.array(joint_names), **arrays)
     header = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in joint_names)]
-    with (folder / "trajectory.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(header)
-        np.savetxt(file, np.hstack([samples.t[:, np.newaxis], *samples[1:]]), fmt="%.17g", delimiter=",")
+    write_table(folder / "trajectory.csv", header, samples)

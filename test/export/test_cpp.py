@@ -258,12 +258,15 @@ def test_any_names(tmp_path: Path) -> None:
     assert literal("a?\N{GREEK SMALL LETTER BETA}7") == '"a\\077\\316\\2627"'
 
 
-# Names of templates of eom, of members of the type, of macros, and of other objects of the C library and of the tests.
-TAKEN = (
-    *("setpoint", "command", "Robot", "Limits", "Spline", "Plant", "Piece", "Mailbox", "feedforward", "control_loop"),
+# Members of the type, macros, and other objects of the C library and of the tests; and templates of eom.
+TAKEN_IN_C = (
     *("scalar", "SCALAR", "drive", "shafts", "ends", "state", "efforts", "map"),
     *("NULL", "EOF", "NAN", "INFINITY", "HUGE_VAL", "M_PI", "errno", "assert", "linux", "unix"),
     *("stdin", "FILE", "std", "main", "stored", "check", "motor", "spring"),
+)
+TAKEN = (
+    *("setpoint", "command", "Robot", "Limits", "Spline", "Plant", "Piece", "Mailbox", "feedforward", "control_loop"),
+    *TAKEN_IN_C,
 )
 
 
@@ -275,7 +278,8 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     for name in TAKEN:
         exported, _ = export(renamed(name, "first", "second"), "cpp", tmp_path / name, [PLANT])
         includes += [f"-I{name}/include", f"-I{name}/c"]
-        c_files += sorted(tmp_path.glob(f"{name}/c/*.c"))
+        if name in TAKEN_IN_C:
+            c_files += [file for file in tmp_path.glob(f"{name}/c/*.c") if not file.stem.endswith("_batch")]
         lines["b" if name.isupper() else "a"] += [  # two files, as names that differ in case have one type
             "#include <eom/control_loop.hpp>\n#include <eom/feedforward.hpp>\n#include <eom/plant.hpp>",
             f"#include <eom/robots/{name}.hpp>",
@@ -286,9 +290,9 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
         ]
     for file, text in lines.items():
         (tmp_path / f"{file}.cpp").write_text("\n".join([*text, ""]))
-    for mode in ("c++17", "gnu++17"):
-        command = ["c++", *CPP_STRICT, f"-std={mode}", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
-        succeed([*command, "a.cpp", "b.cpp"], tmp_path)
+    # With more macros than c++17 has.
+    command = ["c++", *CPP_STRICT, "-std=gnu++17", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
+    succeed([*command, "a.cpp", "b.cpp"], tmp_path)
     succeed(["cc", *C_STRICT, "-fsyntax-only", *c_files], tmp_path)
 
 

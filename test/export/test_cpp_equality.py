@@ -91,28 +91,29 @@ def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
     return SimpleNamespace(joint_names=[], base=[], **dict(zip(fields, values, strict=True)))
 
 
-def compiled(subject: Robot, folder: Path) -> Path:
-    """The driver for a robot."""
+@pytest.fixture(scope="module", params=["sea_planar_2r", "vsa_planar_2r", "shared"])
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Robot, Path]:
+    """A robot, and the driver for it."""
+    subject, folder = robot(request.param), tmp_path_factory.mktemp(request.param)
     exported, _ = export(subject, "cpp", folder, [PLANT])
     (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), ramp=RAMP))
     sources = [file for file in (folder / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
     succeed(["cc", "-std=c99", "-c", *sources], folder)
     command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *folder.glob("*.o")]
     succeed([*command, "-o", "built", "-lm"], folder)
-    return folder / "built"
+    return subject, folder / "built"
 
 
 def write(setpoints: list[tuple[int, list[Array]]], file: Path) -> None:
     file.write_bytes(b"".join(np.int64(stamp).tobytes() + np.concatenate(rows).tobytes() for stamp, rows in setpoints))
 
 
-@pytest.mark.parametrize(("name", "size"), [("sea_planar_2r", 1.0), ("vsa_planar_2r", 0.05), ("shared", 0.1)])
-def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> None:
+def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path) -> None:
     """Clipped or refused by limits, with the state of damped springs, and held where a setpoint is refused."""
-    subject = robot(name)
+    subject, program = compiled
     arm = ElasticArm(subject)
-    program = compiled(subject, tmp_path)
-    setpoints = list(stream(arm, size))
+    size = {"sea_planar_2r": 1.0, "vsa_planar_2r": 0.05, "shared": 0.1}
+    setpoints = list(stream(arm, size[subject.name]))
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
     for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
@@ -137,12 +138,10 @@ def test_same_commands_as_the_node(name: str, size: float, tmp_path: Path) -> No
         assert 3 <= refused < COUNT
 
 
-@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r", "shared"])
-def test_lost_setpoints_as_in_the_node(name: str, tmp_path: Path) -> None:
+def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: Path) -> None:
     """Stop and ramp from a motion with wrenches, commanded stiffness and dampers, with the status of each command."""
-    subject = robot(name)
+    subject, program = compiled
     arm = ElasticArm(subject)
-    program = compiled(subject, tmp_path)
     (stamp, rows), *_ = stream(arm, 0.05)
     write([(stamp, rows)], tmp_path / "setpoints")
     n, m, silent = subject.n, len(arm.motor_names), 450

@@ -78,7 +78,8 @@ int main(int, char **arguments)
                 std::printf("%.17g ", value);
         std::printf("\\n");
     }
-    const double wrong[][4] = {{-1, 0, 0, 0.1}, {0, 0, 1, 0.1}, {1, 0, -1, 0.1}, {1, 0, 0, -0.1}, {1, 0, 0, 61}};
+    const double wrong[][4] = {{-1, 0, 0, 0.1},     {0, 0, 1, 0.1}, {1, 0, -1, 0.1}, {1, 0, 0, -0.1},
+                               {1e99, 1e150, 0, 0}, {1, 0, 0, 61}};
     for (const auto &row : wrong) {
         carry(row[0], row[1], row[2], row[3]);
         loop.update(0, 1e-3, {});
@@ -184,8 +185,9 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
         "a payload with inertia must have mass",
         "no rigid body has the inertia of a payload",
         "blend_time must be 0 to 60 s",
+        "mass and center_of_mass of a payload are too large",
         "blend_time must be 0 to 60 s",
-        "5",
+        "6",
     ]
 
 

@@ -32,13 +32,12 @@ FUNCTIONS: Mapping[str, Iterable[str]] = {
 SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 """Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
 
-LOSSY_ROBOTS = ("lossy_0", "lossy_1", "carried", "carried_0")
-"""The same springs with motor friction, gear loss and joint friction; carried rotors, with these losses, too."""
-
 
 def robot(name: str) -> Robot:
-    """A robot of :data:`FUNCTIONS` or :data:`SPRING_ROBOTS`, or a packaged one.
+    """A robot of :data:`FUNCTIONS` or :data:`SPRING_ROBOTS`, a packaged one, or one of the others below.
 
+    ``lossy_0`` and ``lossy_1`` are ``springs_0`` and ``springs_1`` with motor friction, gear loss and joint friction,
+    and ``carried_0`` and ``carried_1`` the same with the complete rotor model.
     The slider has no angles and a constant mass matrix; the scissors are a tree with a tool on each branch, and a mimic
     joint.
     """

@@ -43,3 +43,14 @@ def _binomial(n, k):
 
 def transform(C):
     return SimpleNamespace(translation=vector(C[:3, 3]), rotation=orientation(C))
+
+
+def payload_message(payload, blend_time=0.0, tool=""):
+    """Message on ``payload``, of an :class:`eom_dynamics.Payload`."""
+    from eom_dynamics.msg import Payload
+    from geometry_msgs.msg import Inertia, Vector3
+
+    xx, xy, xz, _, yy, yz, _, _, zz = np.ravel(payload.inertia).tolist()
+    com = Vector3(**dict(zip("xyz", map(float, payload.center_of_mass), strict=True)))
+    inertia = Inertia(m=payload.mass, com=com, ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
+    return Payload(tool=tool, inertia=inertia, blend_time=blend_time)

@@ -10,16 +10,26 @@ from hypothesis import strategies as st
 from scipy.linalg import logm
 
 from eom_dynamics.identification.prior import Prior, packed, unpacked
-from eom_dynamics.identification.pseudo_inertia import (
-    log_cholesky,
-    log_cholesky_derivatives,
-    parameters_of,
-    pseudo_inertia,
-)
+from eom_dynamics.identification.pseudo_inertia import parameters_of, pseudo_inertia
 
 thetas = st.lists(st.floats(-1.0, 1.0), min_size=10, max_size=10).map(np.array)
 
-FILE = parameters_of(log_cholesky(np.linspace(-0.8, 0.6, 10)))
+_LOWER = np.tril_indices(4)
+
+
+def factor(theta: np.ndarray) -> np.ndarray:
+    """Lower triangular matrix (4, 4) with a positive diagonal."""
+    C = np.zeros((4, 4))
+    C[_LOWER] = theta
+    np.fill_diagonal(C, np.exp(np.diag(C)))
+    return C
+
+
+def positive_definite(theta: np.ndarray) -> np.ndarray:
+    return factor(theta) @ factor(theta).T
+
+
+FILE = parameters_of(positive_definite(np.linspace(-0.8, 0.6, 10)))
 
 
 def formula(parameters: np.ndarray, kind: str) -> float:
@@ -33,7 +43,7 @@ def formula(parameters: np.ndarray, kind: str) -> float:
 @pytest.mark.parametrize("kind", ["entropic", "geodesic"])
 @given(thetas)
 def test_distance(kind: str, theta: np.ndarray) -> None:
-    parameters = parameters_of(log_cholesky(theta))
+    parameters = parameters_of(positive_definite(theta))
     desired = formula(parameters, kind)
     assert Prior(FILE, kind).distance(parameters) == pytest.approx(desired, rel=1e-8, abs=1e-10)
 
@@ -49,21 +59,13 @@ def test_no_distance_from_itself(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["entropic", "geodesic"])
 @given(thetas)
-def test_derivatives(kind: str, theta: np.ndarray) -> None:
-    prior, step, none = Prior(FILE, kind), 1e-5, np.zeros((0, 4, 4))
-    ours = prior.residuals(log_cholesky(theta), log_cholesky_derivatives(theta))[1]
-    for k, unit in enumerate(np.eye(10)):
-        ends = [prior.residuals(log_cholesky(theta + s * step * unit), none)[0] for s in (1, -1)]
-        np.testing.assert_allclose(ours[:, k], (ends[0] - ends[1]) / (2 * step), atol=1e-6)
-
-
-def test_derivatives_where_eigenvalues_agree() -> None:
-    """At the file all four are one."""
-    prior, step, none = Prior(FILE), 1e-4, np.zeros((0, 4, 4))
-    ours = prior.residuals(np.eye(4), log_cholesky_derivatives(np.zeros(10)))[1]
-    for k, unit in enumerate(np.eye(10)):
-        ends = [prior.residuals(log_cholesky(s * step * unit), none)[0] for s in (1, -1)]
-        np.testing.assert_allclose(ours[:, k], (ends[0] - ends[1]) / (2 * step), atol=1e-6)
+def test_gradient(kind: str, theta: np.ndarray) -> None:
+    prior, step, C = Prior(FILE, kind), 1e-5, factor(theta)
+    ours = prior.gradient(C)
+    size = 1 + np.abs(ours).max()
+    for k, dY in enumerate(unpacked(step * np.eye(10))):
+        ends = [prior.of_relative(C @ (np.eye(4) + s * dY) @ C.T) for s in (1, -1)]
+        assert ours[k] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-5 * size)
 
 
 def test_packed() -> None:

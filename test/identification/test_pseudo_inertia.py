@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pseudo-inertias and log-Cholesky parameters: against sums over point masses, and differences."""
+"""Pseudo-inertias, against sums over point masses."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eom_dynamics.identification.pseudo_inertia import (
-    log_cholesky,
-    log_cholesky_derivatives,
-    log_cholesky_parameters,
     parameters_of,
     possible,
     pseudo_inertia,
 )
-
-thetas = st.lists(st.floats(-1.5, 1.5), min_size=10, max_size=10).map(np.array)
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:
@@ -39,27 +32,6 @@ def test_pseudo_inertia_of_points() -> None:
     P = pseudo_inertia(of_points())
     np.testing.assert_allclose(P, (one.T * masses) @ one, atol=1e-14)
     np.testing.assert_allclose(parameters_of(P), of_points(), atol=1e-14)
-
-
-@given(thetas)
-def test_log_cholesky(theta: np.ndarray) -> None:
-    X = log_cholesky(theta)
-    assert np.linalg.eigvalsh(X)[0] > 0
-    np.testing.assert_allclose(log_cholesky_parameters(X), theta, atol=1e-9)
-
-
-@given(thetas)
-def test_derivatives(theta: np.ndarray) -> None:
-    step = 1e-6
-    ours = log_cholesky_derivatives(theta)
-    size = np.abs(log_cholesky(theta)).max()
-    for k, unit in enumerate(np.eye(10)):
-        difference = (log_cholesky(theta + step * unit) - log_cholesky(theta - step * unit)) / (2 * step)
-        np.testing.assert_allclose(ours[k], difference, atol=1e-8 * size)
-
-
-def test_zero_is_the_file() -> None:
-    np.testing.assert_array_equal(log_cholesky(np.zeros(10)), np.eye(4))
 
 
 def test_possible_leaves_bodies_as_they_are() -> None:

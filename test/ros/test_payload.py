@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from node_client import Search
 from paths import CONFIG
+from tool_messages import payload_message
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
@@ -16,20 +17,10 @@ TOOL = ROBOT.tools[0].name
 PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
 
 
-def message(payload, blend_time, tool=""):
-    from eom_dynamics.msg import Payload
-    from geometry_msgs.msg import Inertia, Vector3
-
-    xx, xy, xz, _, yy, yz, _, _, zz = np.ravel(payload.inertia).tolist()
-    com = Vector3(**dict(zip("xyz", map(float, payload.center_of_mass), strict=True)))
-    inertia = Inertia(m=payload.mass, com=com, ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
-    return Payload(tool=tool, inertia=inertia, blend_time=blend_time)
-
-
 def set_payload(client, *arguments, **options):
     from eom_dynamics.srv import SetPayload
 
-    request = SetPayload.Request(payload=message(*arguments, **options))
+    request = SetPayload.Request(payload=payload_message(*arguments, **options))
     return client.call(SetPayload, "set_payload", request)
 
 
@@ -102,7 +93,7 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
 
     publisher = client.node.create_publisher(Payload, "payload", 10)
     client.wait(lambda: publisher.get_subscription_count(), "the subscription")
-    publisher.publish(message(PAYLOAD, 0.0))
+    publisher.publish(payload_message(PAYLOAD, 0.0))
     values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
     fields = dict(zip(("position", "velocity", "acceleration", "jerk", "snap"), motion(7), strict=True))
     answered = client.inverse_dynamics(**fields, include_matrices=True)
@@ -135,7 +126,7 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
     ],
 )
 def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time, tool, reason):
-    wrong = message(payload or PAYLOAD, blend_time, tool)
+    wrong = payload_message(payload or PAYLOAD, blend_time, tool)
     if payload is None:
         wrong.inertia.m = -1.0
     from eom_dynamics.srv import SetPayload

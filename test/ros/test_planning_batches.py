@@ -6,10 +6,12 @@ import pytest
 from differences import gradient
 from node_client import message_fields
 from paths import CONFIG
+from tool_messages import payload_message
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.robot.payload import with_payload
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -322,3 +324,67 @@ def test_a_pose_without_an_orientation_is_refused(node):
     poses[0].orientation.w = poses[0].orientation.x = poses[0].orientation.y = poses[0].orientation.z = 0.0
     answer = ask(node, "ComputeInverseKinematics", pose=poses)
     assert not answer.success and "pose[0]" in answer.message
+
+
+PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
+LOADED = with_payload(ROBOT, PAYLOAD)
+
+
+def assert_carried(node, rng, robot, **given):
+    """Answers of all services are those for a robot, in whose file the payload is."""
+    state = rng.uniform(-1, 1, (5, 3, N))
+    fields = dict(zip(STATE_FIELDS, state, strict=True))
+    answer = ask(node, "ComputeInverseDynamicsBatch", **fields, **given)
+    assert answer.success, answer.message
+    wanted = eom.ElasticArm(robot, backend="numpy").feedforward(*state)
+    for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
+        assert_close(getattr(answer, field), values)
+    dynamics = eom.Dynamics(robot, backend="numpy")
+    of_efforts = {"position": state[0], "velocity": state[1], "effort": 10 * state[2]}
+    answer = ask(node, "ComputeForwardDynamics", include_partials=True, **of_efforts, **given)
+    # As M is conditioned.
+    wanted = dynamics.forward_dynamics(*of_efforts.values())
+    np.testing.assert_allclose(answer.acceleration, wanted.ravel(), rtol=1e-9)
+    inverse = np.linalg.inv(dynamics.mass_matrix(state[0]))
+    np.testing.assert_allclose(np.reshape(answer.acceleration_by_effort, (3, N, N)), inverse, atol=1e-9)
+    one = {"position": state[0, 0], "velocity": state[1, 0]}
+    answer = ask(node, "GetEquationsOfMotion", **one, **given)
+    assert_close(answer.mass_matrix, dynamics.mass_matrix(state[0, 0]))
+    assert_close(answer.momentum, dynamics.momentum(*state[:2, 0]))
+
+
+def test_payloads_of_requests_and_of_the_topic(node, rng):
+    from eom_dynamics.msg import Payload
+
+    assert_carried(node, rng, LOADED, payload=[payload_message(PAYLOAD)])
+    assert_carried(node, rng, ROBOT)
+    publisher = node.publisher(Payload, "payload")
+    publisher.publish(payload_message(PAYLOAD, 0.5))
+    tool = ROBOT.tools[0].name
+    node.wait_for_diagnostics(lambda *status: status[2].get("payload") == f"2 kg at {tool}", "the payload")
+    assert_carried(node, rng, LOADED)
+    # What a request says comes before the topic.
+    assert_carried(node, rng, ROBOT, payload=[payload_message(eom.Payload(0.0))])
+    wrong = payload_message(PAYLOAD, tool="hand")
+    answer = ask(node, "GetEquationsOfMotion", position=np.zeros(N), velocity=np.zeros(N), payload=[wrong])
+    assert (answer.success, answer.message[:34]) == (False, "payload: iiwa has no frame 'hand';")
+    many = ask(node, "GetEquationsOfMotion", position=np.zeros(N), velocity=np.zeros(N), payload=[wrong] * 101)
+    assert many.message == "payload has 101 entries, may have 100"
+    publisher.publish(wrong)
+    node.wait_for_diagnostics(lambda *status: "last refused payload" in status[2], "the refusal")
+    publisher.publish(payload_message(eom.Payload(0.0)))
+    node.wait_for_diagnostics(lambda *status: "payload" not in status[2], "the end")
+    assert_carried(node, rng, ROBOT)
+
+
+def test_trajectories_are_computed_with_the_payload(node):
+    from builtin_interfaces.msg import Duration
+    from eom_dynamics.srv import ComputeTrajectoryFeedforward
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    points = [JointTrajectoryPoint(positions=[0.3] * N, time_from_start=Duration(sec=t)) for t in range(2)]
+    request = ComputeTrajectoryFeedforward.Request(trajectory=JointTrajectory(points=points), outputs=8)
+    request.payload = [payload_message(PAYLOAD)]
+    answer = node.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    efforts = eom.Dynamics(LOADED, backend="numpy").gravity([0.3] * N)
+    assert_close(answer.trajectory.points[1].effort, efforts)

@@ -4,6 +4,7 @@
 import itertools
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -433,6 +434,16 @@ def test_a_quality_that_cannot_be_is_refused_at_the_start(start):
     assert "deadline must be positive, in ns, or 0 for none, is -5" in node.process.log
 
 
+# A node to which no clock stands still: its steady clock would also count the stalls of the process that ticks.
+PATIENT = """
+import sys
+from eom_dynamics.stream import watched_clock
+watched_clock._STANDSTILL = 10**18
+from eom_dynamics.ros.dynamics_node import main
+sys.exit(main(sys.argv[sys.argv.index("--ros-args") :]))
+"""
+
+
 def test_time_is_that_of_the_node(start):
     """Between two readings of /clock nothing is lost, and the stop pauses, too."""
     from rosgraph_msgs.msg import Clock
@@ -441,6 +452,7 @@ def test_time_is_that_of_the_node(start):
         *ARGUMENTS,
         *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1"),
         *("-p", "on_setpoint_loss:=hold"),
+        prefix=(sys.executable, "-c", PATIENT),
     )
     clock, time = node.publisher(Clock, "clock"), Clock()
 

@@ -59,13 +59,14 @@ class PlanningServices:
         last_refusal: why the last refused request was refused.
     """
 
-    def __init__(self, node: RobotNode, prefix: str, arm: Callable[[], ElasticArm], measured: MeasuredJoints) -> None:
+    def __init__(self, node: RobotNode, prefix: str, arm: Callable[..., ElasticArm], measured: MeasuredJoints) -> None:
         """Create services and action.
 
         Args:
             node: the node.
             prefix: prefix of their names.
-            arm: returns the current arm; raises StateError if there is none.
+            arm: returns the current arm with the payloads of a request, or without any for None; raises StateError if
+                there is none.
             measured: where the joints are now.
         """
         self._node, self._arm, self._measured = node, arm, measured
@@ -75,14 +76,16 @@ class PlanningServices:
         self._group = ReentrantCallbackGroup()
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
-        self._serve(
-            ComputeInverseDynamicsBatch, f"{prefix}/inverse_dynamics_batch", self._under_limits(inverse_dynamics_batch)
-        )
-        self._serve(ComputeForwardDynamics, f"{prefix}/forward_dynamics", forward_dynamics_batch)
-        self._serve(ComputeInverseKinematics, f"{prefix}/inverse_kinematics", inverse_kinematics_batch)
-        self._serve(GetEquationsOfMotion, f"{prefix}/equations_of_motion", terms)
         self._answer_trajectory = self._under_limits(partial(answer_trajectory, measured=measured.positions))
-        self._serve(ComputeTrajectoryFeedforward, f"{prefix}/trajectory_feedforward", self._answer_trajectory)
+        services: dict[str, tuple[Any, Callable[[ElasticArm, Any], Any]]] = {
+            "inverse_dynamics_batch": (ComputeInverseDynamicsBatch, self._under_limits(inverse_dynamics_batch)),
+            "forward_dynamics": (ComputeForwardDynamics, forward_dynamics_batch),
+            "inverse_kinematics": (ComputeInverseKinematics, inverse_kinematics_batch),
+            "equations_of_motion": (GetEquationsOfMotion, terms),
+            "trajectory_feedforward": (ComputeTrajectoryFeedforward, self._answer_trajectory),
+        }
+        for name, (kind, compute) in services.items():
+            self._serve(kind, f"{prefix}/{name}", compute)
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -137,7 +140,7 @@ class PlanningServices:
         """Compute the answer to a request, or the answer that refuses it; runs in a worker's thread."""
         logger = self._node.get_logger()
         try:
-            answer = compute(self._arm(), request)
+            answer = compute(self._arm(getattr(request, "payload", None)), request)
             self.answered += 1
             return answer
         except CancelledError:

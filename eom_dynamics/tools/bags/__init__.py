@@ -15,12 +15,11 @@ except ImportError:
     raise
 
 from .bag import Bag, Topic
-from .errors import BagError
 from .layout import Layout, LayoutError, Layouts, Rows
+from .mcap_writer import StreamWriter
 from .output import BagWriter, Storage, open_writer
-from .output_topic import OutputTopic
-from .stream_writer import StreamWriter
-from .types import own_definitions, typestore
+from .storage import BagError
+from .types import OutputTopic, own_definitions, typestore
 
 __all__ = [
     "Bag",

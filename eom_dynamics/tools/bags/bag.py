@@ -16,13 +16,15 @@ from rosbags.typesys.store import Typestore
 
 from ...scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
-from .errors import BagError
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile
-from .storage import Block, StorageFile
+from .storage import BagError, Block
 from .types import typestore
 
 METADATA = "metadata.yaml"
+
+StorageFile = SqliteFile | McapFile
+"""A file of a bag: its topics by number, blocks of messages, what could not be read, and custom data."""
 
 _FORMATS: dict[str, type[StorageFile]] = {".db3": SqliteFile, ".mcap": McapFile}
 _COMPRESSED = ".zstd"

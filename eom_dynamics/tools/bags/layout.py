@@ -20,7 +20,7 @@ from rosbags.serde import SerdeError
 from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
-from .errors import BagError
+from .storage import BagError
 
 Bytes = NDArray[np.uint8]
 

@@ -24,9 +24,8 @@ from mcap.records import Channel, Chunk, ChunkIndex, McapRecord, Message, Metada
 from mcap.stream_reader import StreamReader
 
 from .compression import Allowance, TooLargeError, unpack_chunk
-from .errors import BagError
 from .mcap_writer import CUSTOM_DATA
-from .storage import Block, Damage, StoredTopic
+from .storage import BagError, Block, Damage, StoredTopic
 
 _RECORD = struct.Struct("<BQ")
 _MESSAGE = struct.Struct("<HIQQ")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from .layout import Bytes
 from .mcap_writer import McapWriter
-from .output_topic import OutputTopic
 from .sqlite_writer import SqliteWriter
+from .types import OutputTopic
 
 
 class Storage(Enum):

@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from .errors import BagError
-from .storage import Block, Damage, StoredTopic
+from .storage import BagError, Block, Damage, StoredTopic
 
 # Messages read at a time: as many are left out where one of them is damaged.
 _STEP = 64

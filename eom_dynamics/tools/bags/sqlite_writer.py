@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from .layout import Bytes
-from .output_topic import OutputTopic
+from .types import OutputTopic
 
 
 class SqliteWriter:

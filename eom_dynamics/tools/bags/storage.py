@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...exceptions import EomDynamicsError
 
 # More lines than these are only counted.
 _LISTED = 20
+
+
+class BagError(EomDynamicsError):
+    """A bag cannot be read or written, or lacks what is asked of it."""
 
 
 class Damage:
@@ -63,29 +68,3 @@ class Block(NamedTuple):
     times: Sequence[int]
     messages: Sequence[bytes]
     fraction: float
-
-
-class StorageFile(Protocol):
-    """A file of a bag.
-
-    Attributes:
-        path: of the file.
-        topics: by their number in the file.
-        damage: what could not be read so far.
-        custom_data: that of metadata.yaml, if the file has it, too.
-    """
-
-    path: Path
-    topics: dict[int, StoredTopic]
-    damage: Damage
-    custom_data: dict[str, str]
-
-    def __init__(self, path: Path) -> None: ...
-
-    def blocks(self, topics: Collection[int]) -> Iterator[Block]:
-        """Read the messages of some topics, in blocks."""
-        ...
-
-    def close(self) -> None:
-        """Close the file."""
-        ...

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
@@ -14,7 +14,7 @@ from rosbags.typesys.store import Typestore
 
 from ...messages.fields import STATE_FIELDS
 from ...spelling import listed
-from .errors import BagError
+from .storage import BagError
 
 PACKAGE = "eom_dynamics"
 
@@ -181,3 +181,25 @@ def _fields(types: dict[str, Any], name: str, depth: int = 0) -> int:
         if count > _MOST_FIELDS:
             break
     return count
+
+
+class OutputTopic(NamedTuple):
+    """A topic to write.
+
+    Attributes:
+        name: of the topic.
+        type: of its messages.
+        definition: text of the type and of all types that it uses.
+        hash: of the type (REP 2016).
+    """
+
+    name: str
+    type: str
+    definition: str
+    hash: str
+
+    @classmethod
+    def of(cls, name: str, kind: str) -> OutputTopic:
+        """Describe a topic of a type of ROS 2 Jazzy or of this package; BagError if the type is unknown."""
+        store = typestore(kind)
+        return cls(name, kind, store.generate_msgdef(kind, ros_version=2)[0], store.hash_rihs01(kind))

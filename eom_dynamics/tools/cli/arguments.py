@@ -153,6 +153,14 @@ def add_model_errors(parser: argparse.ArgumentParser, least: float, most: float,
         )
 
 
+def given_errors(options: argparse.Namespace, errors: dict[str, float]) -> dict[str, float] | None:
+    """Return the errors of ``stiffness`` and ``mass`` with defaults where one is not given; None if none is."""
+    given = {name: getattr(options, f"{name}_error") for name in errors}
+    if all(error is None for error in given.values()):
+        return None
+    return {name: errors[name] if error is None else error for name, error in given.items()}
+
+
 # --- Robots -----------------------------------------------------------------------------------
 
 

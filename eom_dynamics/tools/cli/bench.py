@@ -12,7 +12,7 @@ import json
 
 from ..benchmark.robot_benchmark import as_text, benchmark, failures
 from .arguments import add_robot_arguments, load, whole_number
-from .console import complain
+from .console import fail
 
 SUMMARY = "time the inverse dynamics compared with other libraries"
 
@@ -35,7 +35,4 @@ def run(options: argparse.Namespace) -> int:
     robot = load(options)
     results = benchmark(robot, options.rounds)
     print(json.dumps(results, indent=2) if options.json else as_text(robot, results))
-    failed = failures(results)
-    for failure in failed:
-        complain(options.program, f"failed: {failure}")
-    return 1 if failed else 0
+    return fail(options.program, failures(results))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 def complain(program: str, reason: str) -> None:
     """Print one line on stderr."""
     print(f"{program}: {printable(reason)}", file=sys.stderr)
+
+
+def fail(program: str, failures: Sequence[str]) -> int:
+    """Print a line for each failed check; returns the exit code."""
+    for failure in failures:
+        complain(program, f"failed: {failure}")
+    return 1 if failures else 0
 
 
 @contextmanager

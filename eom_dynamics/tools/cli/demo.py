@@ -24,14 +24,25 @@ from ...robot.writers.parameters import robot_as_yaml
 from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
-from .arguments import add_json, add_model_errors, add_output_folder, add_robot_arguments, load, number, robot_options
-from .console import complain, progress_bars
+from .arguments import (
+    add_json,
+    add_model_errors,
+    add_output_folder,
+    add_robot_arguments,
+    given_errors,
+    load,
+    number,
+    robot_options,
+)
+from .console import complain, fail, progress_bars
 
 # The signs that add up: softer springs bend further under heavier bodies.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.2}
 
 # The example that identifies, and what of its results is printed elsewhere.
 _EXAMPLE, _SHOWN = "closing_the_loop", ("failures", "text")
+
+_HERE = Path(__file__)
 
 if TYPE_CHECKING:
     from ..demo.evaluate import Answers, RunChecks
@@ -75,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot cannot be used, a library is missing, or the folder cannot be written.
         OSError: the folder cannot be read.
     """
-    errors = {name: getattr(options, f"{name}_error") for name in _MODEL_ERRORS}
-    if not options.identify and any(error is not None for error in errors.values()):
+    errors = given_errors(options, _MODEL_ERRORS)
+    if errors and not options.identify:
         raise EomDynamicsError("--stiffness-error and --mass-error need --identify")
     robot = load(options)
     require("demo")
@@ -105,8 +116,7 @@ def run(options: argparse.Namespace) -> int:
             complain(options.program, str(error))
             return 1
         if options.identify:
-            given = {name: _MODEL_ERRORS[name] if error is None else error for name, error in errors.items()}
-            identified = _identify(robot, given, scratch)
+            identified = _identify(robot, errors or _MODEL_ERRORS, scratch)
         with progress_bars("") as bars:
             bars.add_task("checking, simulating and drawing", total=None)
             checks = evaluate(plan, recording)
@@ -149,11 +159,10 @@ def _shown(
         results["identification"] = {name: value for name, value in identified.items() if name not in _SHOWN}
         text += f"\n\n{identified['text']}\n"
     print(json.dumps(results, indent=2) if options.json else f"{text}\npage: {printable(str(page))}")
-    for failure in (*failures, *missed):
-        complain(options.program, f"failed: {failure}")
+    code = fail(options.program, [*failures, *missed])
     if identified and failures and not missed:
         complain(options.program, "identification succeeded: it runs in lock step, which no busy machine disturbs")
-    return 1 if failures or missed else 0
+    return code
 
 
 def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[str, Any]:
@@ -170,8 +179,8 @@ def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[s
     """
     from ..demo.processes import child_command, exit_by_signals
 
-    folders = ("examples", "share/eom_dynamics/examples")
-    places = [parent / each for parent in Path(__file__).parents for each in folders]
+    # In the sources, or where a package has its data: beside lib/python3.X/site-packages.
+    places = (_HERE.resolve().parents[3] / "examples", _HERE.parents[6] / "share/eom_dynamics/examples")
     examples = next((place for place in places if (place / _EXAMPLE).is_dir()), None)
     if examples is None:
         raise EomDynamicsError(f"--identify runs examples/{_EXAMPLE} of the sources, which is not installed here")

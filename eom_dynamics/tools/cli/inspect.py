@@ -17,10 +17,9 @@ import numpy as np
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
-from ..inspect.facts import robot_facts
-from ..inspect.poses import as_table, tool_poses
+from ..inspect.facts import robot_facts, tool_poses
 from ..inspect.template import TEMPLATE, completion
-from ..inspect.text import as_text
+from ..inspect.text import as_text, pose_table
 from .arguments import add_robot_arguments, load, robot_options
 from .console import complain
 
@@ -94,7 +93,7 @@ def _completion(options: argparse.Namespace) -> str:
 
 def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:
     facts = robot_facts(robot) if options.pose is None else tool_poses(robot, np.array(options.pose))
-    show = as_text if options.pose is None else as_table
+    show = as_text if options.pose is None else pose_table
     return json.dumps({**facts, "warnings": texts}, indent=2) if options.json else show(facts)
 
 

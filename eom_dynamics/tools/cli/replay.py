@@ -34,7 +34,7 @@ from .arguments import (
     robot_options,
     whole_number,
 )
-from .console import complain, progress_bars
+from .console import complain, fail, progress_bars
 
 if TYPE_CHECKING:
     from ..replay import Job, Result
@@ -273,9 +273,7 @@ def _complain(options: argparse.Namespace, results: Sequence[Result], checks: li
     failures = [
         f"{result.outcome.job.bag}: {line}" for result, lines in zip(results, checks, strict=True) for line in lines
     ]
-    for failure in failures:
-        complain(options.program, f"failed: {failure}")
-    return 1 if failed or differing or failures else 0
+    return max(fail(options.program, failures), bool(failed or differing))
 
 
 def _format(output: Path, given: str | None) -> str:

@@ -16,8 +16,17 @@ from ...extras import require
 from ...robot import packaged_robots
 from ..simulate import FASTEST, LONGEST, MOST_GAINS
 from ..writing import check_folder
-from .arguments import add_json, add_model_errors, add_output_folder, add_robot_arguments, load, number, positive
-from .console import complain, progress_bars
+from .arguments import (
+    add_json,
+    add_model_errors,
+    add_output_folder,
+    add_robot_arguments,
+    given_errors,
+    load,
+    number,
+    positive,
+)
+from .console import complain, fail, progress_bars
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
@@ -86,12 +95,10 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot or the trajectory cannot be loaded or simulated, or a library is missing.
         OSError: a file cannot be read, or the folder cannot be written.
     """
-    errors = {name: getattr(options, f"{name}_error") for name in _MODEL_ERRORS}
-    if options.exact and any(error is not None for error in errors.values()):
+    errors = given_errors(options, _MODEL_ERRORS)
+    if options.exact and errors:
         raise EomDynamicsError("--exact contradicts --stiffness-error and --mass-error; leave one out")
-    for name, default in _MODEL_ERRORS.items():
-        if errors[name] is None:
-            errors[name] = 0.0 if options.exact else default
+    errors = dict.fromkeys(_MODEL_ERRORS, 0.0) if options.exact else errors or _MODEL_ERRORS
     require("simulate")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
@@ -169,10 +176,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"\n{audit(comparison).table()}")
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
-    failed = failures(comparison)
-    for failure in failed:
-        complain(options.program, f"failed: {failure}")
-    return 1 if failed else 0
+    return fail(options.program, failures(comparison))
 
 
 _gain = number(lambda x: 0 <= x <= FASTEST, f"numbers from 0 to {FASTEST:g}")

@@ -26,8 +26,7 @@ from ..pages.units import effort_units, milli, position_units, together
 from ..simulate.simulation_page import error_over_time
 from ..simulate.summary import HEADER, endings, model_error
 from ..simulate.summary import rows as comparison_rows
-from .evaluate import CLOSED_FORM_SAMPLES, Answers, RunChecks
-from .motor_side import deflection, motor_load
+from .evaluate import CLOSED_FORM_SAMPLES, Answers, RunChecks, deflection, motor_load
 from .plan import Plan
 from .summary import keeps_up, rate_held, table
 

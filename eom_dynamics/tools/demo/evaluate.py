@@ -3,7 +3,7 @@
 
 The first is numerical differentiation: the received tau, differentiated once and twice, must equal the received taud
 and taudd. The second is the closed form of the equations of motion, evaluated in this process: efforts must equal it,
-and motor motion and motor effort must agree with it by the laws of springs and rotors, :mod:`.motor_side`.
+and motor motion and motor effort must agree with it by the laws of springs and rotors.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...elastic import ElasticArm
 from ...equations import equations_of_motion
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS
 from .differences import REACH, differentiate, rounding
-from .motor_side import deflection, motor_load
 from .plan import Plan
 
 # Rounding of some hundred operations, which the node performs in another order than the closed form.
@@ -247,3 +247,35 @@ def _difference_tolerances(plan: Plan) -> list[float]:
 def _spread(count: int, samples: int) -> NDArray[np.int_]:
     """Return up to ``samples`` of ``count`` indices, evenly spaced, including the first and last."""
     return np.unique(np.linspace(0, count - 1, samples).round().astype(int))
+
+
+def deflection(arm: ElasticArm, links: Array, motors: Array) -> Array:
+    """Return the deflections of the springs, theta - q behind a transmission, or their rates.
+
+    Args:
+        arm: springs and transmission.
+        links: joint variables (N, n), or their rates.
+        motors: motor positions (N, m), or their rates.
+    """
+    joint_side = motors.copy()
+    if arm.transmission:
+        joints, transmission = arm.transmission
+        places = np.searchsorted(arm.motor_joint, joints)
+        joint_side[:, places] = transmission.joints(motors[:, places])
+    return joint_side - links[:, arm.motor_joint]
+
+
+def motor_load(arm: ElasticArm, deltas: Sequence[Array], tau: Array) -> Array:
+    """Return the efforts of the springs at the motors (N, m), N m or N.
+
+    Args:
+        arm: springs and transmission.
+        deltas: deflections of the springs and their rates, each (N, m).
+        tau: efforts on the links (N, n), which rigid joints transmit.
+    """
+    load = np.where(arm.rigid[arm.motor_joint], tau[:, arm.motor_joint], arm.spring_set.loads(*deltas[:2]))
+    if arm.transmission:
+        joints, transmission = arm.transmission
+        places = np.searchsorted(arm.motor_joint, joints)
+        load[:, places] = transmission.motor_effort(load[:, places])
+    return load

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...messages.fields import MOTOR_FIELDS
 from ...simulation import Comparison
+from ..states_files import write_table
 from ..writing import whole_folder
 from .demo_page import write_page
 from .evaluate import Answers, RunChecks
@@ -68,8 +68,4 @@ def write_csv(path: Path, plan: Plan, recording: Answers) -> None:
     columns = {"position": plan.motion.derivatives(plan.t, order=0)[0], **recording.answers}
     names = {name: plan.arm.motor_names if name in MOTOR_FIELDS else plan.robot.joint_names for name in columns}
     header = ["t", "round_trip", *(f"{name}.{part}" for name in columns for part in names[name])]
-    times = np.stack([plan.t, recording.received - recording.sent], axis=1)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        # Quoted where a name has a comma: what follows it would be a cell, perhaps a formula of a spreadsheet.
-        csv.writer(file, lineterminator="\n").writerow(header)
-        np.savetxt(file, np.hstack([times, *columns.values()]), fmt="%.17g", delimiter=",")
+    write_table(path, header, [plan.t, recording.received - recording.sent, *columns.values()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
@@ -39,6 +40,7 @@ class Elastic:
         training, validation: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
         notes: what is not identifiable from the data, and warnings, a line each.
+        failures: springs and motors that predict worse than those of the file, which are kept, a line each.
     """
 
     robot: Robot
@@ -48,6 +50,7 @@ class Elastic:
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
+    failures: tuple[str, ...] = ()
 
     def on(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
@@ -123,17 +126,19 @@ def identify_both_sides(
     parts, notes = arm_recordings(training, robot, source)
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
-    score = elastic_score(robot, elasticity, parts)
+    score, validation = (elastic_score(robot, elasticity, x) for x in (parts, judged))
+    failures: tuple[str, ...] = ()
+    figures = validation or score
+    assert figures is not None
+    worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
+    if any(worse.values()):
+        listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in worse.items() if names)
+        failures = (f"identified parameters predict efforts worse than the given ones, which are kept: {listed}",)
+        elasticity = elasticity.without(**worse)
+        score, validation = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
-    return Elastic(
-        robot,
-        elasticity,
-        tuple(parts),
-        tuple(judged),
-        score,
-        elastic_score(robot, elasticity, judged),
-        tuple(dict.fromkeys([*notes, *more, *elasticity.notes])),
-    )
+    more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
+    return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, validation, more_notes, failures)
 
 
 def link_recordings(

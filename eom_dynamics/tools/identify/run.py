@@ -80,10 +80,11 @@ class Identified:
     @property
     def failures(self) -> tuple[str, ...]:
         """Failed checks, a line each."""
+        of_elastic = self.elastic.failures if isinstance(self.elastic, Elastic) else ()
         if self.links is None:
-            return ()
+            return of_elastic
         beyond = [] if self.tolerance is None else summary.failures(self.links, self.tolerance)
-        return (*summary.verdict(self.links), *beyond)
+        return (*summary.verdict(self.links), *of_elastic, *beyond)
 
     def verified(self, written: Robot) -> Identified:
         """These results with the figures of the robot that was written and loaded again.

@@ -60,15 +60,30 @@ def as_text(fit: Fit) -> str:
         "",
     ]
     if fit.validation is not None:
-        lines += [f"validation, RMS residual of the robot file on {fit.validation.samples:,} samples"]
+        lines += [
+            f"validation, RMS residual of the robot file on {fit.validation.samples:,} samples{without_bias(fit)}"
+        ]
         lines += [*columns(rows(fit, fit.validation), right_from=2), ""]
-    lines += [f"training, RMS residual of the robot file on {fit.training.samples:,} samples"]
+    lines += [f"training, RMS residual of the robot file on {fit.training.samples:,} samples{without_bias(fit)}"]
     lines += columns(rows(fit, fit.training), right_from=2)
     lines += ["", *columns(term_rows(fit), right_from=1)] if fit.regressor.terms else []
     lines += ["", f"efforts left out of training: {_counts(fit, recorded=False)}"]
     if any(fit.counts.get(reason) for reason in _OF_RECORDING):
         lines.append(f"among all efforts of the recording: {_counts(fit, recorded=True)}")
     return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])
+
+
+def _table(fit: Fit, which: str, score: Score) -> list[str]:
+    head = f"{which}, RMS residual of the robot file on {score.samples:,} samples{without_bias(fit)}"
+    return [head, *columns(rows(fit, score), right_from=2)]
+
+
+def without_bias(fit: Fit) -> str:
+    """Return that efforts are compared without a bias of the sensors, which is not in the file, if there is any."""
+    if not np.any(fit.sensor_bias):
+        return ""
+    names = zip(fit.robot.joint_names, fit.sensor_bias, effort_units(fit.robot), strict=True)
+    return f", against efforts less the bias of the sensors: {', '.join(f'{n} {number(x)} {u}' for n, x, u in names)}"
 
 
 def verdict(fit: Fit) -> list[str]:
@@ -158,6 +173,7 @@ def as_json(fit: Fit) -> dict[str, Any]:
         "velocity": "measured" if fit.filter.measured_velocity else "position differences",
         "training": _figures(fit.training),
         "validation": None if fit.validation is None else _figures(fit.validation),
+        "sensor_bias": numbers(fit.sensor_bias),
         "kept": list(fit.kept),
         "left_out": fit.counts,
         "terms": {
@@ -192,6 +208,7 @@ def comments(fit: Fit, about: Mapping[str, str]) -> str:
     figures = fit.validation or fit.training
     which = "validation" if fit.validation is not None else "training"
     lines += [f"Failed: {line}" for line in verdict(fit)]
+    lines += [f"Residuals are those{without_bias(fit)}"] if without_bias(fit) else []
     pairs = (figures.before, figures.after, figures.before_unfiltered, figures.unfiltered)
     for name, *rms in zip(fit.robot.joint_names, *pairs, strict=True):
         words = [number(x) for x in rms]

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from ... import lie
+from ...arrays import Array
 from ...codegen.programs import PROGRAMS
+from ...kinematics import Kinematics
 from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
@@ -109,3 +113,32 @@ def _assumed(robot: Robot) -> list[str]:
         ),
         f"an external wrench acts at {' and at '.join(tool.name for tool in robot.tools)}",
     ]
+
+
+def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
+    """Return the poses of the tools, ready for JSON.
+
+    Args:
+        robot: the robot.
+        q: joint variables (n,), rad or m.
+
+    Raises:
+        StateError: q has the wrong length or is not finite.
+    """
+    kinematics = Kinematics(robot)
+    tools = []
+    for tool in robot.tools:
+        C = kinematics.pose(q, tool.name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # gimbal lock, of which the table cannot tell
+            rpy = lie.euler_angles("xyz", C[:3, :3])
+        tools.append(
+            {
+                "name": tool.name,
+                "position": C[:3, 3].tolist(),
+                "quaternion": lie.quaternion(C[:3, :3]).tolist(),
+                "rpy": rpy.tolist(),
+                "manipulability": float(kinematics.manipulability(q, frame=tool.name)),
+            }
+        )
+    return {"q": q.tolist(), "tools": tools}

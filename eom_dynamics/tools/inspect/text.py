@@ -158,3 +158,21 @@ def _or(value: float | None, without: str) -> str:
 
 def _vector(values: Sequence[float]) -> str:
     return "[" + " ".join(f"{value:g}" for value in values) + "]"
+
+
+def pose_table(poses: Mapping[str, Any]) -> str:
+    """Return the poses of :func:`.facts.tool_poses` as a table."""
+    header = ("tool", "position [m]", "quaternion x y z w", "roll pitch yaw [rad]", "manipulability")
+    rows = [
+        (
+            tool["name"],
+            *(_numbers(tool[key]) for key in ("position", "quaternion", "rpy")),
+            f"{tool['manipulability']:.4g}",
+        )
+        for tool in poses["tools"]
+    ]
+    return "\n".join(map(printable, columns([header, *rows], right_from=4)))
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return " ".join(f"{value + 0.0:.6f}" for value in values)

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..bags import Bag, BagError
+from ..bags import Bag, BagError, Topic
 from ..contents import bag_hash, hashed_aside, robot_hash
 from ..recordings import read_blocks
 from ..robot_options import RobotOptions
 from . import joint_states
-from .evaluation import Evaluation
+from .evaluation import Commands, Evaluation
 from .job import Job, Report, provenance
 from .sinks import open_sink, provenance_of
 from .sources import Sampling, choose_topic, command_lead, is_of_motors
@@ -64,45 +65,26 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
     """
     with Bag(job.bag) as bag, hashed_aside(job.bag) as hash_of_bag:
         topic = choose_topic(bag, job.topic)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", RobotDescriptionWarning)
-            arm = ElasticArm(_robot(job, bag))
+        arm, said = _arm(job, bag)
         robot = arm.robot
-        job.conventions.check(robot.name, robot.joint_names)
-        if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
-            raise BagError(
-                f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "
-                f"{len(arm.motor_names)} motors at {robot.n} joints"
-            )
         report = Report(topic.name, robot.name, robot.joint_names)
-        report.warnings = [str(warning.message) for warning in caught] if job.robot is None else []
+        report.warnings = said
         report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
         evaluation = Evaluation(arm, job.options, report.command_lead)
         report.refusals, figures = evaluation.refusals, evaluation.figures
         sampling = Sampling(job.cutoff, job.rate, job.conventions)
-        times: list[int] = []
-        compared, squares = 0, np.zeros(robot.n)
+        tally = _Tally(job.against, np.zeros(robot.n))
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
             for _, computed in evaluation.of_topic(bag, topic, sampling, progress):
                 for commands in computed:
                     sink.write(commands)
-                    report.commands += len(commands)
-                    report.held += int(commands.held.sum())
-                    recorded = commands.stamps.recorded
-                    times = [int(min([*times, recorded.min()])), int(max([*times, recorded.max()]))]
-                    if job.against and commands.measured is not None:
-                        error = commands.values[job.against] - commands.measured
-                        error = error[np.isfinite(error).all(axis=1)]
-                        compared, squares = compared + len(error), squares + np.sum(error**2, axis=0)
-            if not report.commands:
+                    tally.add(commands)
+            if not tally.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
-            if job.against and not compared:
-                others = [
-                    t.name for t in bag.topics if t.type == joint_states.TYPE and t != topic and not is_of_motors(t)
-                ]
-                remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
-                raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
-            report.seconds = (times[1] - times[0]) * 1e-9
+            if job.against and not tally.compared:
+                raise BagError(_without_efforts(job, bag, topic))
+            report.commands, report.held = tally.commands, tally.held
+            report.seconds = (tally.last - tally.first) * 1e-9
             report.damage = bag.damage
             report.exceeded = evaluation.violations.lines()
             if figures.count:
@@ -110,10 +92,55 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 report.seam = figures.seam.tolist()
                 report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
             if job.against:
-                report.rms = np.sqrt(squares / compared).tolist()
+                report.rms = np.sqrt(tally.squares / tally.compared).tolist()
             report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)
             sink.close(provenance(job, report))
     return report
+
+
+@dataclass
+class _Tally:
+    """Numbers of commands, their first and last times of recording, ns, and squared errors of efforts (n,)."""
+
+    against: str | None
+    squares: Array
+    compared: int = 0
+    commands: int = 0
+    held: int = 0
+    first: int = 2**63
+    last: int = -(2**63)
+
+    def add(self, commands: Commands) -> None:
+        self.commands += len(commands)
+        self.held += int(commands.held.sum())
+        recorded = commands.stamps.recorded
+        self.first, self.last = min(self.first, int(recorded.min())), max(self.last, int(recorded.max()))
+        if self.against and commands.measured is not None:
+            error = commands.values[self.against] - commands.measured
+            error = error[np.isfinite(error).all(axis=1)]
+            self.compared += len(error)
+            self.squares += np.sum(error**2, axis=0)
+
+
+def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
+    """The arm to compute commands for, and warnings about the robot that the bag describes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotDescriptionWarning)
+        arm = ElasticArm(_robot(job, bag))
+    robot = arm.robot
+    job.conventions.check(robot.name, robot.joint_names)
+    if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
+        raise BagError(
+            f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "
+            f"{len(arm.motor_names)} motors at {robot.n} joints"
+        )
+    return arm, [str(warning.message) for warning in caught] if job.robot is None else []
+
+
+def _without_efforts(job: Job, bag: Bag, topic: Topic) -> str:
+    others = [t.name for t in bag.topics if t.type == joint_states.TYPE and t != topic and not is_of_motors(t)]
+    remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
+    return f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}"
 
 
 def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:

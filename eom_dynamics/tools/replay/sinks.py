@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,20 +22,8 @@ from .job import PROVENANCE, Format, Job
 from .messages import Serializer, output_topics
 
 
-class Sink(Protocol):
-    """An output for commands."""
-
-    def write(self, commands: Commands) -> None:
-        """Append commands."""
-        ...
-
-    def close(self, provenance: str) -> None:
-        """Complete the output, with its provenance in the metadata."""
-        ...
-
-
 @contextmanager
-def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_BagSink | _Table]:
     """Begin an output; it appears when the context ends without an error, if it was closed.
 
     Args:
@@ -115,6 +103,8 @@ def provenance_of(output: Path, kind: Format) -> dict[str, Any] | None:
 
 
 class _BagSink:
+    """The node's topics, as a bag."""
+
     def __init__(self, folder: Path, job: Job, namespace: str) -> None:
         self._serializer = Serializer()
         self._folder = folder

@@ -7,16 +7,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from rosbags.interfaces import Nodetype
+
+from ...arrays import Array
+from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...robot import Robot
 from ...spelling import listed
 from ..bags import Bag, BagError, Topic
 from ..recordings import read_blocks, read_messages
-from . import joint_states, setpoints, trajectories
+from . import joint_states, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .joint_states import FitFigures
 
-INPUT_TYPES = (setpoints.TYPE, trajectories.TYPE, joint_states.TYPE)
+SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
+
+INPUT_TYPES = (SETPOINT, trajectories.TYPE, joint_states.TYPE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
 
 _COMMANDS, _PAYLOADS = "eom_dynamics/msg/FeedforwardCommand", "eom_dynamics/msg/Payload"
@@ -69,8 +75,8 @@ def read_setpoints(
         return joint_states.joint_state_batches(
             bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, progress, sampling.conventions
         )
-    if topic.type == setpoints.TYPE:
-        batches = setpoints.setpoint_batches(bag, topic, refusals, progress)
+    if topic.type == SETPOINT:
+        batches = _setpoint_batches(bag, topic, refusals, progress)
     else:
         batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
     return (replace(batch, names=names(batch.names)) for batch in batches)
@@ -88,7 +94,7 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
     """
     if given is not None:
         return given
-    if topic.type != setpoints.TYPE:
+    if topic.type != SETPOINT:
         return 0.0
     for other in _beside(bag, topic, _COMMANDS):
         for block in read_blocks(bag, other, lambda reason, time: None):
@@ -155,3 +161,42 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
             f"{bag.path}: has {len(chosen)} topics of type {chosen[0].type}; name one of them, --topic: {names}"
         )
     return chosen[0]
+
+
+def _setpoint_batches(
+    bag: Bag, topic: Topic, refusals: Refusals, progress: Callable[[float], None] | None = None
+) -> Iterator[Batch]:
+    """Read the setpoints of a topic by the definition that the bag itself holds of them.
+
+    Wrenches may be ``geometry_msgs/Wrench[]`` or, as in bags of earlier releases, ``float64[]``, moment first.
+
+    Raises:
+        BagError: the definition differs in a field that is read.
+    """
+    definition = dict(topic.types().fielddefs[topic.type][1])
+    for block in read_blocks(bag, topic, refusals.add, progress):
+        stamps = block.stamps()
+        fields = {
+            name: block.numbers(name)
+            for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD)
+            if block.layout.has(name)
+        }
+        try:
+            fields |= {n: _moment_first(n, fields[n], definition[n]) for n in WRENCH_FIELDS if n in fields}
+        except ValueError as error:
+            refusals.add(str(error), int(stamps.recorded[0]), len(block))
+            continue
+        if BASE_FIELD in fields:
+            fields[BASE_FIELD] = fields[BASE_FIELD].reshape(len(block), -1, *BASE_SHAPE)
+        yield Batch(stamps, block.message.header.frame_id, list(block.message.joint_names), fields)
+
+
+def _moment_first(name: str, numbers: Array, description: Any) -> Array:
+    """Wrenches (N, number of entries, 6) from the numbers (N, 6 * number of entries) of a field, by its description."""
+    _, ((element, _), _) = description
+    if element == Nodetype.BASE:
+        if numbers.shape[1] % 6:
+            raise ValueError(f"{name} has {numbers.shape[1]} entries, must have 6 (moment and force) for each tool")
+        return numbers.reshape(len(numbers), -1, 6)
+    force_first = numbers.reshape(len(numbers), -1, 2, 3)
+    return force_first[:, :, ::-1].reshape(len(numbers), -1, 6)

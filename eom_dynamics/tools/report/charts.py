@@ -17,8 +17,7 @@ from ..pages.timing import by_percentile, over_run
 from ..pages.units import together
 from .findings import deviation, interruptions, intervals, latency, spring_deflection
 from .limits import bands
-from .record import Record, Stream
-from .units import Units
+from .record import Record, Stream, Units
 
 _SECTIONS = {
     "motion": (
@@ -88,6 +87,33 @@ _MOST_SHADED = 50
 
 Charts = dict[str, go.Figure]
 
+Streams = tuple[Stream | None, Stream | None]
+"""What was commanded, and what was measured."""
+
+# Titles of charts, and what their units are divided by, by field.
+_FIELDS = {
+    "motion": {
+        "position": ("q, position", ""),
+        "velocity": ("q̇, velocity", "/s"),
+        "acceleration": ("q̈, acceleration", "/s²"),
+        "jerk": ("q⁽³⁾, jerk", "/s³"),
+        "snap": ("q⁽⁴⁾, snap", "/s⁴"),
+    },
+    "effort": {
+        "effort": ("τ, joint effort", ""),
+        "effort_rate": ("τ̇, its rate", "/s"),
+        "effort_acceleration": ("τ̈, its acceleration", "/s²"),
+    },
+    "motor motion": {
+        "motor_position": ("θ, motor position", ""),
+        "motor_velocity": ("θ̇, motor velocity", "/s"),
+        "motor_acceleration": ("θ̈, motor acceleration", "/s²"),
+    },
+    "motor effort": {"motor_effort": ("τ_m, motor effort", "")},
+}
+
+_LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
+
 
 def points_of_curve(records: Sequence[Record]) -> int:
     """Return the maximum number of points of a curve, for a page that any browser opens at once."""
@@ -148,51 +174,25 @@ class _Drawing:
         ]
 
     def motion(self) -> Charts:
-        fields = {
-            "position": ("q, position", ""),
-            "velocity": ("q̇, velocity", "/s"),
-            "acceleration": ("q̈, acceleration", "/s²"),
-            "jerk": ("q⁽³⁾, jerk", "/s³"),
-            "snap": ("q⁽⁴⁾, snap", "/s⁴"),
-        }
-        charts = {}
-        for field, (title, suffix) in fields.items():
-            streams = (self._record.setpoint, self._record.measured)
-            charts[field] = self._together(title, streams, field, self._units.position, suffix)
-        for field in ("position", "velocity", "acceleration", "jerk"):
-            add_limits(charts[field], bands(self._record, field), self._colors)
-        return _drawn(charts)
+        streams = (self._record.setpoint, self._record.measured)
+        return self._fields("motion", streams, self._units.position)
 
     def effort(self) -> Charts:
-        fields = {
-            "effort": ("τ, joint effort" if self._record.command else "Measured joint effort", ""),
-            "effort_rate": ("τ̇, its rate", "/s"),
-            "effort_acceleration": ("τ̈, its acceleration", "/s²"),
-        }
-        charts = {}
-        for field, (title, suffix) in fields.items():
-            streams = (self._record.command, self._record.measured)
-            charts[field] = self._together(title, streams, field, self._units.effort, suffix)
-        for field in ("effort", "effort_rate"):
-            add_limits(charts[field], bands(self._record, field), self._colors)
-        return _drawn(charts)
+        charts = self._fields("effort", (self._record.command, self._record.measured), self._units.effort)
+        if not self._record.command and "effort" in charts:
+            charts["effort"].update_layout(title_text="<b>Measured joint effort</b>")
+        return charts
 
     def motors(self) -> Charts:
-        motors, charts = self._record.motors, {}
+        charts: Charts = {}
         deflection = spring_deflection(self._record)
         if deflection is not None:
             t, names, values = deflection
             units = self._units.milli(names)
             charts["link_deflection"] = self._chart("θ − q, deflection of the spring", units, t, names, 1e3 * values)
-        fields = {
-            "motor_position": ("θ, motor position", self._units.position, ""),
-            "motor_velocity": ("θ̇, motor velocity", self._units.position, "/s"),
-            "motor_acceleration": ("θ̈, motor acceleration", self._units.position, "/s²"),
-            "motor_effort": ("τ_m, motor effort", self._units.effort, ""),
-        }
-        for field, (title, units_of, suffix) in fields.items():
-            charts[field] = self._together(title, (motors, None), field, units_of, suffix)
-        return _drawn(charts)
+        streams = (self._record.motors, None)
+        charts |= self._fields("motor motion", streams, self._units.position)
+        return charts | self._fields("motor effort", streams, self._units.effort)
 
     def deviations(self) -> Charts:
         record, charts = self._record, {}
@@ -223,10 +223,19 @@ class _Drawing:
             charts["latency_percentiles"] = by_percentile("Latency by percentile", delay[1], self._points)
         return charts
 
+    def _fields(self, kind: str, streams: Streams, units: Callable[[Sequence[str], str], tuple[str, ...]]) -> Charts:
+        """Draw the fields of a kind that a stream has, with their limits."""
+        charts = {}
+        for field, (title, suffix) in _FIELDS[kind].items():
+            charts[field] = self._together(title, streams, field, units, suffix)
+            if field in _LIMITED:
+                add_limits(charts[field], bands(self._record, field), self._colors)
+        return {name: chart for name, chart in charts.items() if chart.data}
+
     def _together(
         self,
         title: str,
-        streams: tuple[Stream | None, Stream | None],
+        streams: Streams,
         field: str,
         units: Callable[[Sequence[str], str], tuple[str, ...]],
         suffix: str,
@@ -274,7 +283,3 @@ class _Drawing:
 
     def _durations(self, title: str, t: Array, seconds: Array) -> go.Figure:
         return over_run(title, t, seconds, 0.0, self._record.duration, points=4 * self._points, group=self._group)
-
-
-def _drawn(charts: Charts) -> Charts:
-    return {name: chart for name, chart in charts.items() if chart.data}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,36 +12,10 @@ from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds, bounds
 from ...elastic.limit_violations import beyond, nearest_end, range_ratio
 from ...robot import Robot
+from ...trajectory.limits import Peak
 from .record import Record, Stream
 
 _MOTION = ("position", "velocity", "acceleration", "jerk")
-
-
-@dataclass(frozen=True)
-class Use:
-    """Largest utilization of one limit of a joint or motor.
-
-    Attributes:
-        joint: its name, or that of the motor.
-        what: position, velocity, acceleration, jerk, effort or effort rate; of a motor, before its gear, motor speed,
-            torque, current or voltage.
-        value, limit: in ``unit``; the limit is the nearer one.
-        unit: such as ``rad/s``.
-        fraction: of the limit: 1 is at the limit. A position counts from the middle of its range; if the range has
-            only one end, 0 within and infinite beyond.
-        t: time of the largest utilization, s.
-    """
-
-    joint: str
-    what: str
-    value: float
-    limit: float
-    unit: str
-    fraction: float
-    t: float
-
-    def __str__(self) -> str:
-        return f"{self.fraction:.0%}" if self.fraction < np.inf else "exceeded"
 
 
 def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
@@ -50,14 +23,17 @@ def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
     return {} if record.arm is None else _ranges(bounds(record.arm), what)
 
 
-def uses(record: Record) -> list[Use]:
-    """Compute the largest utilization of each limit by setpoints and commands, else by measurements; highest first."""
+def uses(record: Record) -> list[Peak]:
+    """Compute the largest utilization of each limit by setpoints and commands, else by measurements; highest first.
+
+    Limits without a value are left out, and so are quantities without a limit; motors count before their gears.
+    """
     arm = record.arm
     if arm is None:
         return []
     own = bounds(arm)
     motion, efforts = record.setpoint or record.measured, record.command or record.measured
-    found: list[Use] = []
+    found: list[Peak] = []
     for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
         for what in quantities:
             if stream is not None and what in stream.values:
@@ -66,7 +42,7 @@ def uses(record: Record) -> list[Use]:
     if record.motors is not None:
         for what, values in _of_motors(arm, record.motors).items():
             found += _of_values(own, what, record.t(record.motors), values)
-    return sorted(found, key=lambda use: -use.fraction)
+    return sorted(found, key=lambda use: -use.ratio)
 
 
 def _ranges(own: Bounds, what: str) -> dict[str, tuple[float, float]]:
@@ -110,14 +86,19 @@ def _column(stream: Stream, field: str, name: str) -> Array:
     return stream.values[field][:, stream.names.index(name)]
 
 
-def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Use]:
+def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
     found = []
     for (name, (lower, upper)), unit, x in zip(_ranges(own, what).items(), own.units[what], values.T, strict=True):
         if not np.isfinite([lower, upper]).any() or np.isnan(x).all():
             continue
         distance = beyond(x, lower, upper)
         most = int(np.argmax(distance))
-        value, fraction = float(x[most]), range_ratio(distance[most], lower, upper)
+        value, ratio = float(x[most]), range_ratio(distance[most], lower, upper)
         limit = nearest_end(value, lower, upper)
-        found.append(Use(name, what.replace("_", " "), value, limit, unit, fraction, float(t[most])))
+        found.append(Peak(what, name, unit, value, limit, ratio, float(t[most]), most))
     return found
+
+
+def used(peak: Peak) -> str:
+    """Return the used part of a limit in words; a range with one end is not used, or exceeded."""
+    return f"{peak.ratio:.0%}" if peak.ratio < np.inf else "exceeded"

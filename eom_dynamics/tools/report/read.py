@@ -19,16 +19,16 @@ from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOT
 from ...robot import Robot
 from ..bags import Bag, BagError, Topic
 from ..recordings import Stamps, read_blocks
-from ..replay import joint_states, setpoints, trajectories
+from ..replay import joint_states, trajectories
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import Sampling, choose_topic, is_of_motors
+from ..replay.sources import SETPOINT, Sampling, choose_topic, is_of_motors
 from ..robot_options import RobotOptions
 from .findings import DOING, interruptions
-from .record import Part, Record, Stream, joined
+from .record import Record, Stream, joined
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
@@ -79,7 +79,7 @@ def read_records(
             topics = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_LISTED_TOPICS]) or "no topics"
             unread = "".join(f"; {line}" for line in reader.unread)
             raise BagError(
-                f"{path}: has no message of type {setpoints.TYPE}, {COMMAND} or {joint_states.TYPE} of joints"
+                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints"
                 f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}{unread}"
             )
         if not records:
@@ -110,9 +110,9 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     arm = record.arm
     assert arm is not None
     evaluation = Evaluation(arm)
-    states: list[Part] = []
-    efforts: list[Part] = []
-    motors: list[Part] = []
+    states: list[Stream] = []
+    efforts: list[Stream] = []
+    motors: list[Stream] = []
     for batch, computed in evaluation.of_topic(bag, topic, sampling, progress):
         states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
         for commands in computed:
@@ -127,7 +127,7 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     if not efforts:
         return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
     what = {
-        setpoints.TYPE: f"the setpoints of {topic.name}",
+        SETPOINT: f"the setpoints of {topic.name}",
         trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
         joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
     }[topic.type]
@@ -146,9 +146,9 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     )
 
 
-def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Part:
+def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
     own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
-    return Part(stamps.recorded, stamps.header, tuple(names), own)
+    return Stream("", stamps.header, stamps.recorded, tuple(names), own)
 
 
 def _with_repeats(record: Record) -> Record:
@@ -191,7 +191,7 @@ def _with_status(record: Record) -> Record:
 
 def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     """Read the records of the node's topics, or if there are none, of joint states."""
-    wanted = [topic for topic in bag.topics if topic.type in (setpoints.TYPE, COMMAND, joint_states.TYPE)]
+    wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, joint_states.TYPE)]
     if len(wanted) > _MOST_TOPICS:
         raise BagError(
             f"{path}: has {len(wanted):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
@@ -207,7 +207,7 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     of_space: dict[str, dict[str, Stream]] = {}
     # A command says more of motors than the topic motor_setpoint does, and comes first.
     for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == joint_states.TYPE):
-        if topic.type in (setpoints.TYPE, COMMAND) or _is_motor_setpoint(topic):
+        if topic.type in (SETPOINT, COMMAND) or _is_motor_setpoint(topic):
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:
                 of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
@@ -268,7 +268,7 @@ class _Reader:
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         progress = self._progress
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[Stream]] = {}
         bad: list[str] = []
         report = (lambda read: progress(done + fraction * read)) if progress else None
         for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason), report):
@@ -278,7 +278,7 @@ class _Reader:
                 values = block.values(fields, len(names))
                 if kind == "measured" and "effort" in values:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
-                parts.setdefault(kind, []).append(Part(block.recorded, stamp, names, values))
+                parts.setdefault(kind, []).append(Stream(topic.name, stamp, block.recorded, names, values))
         if bad:
             self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
         streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
@@ -289,7 +289,7 @@ class _Reader:
 
 def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:
     """Return the streams in a message: their names in a record, joints or motors, and fields by name in the record."""
-    if topic.type == setpoints.TYPE:
+    if topic.type == SETPOINT:
         return [("setpoint", tuple(message.joint_names), _same(STATE_FIELDS))]
     if topic.type == COMMAND:
         joints = tuple(message.joint_names)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,8 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
+from ...units import unit
+from ..pages.units import effort_units, milli, position_units
 
 Nanoseconds = NDArray[np.int64]
 
@@ -119,16 +120,7 @@ class Record:
         return max(float(self.t(stream)[-1]) for stream in self.streams)
 
 
-class Part(NamedTuple):
-    """N consecutive messages: times in ns, names (n,), and values (N, n) by field."""
-
-    recorded: Nanoseconds
-    stamp: Nanoseconds
-    names: tuple[str, ...]
-    values: Mapping[str, Array]
-
-
-def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
+def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
     """Join messages into one stream, in the order of their stamps, or of recording if no message has a stamp.
 
     If messages name different joints, the stream has all of them, with NaN where a message lacks one.
@@ -148,3 +140,33 @@ def joined(topic: str, parts: Sequence[Part], *, is_recorded: bool = True, is_fi
     values = {field: x[order] for field, x in values.items()}
     recorded = recorded[order]
     return Stream(topic, stamp[order] if stamp.any() else recorded, recorded, names, values, is_recorded, is_fitted)
+
+
+_PAIR = ("_agonist", "_antagonist")
+
+
+class Units:
+    """Units by joint; those of revolute joints if the robot is unknown."""
+
+    def __init__(self, record: Record) -> None:
+        robot = record.robot
+        names = () if robot is None else robot.joint_names
+        self._position = {} if robot is None else dict(zip(names, position_units(robot), strict=True))
+        self._effort = {} if robot is None else dict(zip(names, effort_units(robot), strict=True))
+
+    def position(self, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
+        """Return rad or m for each joint or motor, with a suffix such as ``/s``."""
+        return tuple(self._position.get(_joint(name), unit("position")) + suffix for name in joints)
+
+    def milli(self, joints: Sequence[str]) -> tuple[str, ...]:
+        """Return mrad or mm for each joint."""
+        return milli(self.position(joints))
+
+    def effort(self, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
+        """Return N m or N for each joint or motor, with a suffix."""
+        return tuple(self._effort.get(_joint(name), unit("effort")) + suffix for name in joints)
+
+
+def _joint(motor: str) -> str:
+    """Return the joint of a motor: of the same name, or without the suffix of an antagonistic pair."""
+    return next((motor[: -len(end)] for end in _PAIR if motor.endswith(end)), motor)

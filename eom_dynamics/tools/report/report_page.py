@@ -15,9 +15,8 @@ from ..pages.html_page import choice, lines, results_page, section, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
 from .charts import SHADES, heading, points_of_curve, position_name, sections
 from .findings import DOING, Deviation, deviation, interruptions, intervals, latency
-from .limits import uses
-from .record import Record, Stream
-from .units import Units
+from .limits import used, uses
+from .record import Record, Stream, Units
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
@@ -80,9 +79,8 @@ def _tiles(record: Record) -> str:
         )
     if effort is not None:
         shown.append((_worst(effort.rms, units.effort(effort.names)), "RMS of τ − measured effort, worst joint"))
-    used = uses(record)
-    if used:
-        shown.append((str(used[0]), f"of a limit, at most: {used[0].what} of {used[0].joint}"))
+    for peak in uses(record)[:1]:
+        shown.append((used(peak), f"of a limit, at most: {peak.quantity.replace('_', ' ')} of {peak.name}"))
     delay = latency(record)
     if delay is not None:
         shown.append((microseconds(float(np.percentile(delay[1], 99))), "latency, 99th percentile"))
@@ -112,16 +110,16 @@ def _notes(record: Record) -> str:
 
 def _limits(record: Record) -> str:
     """Show the use of limits, the highest first, with a choice of the joint."""
-    used = uses(record)
-    if not used:
+    peaks = uses(record)
+    if not peaks:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
         return section("Limits", text=f"No limits: {reason}.")
     rows = [("joint", "limit of", "used", "peak", "limit", "at")]
-    for use in used:
-        peak, limit = (f"{number(x)} {use.unit}" for x in (use.value, use.limit))
-        rows.append((use.joint, use.what, str(use), peak, limit, f"{use.t:.3f} s"))
-    off = {(i, 2) for i, use in enumerate(used) if use.fraction > 1}
-    groups = [use.joint for use in used]
+    for peak in peaks:
+        value, limit = (f"{number(x)} {peak.unit}" for x in (peak.value, peak.limit))
+        rows.append((peak.name, peak.quantity.replace("_", " "), used(peak), value, limit, f"{peak.time:.3f} s"))
+    off = {(i, 2) for i, peak in enumerate(peaks) if peak.ratio > 1}
+    groups = [peak.name for peak in peaks]
     return (
         '<section class="limits"><h2>Limits</h2><p class="soft">The largest use of each limit, the highest first. '
         "Positions count from the middle of their range; a range with one end is 0 % used, or exceeded. Motors count "

@@ -16,10 +16,8 @@ from ...simulation.feedforward_comparison import Comparison
 from ...terminal import printable
 from ..pages.pictures import frame
 from ..pages.style import INK
-from .summary import COLORS, distance, feedback, shown_gain, unit
+from .summary import COLORS, LABELS, distance, feedback, model_error, shown_gain, unit
 from .sweep import compared
-
-_NAMES = ("no feedforward", "rigid-arm feedforward: τ", "this package: τ, τ̇, τ̈")
 
 
 def write_picture(path: Path, comparison: Comparison) -> None:
@@ -29,11 +27,11 @@ def write_picture(path: Path, comparison: Comparison) -> None:
     _over_time(over_time, comparison)
     _over_gain(over_gain, comparison)
     title = f"Link tracking error of an arm with elastic joints ({printable(comparison.robot.name)})"
-    about = f"Same trajectory, same motor PD; only the feedforward differs. {_model_error(comparison)}"
+    about = f"Same trajectory, same motor PD; only the feedforward differs. Simulated arm: {model_error(comparison)}."
     figure.text(0.012, 0.98, title, fontsize=18.5, color=INK, va="top", weight="bold", parse_math=False)
     figure.text(0.012, 0.905, about, fontsize=13.5, color=INK, va="top")
     legend = figure.legend(
-        handles=over_time.get_lines(), loc="outside lower center", ncols=len(_NAMES), frameon=False, fontsize=15
+        handles=over_time.get_lines(), loc="outside lower center", ncols=len(LABELS), frameon=False, fontsize=15
     )
     for text, color in zip(legend.get_texts(), COLORS, strict=True):
         text.set_color(color)
@@ -45,7 +43,7 @@ def _over_time(axes: Axes, comparison: Comparison) -> None:
     gain = shown_gain(comparison)
     frame(axes, f"Largest link error  [{unit(comparison)}]\nwith {feedback(comparison, gain)}")
     error = 1e3 * distance(comparison)[:, gain]
-    for k, name in enumerate(_NAMES):
+    for k, name in enumerate(LABELS):
         axes.plot(comparison.t, error[:, k], color=COLORS[k], linewidth=2.6, label=name)
     axes.set_ylim(bottom=0.0)
     axes.margins(x=0.02)
@@ -58,7 +56,7 @@ def _over_gain(axes: Axes, comparison: Comparison) -> None:
         "natural frequency of the motor PD  [rad/s]",
     )
     rms = 1e3 * comparison.rms
-    for k in range(len(_NAMES)):
+    for k in range(len(LABELS)):
         axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=COLORS[k], linewidth=2.6, markersize=7)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -87,13 +85,3 @@ def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
         color=COLORS[2] if flatness <= rigid else COLORS[1],
         weight="bold",
     )
-
-
-def _model_error(comparison: Comparison) -> str:
-    """Return the difference between arm and model as a sentence."""
-    stiffness, mass = comparison.stiffness_error, comparison.mass_error
-    if not (stiffness or mass):
-        return "The model is exact."
-    springs = f"springs {abs(stiffness):.0%} {'stiffer' if stiffness > 0 else 'softer'}"
-    bodies = f"bodies {abs(mass):.0%} {'heavier' if mass > 0 else 'lighter'}"
-    return f"Against the model: {springs}, {bodies}."

@@ -186,6 +186,21 @@ def test_closed_streams() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_interrupt_while_python_starts_ends_without_a_traceback(tmp_path: Path) -> None:
+    path = Path(sys.prefix) / "bin/eom_dynamics"
+    if not path.is_file() or subprocess.run(["env", "--block-signal=INT", "true"], check=False).returncode:
+        pytest.skip("it is not installed, or started without env --block-signal")
+    for k in range(12):
+        with subprocess.Popen(
+            [path, "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            time.sleep(0.005 * k)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        # As soon as the command can, unless it has answered already.
+        assert process.returncode in (-signal.SIGINT, 0, 130) and "Traceback" not in error, (k, error)
+
+
 @pytest.mark.parametrize("executable", ["bin/eom_dynamics", "lib/eom_dynamics/dynamics_node"])
 def test_an_interrupt_during_start_up_ends_without_a_traceback(executable: str, tmp_path: Path) -> None:
     path = Path(sys.prefix) / executable

@@ -13,7 +13,7 @@ import eom_dynamics as eom
 from eom_dynamics.actuators.motor import Motor
 from eom_dynamics.robot import Limits, Mimic
 from eom_dynamics.tools.report.findings import deviation, intervals, latency, spring_deflection
-from eom_dynamics.tools.report.limits import uses
+from eom_dynamics.tools.report.limits import used, uses
 from eom_dynamics.tools.report.record import Record, Stream
 
 
@@ -89,8 +89,9 @@ def test_largest_utilization_of_each_limit() -> None:
     )
     position, velocity = uses(Record("x", robot, setpoint=setpoint))
     # The middle of the range is 1, its half 2.
-    assert (position.what, position.fraction, position.limit, position.t) == ("position", pytest.approx(1.2), 3.0, 1.0)
-    assert (velocity.fraction, velocity.value, velocity.limit) == (0.5, -1.0, -2.0)
+    assert (position.quantity, position.ratio) == ("position", pytest.approx(1.2))
+    assert (position.limit, position.time) == (3.0, 1.0)
+    assert (velocity.ratio, velocity.value, velocity.limit) == (0.5, -1.0, -2.0)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_utilization_of_a_position_range(limits: Limits, position: list[float], 
     robot = replace(robot, joints=(replace(robot.joints[0], limits=limits), robot.joints[1]))
     setpoint = stream([0, 1], robot.joint_names, position=[[q, 0.0] for q in position])
     (use,) = uses(Record("x", robot, setpoint=setpoint))
-    assert (use.value, use.limit, str(use), use.t) == expected
+    assert (use.value, use.limit, used(use), use.time) == expected
 
 
 def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
@@ -123,14 +124,14 @@ def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
     robot = replace(robot, joints=(first, second))
     setpoint = stream([0, 1], ("joint_1",), position=[[0], [2]], jerk=[[-9], [3]])
     motors = stream([0, 1], ("joint_1",), motor_velocity=[[9.954], [0]], motor_effort=[[0], [-20]])
-    found = {use.what: use for use in uses(Record("x", robot, setpoint=setpoint, motors=motors))}
-    assert list(found) == ["motor speed", "jerk", "position", "motor torque", "motor voltage"]
+    found = {use.quantity: use for use in uses(Record("x", robot, setpoint=setpoint, motors=motors))}
+    assert list(found) == ["motor_speed", "jerk", "position", "motor_torque", "motor_voltage"]
     speed, jerk, position, torque, voltage = found.values()
-    assert (speed.joint, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
-    assert str(speed) == "9954%" and (jerk.value, str(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
-    assert (voltage.value, voltage.t) == (pytest.approx(0.5 * -99.54), 0.0)
-    assert (position.joint, position.value, str(position)) == ("joint_2", -3.0, "75%")
-    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and str(torque) == "50%"
+    assert (speed.name, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
+    assert used(speed) == "9954%" and (jerk.value, used(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
+    assert (voltage.value, voltage.time) == (pytest.approx(0.5 * -99.54), 0.0)
+    assert (position.name, position.value, used(position)) == ("joint_2", -3.0, "75%")
+    assert (torque.value, torque.unit, torque.time) == (2.0, "N m", 1.0) and used(torque) == "50%"
 
 
 @pytest.mark.filterwarnings("error")
@@ -139,5 +140,5 @@ def test_utilization_of_a_limit_of_zero() -> None:
     robot = replace(robot, joints=tuple(replace(joint, limits=Limits(velocity=0.0)) for joint in robot.joints))
     setpoint = stream([0, 1, 2], robot.joint_names, velocity=[[0, 0], [0.2, 0], [-0.3, 0]])
     moving, still = uses(Record("x", robot, setpoint=setpoint))
-    assert (moving.joint, moving.value, str(moving), moving.t) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
-    assert (still.value, still.limit, str(still)) == (0.0, 0.0, "100%")
+    assert (moving.name, moving.value, used(moving), moving.time) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
+    assert (still.value, still.limit, used(still)) == (0.0, 0.0, "100%")

@@ -28,8 +28,11 @@ struct Payload {
 inline const char *objection(const Body &body) noexcept
 {
     const auto &I = body.inertia;
-    if (!finite(body.center_of_mass, I) || !std::isfinite(body.mass))
+    const auto &c = body.center_of_mass;
+    if (!finite(c, I) || !std::isfinite(body.mass))
         return "mass, center_of_mass and inertia of a payload must be finite";
+    if (!std::isfinite(body.mass * (c[0] * c[0] + c[1] * c[1] + c[2] * c[2])))
+        return "mass and center_of_mass of a payload are too large";
     if (body.mass < 0)
         return "mass of a payload must not be negative";
     const double trace = I[0] + I[3] + I[5];
@@ -40,11 +43,11 @@ inline const char *objection(const Body &body) noexcept
     // The second moment is positive semidefinite: its principal minors are not negative but for rounding, and for the
     // 1 % by which published inertias break the triangle inequality.
     const double e = 0.01 * std::fabs(trace) + 1e-15;
-    const double a = trace / 2 - I[0] + e, b = trace / 2 - I[3] + e, c = trace / 2 - I[5] + e;
+    const double xx = trace / 2 - I[0] + e, yy = trace / 2 - I[3] + e, zz = trace / 2 - I[5] + e;
     const double xy = -I[1], xz = -I[2], yz = -I[4];
-    const bool possible = a >= 0 && b >= 0 && c >= 0 && a * b - xy * xy >= 0 && a * c - xz * xz >= 0 &&
-                          b * c - yz * yz >= 0 &&
-                          a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz) >= 0;
+    const bool possible = xx >= 0 && yy >= 0 && zz >= 0 && xx * yy - xy * xy >= 0 && xx * zz - xz * xz >= 0 &&
+                          yy * zz - yz * yz >= 0 &&
+                          xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz) >= 0;
     return possible ? nullptr : "no rigid body has the inertia of a payload";
 }
 

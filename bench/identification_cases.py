@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identify simulated arms that differ from their files in what files lack, and recordings that are wrong.
+
+For each case and seed an arm is drawn, moved and recorded with noise, identified by what the command runs, and the
+written file is judged by what it predicts of another motion of that arm, without noise. A run is as it should be if the
+file predicts that motion, or if the first lines name what is wrong and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from report import CONSOLE, Bar, Section, Table
+from settings import FULL, QUICK, Settings
+
+from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.actuators.gear import LOSSLESS
+from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, SignedLinearLaw
+from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.actuators.transmission import Transmission
+from eom_dynamics.arrays import Array
+from eom_dynamics.identification import Options
+from eom_dynamics.identification.residuals import root_mean_square
+from eom_dynamics.identification.verification import feedforward_efforts
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.tools.identify.outputs import write_robot
+from eom_dynamics.tools.identify.run import Identified, Request, identify
+from eom_dynamics.tools.robot_options import RobotOptions
+
+sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
+from excited import ENCODER, TORQUE, true_robot
+
+ARMS = ("sea_planar_2r", "ur5e", "panda")
+
+RATE, DURATION = 50.0, 60.0
+"""Of a recording, Hz and s."""
+
+RECOVERED = 0.05
+"""Error of the efforts that a file predicts, relative to their RMS; or that of the sensor's noise, if it is larger."""
+
+WORSE = 1.02
+"""Ratio of errors of the written file and the given one beyond which it is worse."""
+
+SHARE = 0.95
+
+
+@dataclass(frozen=True)
+class Case:
+    """What an arm has that its file lacks, or what is wrong with its recording.
+
+    Attributes:
+        name: in the table.
+        side: on which efforts are measured: joint, motor, or both.
+        given: changes the robot of the file, which the arm is drawn from.
+        arm: changes the arm.
+        efforts: changes what was recorded of the efforts (N, n).
+        options: of the identification.
+        named: words of the first lines that name what is wrong; empty if the file should be good.
+        hint: words of a note that names what the file lacks.
+        then: terms that the arm is identified with after that note.
+    """
+
+    name: str
+    side: str = "joint"
+    given: Callable[[Robot], Robot] = lambda robot: robot
+    arm: Callable[[Robot, np.random.Generator], Robot] = lambda robot, draw: robot
+    efforts: Callable[[Array, np.random.Generator], Array] = lambda tau, draw: tau
+    options: Options = field(default_factory=Options)
+    named: str = ""
+    hint: str = ""
+    then: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> str:
+        """What is as it should be."""
+        if self.then:
+            return "named, then recovered"
+        return "named" if self.named or self.hint else "recovered"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a run.
+
+    Attributes:
+        good: whether it is as it should be.
+        worse: whether the file is worse than the given one without saying so.
+        code: exit code.
+        line: the first line, or the notes.
+        error, before: of the written and the given file (n,), relative to the efforts.
+        chosen: the cut-off and the weight of the prior.
+    """
+
+    good: bool
+    worse: bool
+    code: int
+    line: str
+    error: Array
+    before: Array
+    chosen: dict[str, float]
+
+
+def run(settings: Settings) -> Section:
+    """Identify all cases."""
+    quick = settings is QUICK
+    arms, seeds = (ARMS[:1], 2) if quick else (ARMS, 20)
+    section = Section("identification_cases", "Identification of arms that files cannot describe, and wrong recordings")
+    table = Table(
+        f"Arms that differ from their files: runs of {seeds} that are as they should be, and files that are worse than "
+        "the given one with exit code 0",
+        ("case", "should be", *(f"{name}" for name in arms), "worse files"),
+    )
+    shares, worse_files, took = [], 0, time.process_time()
+    for case in CASES:
+        cells, worse = [], 0
+        for name in arms:
+            chosen = outcome(case, name, 0).chosen
+            found = [outcome(case, name, seed, chosen) for seed in range(seeds)]
+            good = sum(each.good for each in found)
+            worse += sum(each.worse for each in found)
+            cells.append(f"{good} of {seeds}")
+            shares.append(good / seeds)
+            CONSOLE.print(name, case.name, cells[-1], f"worse {worse}")
+            for seed, each in enumerate(found):
+                if each.worse or not each.good:
+                    CONSOLE.print(f"  seed {seed}: exit {each.code}, {each.line}", each.before, each.error)
+        table.add(case.name, case.expected, *cells, str(worse))
+        worse_files += worse
+    runs = len(CASES) * len(arms) * seeds
+    section.tables = [table]
+    section.text = [
+        "Each run: an arm whose bodies differ from the file by some 4 % in each direction, with friction; "
+        f"{DURATION:g} s of a motion of five harmonics of 0.1 Hz at {RATE:g} Hz, noise as above, and the command's "
+        "defaults but for `--offset sensor` of the bias; cut-off and weight of the prior are those of the first seed. "
+        "*Recovered*: of another motion, without noise, the written file predicts the efforts of all joints to "
+        f"{RECOVERED:.0%} of their RMS, or to the noise of the sensor. *Named*: the first line, with "
+        "exit code 1, or of springs a note, says what is wrong. *Then recovered*: with the terms of that note. "
+        f"*Worse files*: one of a joint that predicts worse than the given one by more than {WORSE - 1:.0%}, with exit "
+        f"code 0. {runs} runs took {(time.process_time() - took) / runs:.2g} s of the processor each."
+    ]
+    section.bars = [
+        Bar(
+            f"identification of arms that differ: as it should be in {SHARE:.0%} of the runs of each case",
+            f"{min(shares):.0%} of the worst, {np.mean(shares):.1%} of all",
+            min(shares) >= SHARE,
+        ),
+        Bar("identification of arms that differ: no worse file with exit code 0", f"{worse_files}", not worse_files),
+    ]
+    return section
+
+
+def outcome(case: Case, name: str, seed: int, chosen: dict[str, float] | None = None) -> Outcome:
+    """Draw an arm, record it, identify it, and judge the file, with a cut-off and a weight if they were chosen."""
+    case = replace(case, options=replace(case.options, **(chosen or {})))
+    draw = np.random.default_rng([seed, len(case.name)])
+    given = case.given(_described(name, case.side))
+    arm = case.arm(true_robot(given, "joint" if case.side == "joint" else "motor", seed=seed + 100), draw)
+    arm = replace(arm, joint_friction=case.side == "joint")
+    t = np.arange(0.0, DURATION, 1 / RATE)
+    states = motion(given.n, t, seed)
+    command = ElasticArm(arm).feedforward(*states)
+    effort = command.tau if case.side == "joint" else command.motor_effort
+    limit = np.array([joint.limits.effort for joint in given.independent_joints])
+    noise = TORQUE * np.where(np.isfinite(limit), limit, np.abs(effort).max(axis=0))
+
+    def noisy(values: Array, size: Array | float) -> Array:
+        return values + size * draw.standard_normal(values.shape)
+
+    columns = {"position": noisy(states[0], ENCODER), "effort": case.efforts(noisy(effort, noise), draw)}
+    if case.side == "both":
+        columns |= {"effort": noisy(command.tau, noise), "motor_position": noisy(command.motor_position, ENCODER)}
+        columns["motor_effort"] = case.efforts(noisy(effort, noise), draw)
+    with tempfile.TemporaryDirectory() as folder:
+        found, robot = _identified(Path(folder), case, given, t, columns)
+        hinted = any(case.hint in note for note in found.notes)
+        if hinted and case.then:
+            case = replace(case, options=replace(case.options, terms=case.then))
+            found, robot = _identified(Path(folder), case, given, t, columns)
+    judged = motion(given.n, t[::4], seed + 1000)
+    exact = feedforward_efforts(ElasticArm(arm), judged, motor_side=case.side != "joint")
+    scale = np.maximum(root_mean_square(exact), noise / RECOVERED)
+    error, before = (
+        root_mean_square(feedforward_efforts(ElasticArm(x), judged, motor_side=case.side != "joint") - exact) / scale
+        for x in (robot, given)
+    )
+    failed = found.failures
+    worse = bool(np.any((error > WORSE * before) & (error > RECOVERED * TORQUE)))
+    recovered = bool(np.all(error < RECOVERED)) and not failed
+    if case.named:
+        good = bool(failed) and case.named in failed[0]
+    else:
+        good = (hinted or not case.hint) and (recovered or case.expected == "named")
+    assert found.links is not None
+    return Outcome(
+        good,
+        worse and not failed,
+        int(bool(failed)),
+        failed[0] if failed else "; ".join(found.notes),
+        error.round(3),
+        before.round(3),
+        {"cutoff": found.links.filter.cutoff, "prior_weight": found.links.prior_weight or 1.0},
+    )
+
+
+def _identified(
+    folder: Path, case: Case, given: Robot, t: Array, columns: dict[str, Array]
+) -> tuple[Identified, Robot]:
+    """What the command finds, and the robot that it writes."""
+    source, table, written = folder / "given.yaml", folder / "run.csv", folder / "identified.yaml"
+    source.write_text(robot_as_yaml(given).text)
+    names = [f"{kind}.{joint}" for kind in columns for joint in given.joint_names]
+    values = np.column_stack([t, *columns.values()])
+    np.savetxt(table, values, fmt="%.9g", delimiter=",", header=",".join(["t", *names]), comments="")
+    options = case.options if case.side == "both" else replace(case.options, side=case.side)
+    robot = load_robot(str(source))
+    found = identify(robot, Request([table], links=options), lambda step, done: None)
+    found, _ = write_robot(written, str(source), RobotOptions(), found, {})
+    return found, load_robot(str(written))
+
+
+def motion(n: int, t: Array, seed: int) -> tuple[Array, ...]:
+    """Fourier motion of five harmonics of 0.1 Hz, with q … qdddd, each (N, n)."""
+    draw = np.random.default_rng(seed)
+    states = np.zeros((5, len(t), n))
+    for k in range(1, 6):
+        a, b = 0.8 / k * draw.standard_normal((2, n))
+        w = 2 * np.pi * 0.1 * k
+        z = np.multiply.outer(np.exp(1j * w * t), b - 1j * a)
+        states += [np.real((1j * w) ** order * z) for order in range(5)]
+    return tuple(states)
+
+
+def _described(name: str, side: str) -> Robot:
+    """The robot of the file, rigid and with lossless gears where efforts are those of the motors alone."""
+    robot = load_robot(name)
+    if side != "motor":
+        return robot
+    joints = [replace(joint, spring=RIGID, actuator=replace(joint.actuator, gear=LOSSLESS)) for joint in robot.joints]
+    return replace(robot, joints=tuple(joints))
+
+
+def _on_joint(robot: Robot, k: int, **values: object) -> Robot:
+    """The robot with a change of the k-th joint that moves."""
+    joints, i = list(robot.joints), robot.independent[k]
+    joints[i] = replace(joints[i], **values)  # type: ignore[arg-type]
+    return replace(robot, joints=tuple(joints))
+
+
+def _gravity_spring(robot: Robot, draw: np.random.Generator) -> Robot:
+    spring = ParallelSpring(SignedLinearLaw(_weight(robot) * draw.uniform(0.3, 0.8)), draw.uniform(-0.5, 0.5))
+    return _on_joint(robot, 1, parallel_spring=spring)
+
+
+def _counterbalance(robot: Robot, draw: np.random.Generator) -> Robot:
+    law = GasLaw(_weight(robot) * draw.uniform(3.0, 6.0), 0.25, 1.4)
+    spring = ParallelSpring(law, anchors=Anchors(0.4, 0.15, -2.0, 0.5))
+    return _on_joint(robot, 1, parallel_spring=spring)
+
+
+def _weight(robot: Robot) -> float:
+    """Largest effort of gravity at the second joint in some poses, N m."""
+    q = np.linspace(-1, 1, 20)[:, np.newaxis] * np.ones(robot.n)
+    return float(np.max(np.abs(ElasticArm(robot).dynamics.gravity(q)[:, 1])))
+
+
+def _scaled(*factors: float) -> Callable[[Array, np.random.Generator], Array]:
+    return lambda tau, draw: tau * np.resize(np.array(factors), tau.shape[1])
+
+
+def _one_scaled(factor: float) -> Callable[[Array, np.random.Generator], Array]:
+    """One joint that is drawn."""
+
+    def scaled(tau: Array, draw: np.random.Generator) -> Array:
+        factors = np.ones(tau.shape[1])
+        factors[draw.integers(tau.shape[1])] = factor
+        return tau * factors
+
+    return scaled
+
+
+def _asymmetric(robot: Robot, draw: np.random.Generator) -> Robot:
+    """Dry friction with other constants in each direction: their mean, and a constant effort."""
+    joints = list(robot.joints)
+    for i in robot.independent:
+        joints[i] = replace(joints[i], constant_effort=joints[i].friction * draw.uniform(-0.5, 0.5))
+    return replace(robot, joints=tuple(joints))
+
+
+def _wrist(robot: Robot) -> Robot:
+    n = robot.n
+    matrix = np.array([[1.0, 0.0], [-0.8, 1.0]])
+    return replace(robot, transmission=((n - 2, n - 1), Transmission(matrix)))
+
+
+def _sideways(robot: Robot, draw: np.random.Generator) -> Robot:
+    return replace(robot, gravity=np.array([9.80665, 0.0, 0.0]))
+
+
+def _bias(tau: Array, draw: np.random.Generator) -> Array:
+    return tau + 0.1 * np.std(tau, axis=0) * draw.uniform(-1, 1, tau.shape[1])
+
+
+CASES = (
+    Case("as the file says, but for its numbers"),
+    Case("the same, efforts of rigid motors", "motor"),
+    Case("the same, both sides of the springs", "both"),
+    Case(
+        "gravity spring at the second joint",
+        arm=_gravity_spring,
+        hint="spring beside its motor",
+        then=("viscous", "coulomb", "parallel_spring", "offset"),
+    ),
+    Case("counterbalance, a gas spring", arm=_counterbalance, hint="spring beside its motor"),
+    Case("bias of the sensors", efforts=_bias, options=Options(offset="sensor")),
+    Case("dry friction that differs by direction", arm=_asymmetric),
+    Case("coupled wrist, efforts of motors", "motor", given=_wrist),
+    Case("base on a wall", arm=_sideways, named="mounted otherwise"),
+    Case("all efforts of the opposite sign", efforts=_scaled(-1.0), named="opposite sign"),
+    Case("one effort of the opposite sign", efforts=_one_scaled(-1.0), named="opposite sign"),
+    Case("all efforts a hundred times too small", efforts=_scaled(0.01), named="another unit"),
+    Case("one effort a hundred times too large", efforts=_one_scaled(100.0), named="another unit"),
+    Case("motor currents, A", "motor", efforts=_scaled(1 / 8, 1 / 15, 1 / 14), named="another unit"),
+)
+
+
+if __name__ == "__main__":
+    run(QUICK if "--quick" in sys.argv else FULL).show()

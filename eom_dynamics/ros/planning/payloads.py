@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tools carry where a motion is planned: by a request, or else by the topic ``payload``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from ...elastic import ElasticArm
+from ...exceptions import StateError
+from ...messages.payloads import read_payload
+from ...messages.refusals import refusal_reason
+from ...robot.payload import payload_shape, with_parameters
+from ...terminal import printable
+from ..interfaces import Payload
+from ..robot_node import RobotNode
+from ..stream_qos import stream_qos
+
+# Payloads change seldom, and are few.
+_DEPTH = 100
+
+
+class CarriedPayloads:
+    """Subscriber of the topic, and arms with payloads.
+
+    Attributes:
+        arm: the arm without payloads, or None.
+        last_refusal: why the last refused message was refused.
+    """
+
+    def __init__(self, node: RobotNode) -> None:
+        """Subscribe."""
+        self._node = node
+        self.arm: ElasticArm | None = None
+        self.last_refusal = ""
+        self._at_tools: dict[int, Payload] = {}
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
+
+    def begin(self, arm: ElasticArm) -> None:
+        """Take a new arm, without any payload."""
+        self.arm, self._at_tools = arm, {}
+
+    def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
+        """The arm with the payloads of a request, or if it has none with those of the topic.
+
+        Raises:
+            RobotDescriptionError: a payload cannot be, or the robot has no such tool.
+            StateError: there are too many.
+        """
+        if len(payloads) > _DEPTH:
+            raise StateError(f"payload has {len(payloads)} entries, may have {_DEPTH}")
+        parameters = np.zeros((len(arm.robot.tools), 10))
+        for message in payloads or tuple(self._at_tools.values()):
+            tool, own = read_payload(message).at_tool(arm.robot)
+            parameters[tool] += own
+        return _with_payloads(arm, parameters.tobytes()) if np.any(parameters) else arm
+
+    def report(self) -> dict[str, str]:
+        """Values for diagnostics."""
+        masses = {tool: message.inertia.m for tool, message in self._at_tools.items() if message.inertia.m}
+        values = {}
+        if self.arm is not None and masses:
+            tools = self.arm.robot.tools
+            values["payload"] = ", ".join(f"{m:.4g} kg at {printable(tools[k].name)}" for k, m in masses.items())
+        if self.last_refusal:
+            values["last refused payload"] = self.last_refusal
+        return values
+
+    def _receive(self, message: Payload) -> None:
+        if self.arm is None:
+            return
+        try:
+            tool, _ = read_payload(message).at_tool(self.arm.robot)
+            self._at_tools = {**self._at_tools, tool: message}
+        except Exception as error:
+            self.last_refusal = printable(refusal_reason(error))
+            self._node.get_logger().warning(
+                f"payload refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
+            )
+
+
+@lru_cache(maxsize=8)
+def _with_payloads(arm: ElasticArm, parameters: bytes) -> ElasticArm:
+    """An arm with payloads of these parameters: in arrays, since a compiler takes seconds for each."""
+    values = np.frombuffer(parameters).reshape(payload_shape(arm.robot))
+    return ElasticArm(with_parameters(arm.robot, values), backend="numpy")
