@@ -7,9 +7,10 @@ is (pose, q), and nu = (V_0, qd).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,8 +33,8 @@ from ..states import STATE_NAMES, name_of, real_array
 Inputs: TypeAlias = Mapping[str, Sequence[Expression]]
 
 
-class Mechanism(Protocol):
-    """A robot with a fixed or a floating base.
+class Mechanism:
+    """A robot with a fixed base.
 
     Attributes:
         robot: the robot.
@@ -41,78 +42,64 @@ class Mechanism(Protocol):
         backend: of its compiled functions.
     """
 
-    robot: Robot
-    base: int
-    backend: str
+    base = 0
 
-    def frame(self, name: str) -> Frame:
+    def __init__(self, dynamics: Dynamics | FloatingBase) -> None:
+        self.robot, self.backend = dynamics.robot, dynamics.backend
+        self._dynamics: Any = dynamics
+
+    @cached_property
+    def frame(self) -> Callable[[str], Frame]:
         """The frame of a name; StateError if there is none."""
+        return Kinematics(self.robot, backend=self.backend).frame
 
     def state(self, configuration: Any, *rates: Any) -> tuple[Any, list[Array]]:
         """Configuration and rates nu, nud, … as arrays; StateError if they have other shapes or are not finite."""
-
-    def vectors(self, orders: int) -> tuple[Vector, ...]:
-        """The configuration and its rates, as arguments of a compiled function."""
-
-    def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
-        """Motion of a frame over expressions, with derivatives of its Jacobian up to an order."""
-
-    def mass_matrix(self, configuration: Any) -> Array:
-        """M (base + n, base + n)."""
-
-    def bias(self, configuration: Any, nu: Array) -> Array:
-        """Efforts (base + n,) at zero acceleration."""
-
-    def inverse_dynamics(self, configuration: Any, *rates: Array) -> tuple[Array, ...]:
-        """Efforts (base + n,) and as many derivatives as rates beyond the accelerations, at most two."""
-
-
-class FixedBase:
-    """A robot with a fixed base."""
-
-    base = 0
-
-    def __init__(self, dynamics: Dynamics) -> None:
-        self.robot = dynamics.robot
-        self._dynamics = dynamics
-        self._kinematics = Kinematics(dynamics.robot, backend=dynamics.backend)
-        self.frame, self.backend = self._kinematics.frame, dynamics.backend
-        self.mass_matrix = dynamics.mass_matrix
-        self.bias = dynamics.bias
-
-    def state(self, configuration: Any, *rates: Any) -> tuple[Array, list[Array]]:
-        """Checked q and qd, qdd, …."""
         q = real_array(configuration, STATE_NAMES[0], (self.robot.n,))
         return q, _checked(rates, STATE_NAMES[1:], self.robot.n)
 
     def vectors(self, orders: int) -> tuple[Vector, ...]:
-        """q, qd, …."""
+        """The configuration and its rates, as arguments of a compiled function."""
         return joint_vectors(self.robot.n, orders + 1)
 
     def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
-        """By the recursion."""
+        """Motion of a frame over expressions, with derivatives of its Jacobian up to an order."""
         tree, states = link_tree(replace(self.robot, tools=(self.frame(frame),))), list(x.values())
         twist = kinematics.body_twist(tree, states) if orders else []
         return _frame_motion(kinematics.pose(tree, states[0]), twist, kinematics.jacobian(tree, states, "body"))
 
-    def inverse_dynamics(self, configuration: Array, *rates: Array) -> tuple[Array, ...]:
-        """By the compiled recursion."""
+    def mass_matrix(self, configuration: Any) -> Array:
+        """M (base + n, base + n)."""
+        return np.asarray(self._dynamics.mass_matrix(configuration))
+
+    def bias(self, configuration: Any, nu: Array) -> Array:
+        """Efforts (base + n,) at zero acceleration."""
+        return np.asarray(self._dynamics.bias(*self._parts(configuration), nu))
+
+    def inverse_dynamics(self, configuration: Any, *rates: Array) -> tuple[Array, ...]:
+        """Efforts (base + n,) and as many derivatives as rates beyond the accelerations, at most two."""
+        state = self._parts(configuration)
         if len(rates) == 2:
-            return (self._dynamics.effort(configuration, *rates),)
-        return self._dynamics.inverse_dynamics(configuration, *rates)[: len(rates) - 1]
+            return (self._dynamics.effort(*state, *rates),)
+        return tuple(self._dynamics.inverse_dynamics(*state, *rates)[: len(rates) - 1])
+
+    def _parts(self, configuration: Any) -> tuple[Array, ...]:
+        """The configuration as arguments of methods of the dynamics."""
+        return (configuration,)
 
 
-class MovingBase:
+class FloatingMechanism(Mechanism):
     """A robot with a floating base; its configuration is (pose, q)."""
 
     base = 6
 
-    def __init__(self, dynamics: FloatingBase) -> None:
-        self.robot = dynamics.robot
-        self.frame, self.backend = dynamics.frame, dynamics.backend
-        self._dynamics = dynamics
+    @cached_property
+    def frame(self) -> Callable[[str], Frame]:
+        """As of a fixed base, and ``base``."""
+        found: Callable[[str], Frame] = self._dynamics.frame
+        return found
 
-    def state(self, configuration: Any, *rates: Any) -> tuple[tuple[Array, Array], list[Array]]:
+    def state(self, configuration: Any, *rates: Any) -> tuple[Any, list[Array]]:
         """Checked (pose, q) and nu, nud, …."""
         if not isinstance(configuration, (tuple, list)) or len(configuration) != 2:
             raise StateError(f"the configuration of a floating base is (pose, q), not {shown(configuration)}")
@@ -122,29 +109,23 @@ class MovingBase:
 
     def vectors(self, orders: int) -> tuple[Vector, ...]:
         """pose, q, nu, nud, …."""
-        return self._dynamics.signature("jacobian", orders).arguments
+        arguments: tuple[Vector, ...] = self._dynamics.signature("jacobian", orders).arguments
+        return arguments
 
     def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
-        """By the recursion."""
+        """In the inertial frame."""
         tree, (pose, q, *rates) = link_tree(replace(self.robot, tools=(self.frame(frame),))), x.values()
         states, base = [q, *(nu[self.base :] for nu in rates)], [nu[: self.base] for nu in rates]
         twist = kinematics.body_twist(tree, states, base) if orders else []
         at = kinematics.pose_on_base(tree, q, base_pose(pose))
         return _frame_motion(at, twist, kinematics.jacobian_on_base(tree, states, "body", base))
 
-    def mass_matrix(self, configuration: tuple[Array, Array]) -> Array:
+    def mass_matrix(self, configuration: Any) -> Array:
         """It depends on the joints alone."""
-        return self._dynamics.mass_matrix(configuration[1])
+        return super().mass_matrix(configuration[1])
 
-    def bias(self, configuration: tuple[Array, Array], nu: Array) -> Array:
-        """By the compiled recursion."""
-        return self._dynamics.bias(*configuration, nu)
-
-    def inverse_dynamics(self, configuration: tuple[Array, Array], *rates: Array) -> tuple[Array, ...]:
-        """By the compiled recursion."""
-        if len(rates) == 2:
-            return (self._dynamics.effort(*configuration, *rates),)
-        return self._dynamics.inverse_dynamics(*configuration, *rates)[: len(rates) - 1]
+    def _parts(self, configuration: Any) -> tuple[Array, ...]:
+        return tuple(configuration)
 
 
 def _frame_motion(at: tuple[Matrix, Numbers], twist: list[Numbers], jacobian: list[list[Numbers]]) -> FrameMotion:
@@ -165,11 +146,11 @@ def mechanism(robot: Any) -> Mechanism:
         TypeError: it is something else.
     """
     if isinstance(robot, Robot):
-        return FixedBase(Dynamics(robot))
+        return Mechanism(Dynamics(robot))
     if isinstance(robot, Dynamics):
-        return FixedBase(robot)
+        return Mechanism(robot)
     if isinstance(robot, FloatingBase):
-        return MovingBase(robot)
+        return FloatingMechanism(robot)
     raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(robot)}")
 
 

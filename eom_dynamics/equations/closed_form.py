@@ -118,7 +118,7 @@ def equations_of_motion(
     require_robot(robot)
     if not rates:
         raise StateError("equations_of_motion needs at least q and qd")
-    require_form(coriolis)
+    choice(coriolis, "coriolis", CORIOLIS_FORMS)
     if (N := number_of_states(q)) is not None:
         return _batch(robot, N, (q, *rates), wrench, coriolis)
     q, *derivatives = joint_vectors(robot.n, q, *rates)
@@ -147,11 +147,6 @@ def _batch(
         for i in range(N)
     ]
     return EquationsOfMotion.stacked(each)
-
-
-def require_form(coriolis: str) -> None:
-    """Raise StateError unless this is one of CORIOLIS_FORMS."""
-    choice(coriolis, "coriolis", CORIOLIS_FORMS)
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:

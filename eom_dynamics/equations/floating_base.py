@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import checked_pose
+from ..arguments import checked_pose, choice
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
@@ -41,7 +41,6 @@ from .closed_form import (
     external_forces,
     mass_matrix,
     passive_forces,
-    require_form,
 )
 from .system import SystemMatrices, ad_blocks, block_diagonal, inertia_matrix, system, tool_matrix
 
@@ -91,7 +90,7 @@ def floating_equations_of_motion(
     require_robot(robot)
     if not rates:
         raise StateError("floating_equations_of_motion needs at least pose, q and nu")
-    require_form(coriolis)
+    choice(coriolis, "coriolis", CORIOLIS_FORMS)
     n = robot.n
     names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]
     shapes = [(4, 4), (n,), *[(_TWIST + n,)] * len(rates)]

@@ -168,18 +168,11 @@ class Kinematics(CompiledMethods):
         reference: str = "body",
         point: ArrayLike | None = None,
     ) -> tuple[Array, ...]:
-        """Jacobian of a frame and its time derivatives.
+        """Jacobian of a frame and its time derivatives J, Jd, …: (6, n) or (N, 6, n) each, as many as rates.
 
         Args:
-            q: joint variables (n,) or (N, n), rad or m.
+            q, frame, reference, point: as for :meth:`jacobian`, with its errors.
             rates: qd, qdd, …, in the shape of q, per s, s², ….
-            frame, reference, point: as for :meth:`jacobian`.
-
-        Returns:
-            J, Jd, …: (6, n) or (N, 6, n) each; as many derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`jacobian`.
         """
         orders = len(rates)
         if point is not None:
@@ -194,22 +187,11 @@ class Kinematics(CompiledMethods):
         return results
 
     def center_of_mass(self, q: ArrayLike) -> Array:
-        """Centre of mass of all bodies that the joints move, in the base frame.
-
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-
-        Returns:
-            c: (3,) or (N, 3), m.
-
-        Raises:
-            StateError: q has the wrong shape or is not finite.
-            RobotDescriptionError: the robot has no mass.
-        """
+        """Centre of mass c of all bodies that joints move, (3,) or (N, 3), as :meth:`center_of_mass_derivatives`."""
         return self.center_of_mass_derivatives(q)[0]
 
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Centre of mass and its time derivatives, along the axes of the base frame.
+        """Centre of mass in the base frame, and its time derivatives.
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
@@ -225,31 +207,13 @@ class Kinematics(CompiledMethods):
         return self._center("center_of_mass", (q, *rates))
 
     def center_of_mass_jacobian(self, q: ArrayLike) -> Array:
-        """Jacobian of the centre of mass: maps joint rates to its velocity.
-
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-
-        Returns:
-            J: (3, n) or (N, 3, n).
-
-        Raises:
-            StateError, RobotDescriptionError: as for :meth:`center_of_mass`.
-        """
+        """Jacobian of the centre of mass, cd = J qd: (3, n) or (N, 3, n); as :meth:`center_of_mass_derivatives`."""
         return self.center_of_mass_jacobian_derivatives(q)[0]
 
     def center_of_mass_jacobian_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Jacobian of the centre of mass and its time derivatives.
+        """Jacobian of the centre of mass and its time derivatives J, Jd, …: (3, n) or (N, 3, n) each.
 
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-            rates: qd, qdd, …, in the shape of q, per s, s², ….
-
-        Returns:
-            J, Jd, …: (3, n) or (N, 3, n) each; as many derivatives as rates.
-
-        Raises:
-            StateError, RobotDescriptionError: as for :meth:`center_of_mass`.
+        Arguments and errors are those of :meth:`center_of_mass_derivatives`.
         """
         return self._center("center_of_mass_jacobian", (q, *rates))
 
@@ -294,15 +258,8 @@ class Kinematics(CompiledMethods):
     def manipulability(self, q: ArrayLike, *, frame: str | None = None) -> Array:
         """Manipulability sqrt(det(J J')), the product of the singular values of J: T. Yoshikawa, IJRR 4 (1985).
 
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-            frame: its name; by default the first tool.
-
-        Returns:
-            () or (N,); zero with fewer than six joints. It depends on the unit of length.
-
-        Raises:
-            StateError: as for :meth:`jacobian`.
+        Arguments and errors are those of :meth:`jacobian`. The result, () or (N,), is zero with fewer than six joints;
+        it depends on the unit of length.
         """
         J = self.jacobian(q, frame)
         if self.robot.n < 6:

@@ -13,13 +13,14 @@ control on the Euclidean group", ECC 1995. Small angles need the series, since t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import comb, factorial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import AnyArray, Array
+from ..arrays import Array
 from .adjoint import ad
 
 # Terms of the series: the last one of the inverse, (1 / 2 pi)^25, is below rounding for angles up to 1 rad.
@@ -28,36 +29,12 @@ _TERMS = 26
 
 def left_jacobian(twist: ArrayLike) -> Array:
     """Left Jacobian (…, 6, 6) at a twist (…, 6): maps its rate to the space twist of its exponential."""
-    x = np.asarray(twist, dtype=float)
-    angle = np.linalg.norm(x[..., :3], axis=-1)
-    a = np.where(angle < 1, 1.0, angle)
-    s, c = np.sin(a), np.cos(a)
-    closed = np.stack(
-        [
-            (4 - a * s - 4 * c) / (2 * a**2),
-            (4 * a - 5 * s + a * c) / (2 * a**3),
-            (2 - a * s - 2 * c) / (2 * a**4),
-            (2 * a - 3 * s + a * c) / (2 * a**5),
-        ]
-    )
-    return _polynomial(x, np.where(angle < 1, _near_zero(angle, inverse=False), closed))
+    return _polynomial(twist, _coefficients, _series(inverse=False))
 
 
 def left_jacobian_inverse(twist: ArrayLike) -> Array:
     """Inverse (…, 6, 6) of the left Jacobian at a twist (…, 6) with an angle below 2 pi."""
-    x = np.asarray(twist, dtype=float)
-    angle = np.linalg.norm(x[..., :3], axis=-1)
-    a = np.where(angle < 1, 1.0, angle)
-    s, c = np.sin(a), np.cos(a)
-    closed = np.stack(
-        [
-            np.full_like(a, -0.5),
-            2 / a**2 + (a + 3 * s) / (4 * a * (c - 1)),
-            np.zeros_like(a),
-            1 / a**4 + (a + s) / (4 * a**3 * (c - 1)),
-        ]
-    )
-    return _polynomial(x, np.where(angle < 1, _near_zero(angle, inverse=True), closed))
+    return _polynomial(twist, _inverse_coefficients, _series(inverse=True))
 
 
 def right_jacobian(twist: ArrayLike) -> Array:
@@ -70,20 +47,35 @@ def right_jacobian_inverse(twist: ArrayLike) -> Array:
     return left_jacobian_inverse(-np.asarray(twist, dtype=float))
 
 
-def _polynomial(x: Array, coefficients: Array) -> Array:
-    """I + c1 A + c2 A² + c3 A³ + c4 A⁴."""
-    A = ad(x)
-    result: AnyArray = np.broadcast_to(np.eye(6), A.shape)
-    total = np.zeros_like(A)
-    for c in reversed(coefficients):
-        total = A @ total + c[..., np.newaxis, np.newaxis] * A
-    return result + total
-
-
-def _near_zero(angle: Array, *, inverse: bool) -> Array:
-    """The four coefficients at small angles; others are cut off."""
+def _polynomial(twist: ArrayLike, closed: Callable[[Array], list[Array]], series: Sequence[Sequence[float]]) -> Array:
+    """I + c1 A + c2 A² + c3 A³ + c4 A⁴, by the closed form of the coefficients, or their series at small angles."""
+    x = np.asarray(twist, dtype=float)
+    angle = np.linalg.norm(x[..., :3], axis=-1)
+    small = angle < 1
     z = np.minimum(angle, 1.0) ** 2
-    return np.stack([np.polynomial.polynomial.polyval(z, series) for series in _series(inverse=inverse)])
+    near_zero = [np.polynomial.polynomial.polyval(z, each) for each in series]
+    A = ad(x)
+    total = np.zeros_like(A)
+    for near, far in zip(reversed(near_zero), reversed(closed(np.where(small, 1.0, angle))), strict=True):
+        total = A @ total + np.where(small, near, far)[..., np.newaxis, np.newaxis] * A
+    result: Array = np.eye(6) + total
+    return result
+
+
+def _coefficients(a: Array) -> list[Array]:
+    s, c = np.sin(a), np.cos(a)
+    return [
+        (4 - a * s - 4 * c) / (2 * a**2),
+        (4 * a - 5 * s + a * c) / (2 * a**3),
+        (2 - a * s - 2 * c) / (2 * a**4),
+        (2 * a - 3 * s + a * c) / (2 * a**5),
+    ]
+
+
+def _inverse_coefficients(a: Array) -> list[Array]:
+    s, c = np.sin(a), np.cos(a)
+    odd = [2 / a**2 + (a + 3 * s) / (4 * a * (c - 1)), 1 / a**4 + (a + s) / (4 * a**3 * (c - 1))]
+    return [np.full_like(a, -0.5), odd[0], np.zeros_like(a), odd[1]]
 
 
 @cache

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planar and floating joints as rows of joints with one variable each, connected by massless bodies.
+"""Joints with several variables as rows of joints with one variable each, connected by massless bodies.
 
-A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of its plane) and ``j_yaw`` (rotation
-about its normal). A floating joint becomes ``j_x``, ``j_y``, ``j_z``, ``j_yaw``, ``j_pitch``, ``j_roll``: its rotation
-is Rz(yaw) Ry(pitch) Rx(roll), the URDF convention, which is singular at a pitch of ±pi/2.
+The rows are those of COMPOSITE_TYPES. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of
+its plane) and ``j_yaw`` (rotation about its normal). The rotation of a floating joint is Rz(yaw) Ry(pitch) Rx(roll),
+the URDF convention, which is singular at a pitch of ±pi/2.
 
-The axes of a plane are those of the child link's frame at q = 0 if its normal is the z axis; for another normal, that
-frame is first rotated by the smallest angle that takes z to the normal.
+The axes are those of the child link's frame at q = 0, or if another normal than its z axis is given, those of that
+frame after a rotation by the smallest angle that takes z to the normal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import lie
 from ..arrays import Array
-from .description import JointDescription
+from .description import COMPOSITE_TYPES, JointDescription
 
 
 class Component(NamedTuple):
@@ -32,16 +32,12 @@ def components(joint: JointDescription) -> list[Component]:
 
     The frames of all of them coincide with the child link's at q = 0.
     """
-    if joint.type not in ("planar", "floating"):
+    if joint.type not in COMPOSITE_TYPES:
         return [Component(joint.name, joint.screw)]
-    planar = joint.type == "planar"
-    x, y, z = _plane(joint.screw[:3]) if planar else np.eye(3)
-    moves, turns = {"x": x, "y": y} if planar else {"x": x, "y": y, "z": z}, {"yaw": z}
-    if not planar:
-        turns |= {"pitch": y, "roll": x}
-    screws = {name: [0.0, 0.0, 0.0, *axis] for name, axis in moves.items()}
-    screws |= {name: [*axis, 0.0, 0.0, 0.0] for name, axis in turns.items()}
-    return [Component(f"{joint.name}_{name}", np.array(screw)) for name, screw in screws.items()]
+    x, y, z = np.eye(3) if joint.type == "floating" else _plane(joint.screw[:3])
+    none = np.zeros(3)
+    screws = {"x": (none, x), "y": (none, y), "z": (none, z), "yaw": (z, none), "pitch": (y, none), "roll": (x, none)}
+    return [Component(f"{joint.name}_{name}", np.concatenate(screws[name])) for name in COMPOSITE_TYPES[joint.type]]
 
 
 def _plane(normal: Array) -> Array:

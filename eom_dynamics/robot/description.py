@@ -23,14 +23,14 @@ from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
 from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
 
-MOVING_TYPES = ("revolute", "continuous", "prismatic", "helical", "planar", "floating")
-"""Joint types that move their child link."""
-
-JOINT_TYPES = (*MOVING_TYPES, "fixed")
-"""All joint types."""
-
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
 """Joint types with one joint variable."""
+
+COMPOSITE_TYPES = {"planar": ("x", "y", "yaw"), "floating": ("x", "y", "z", "yaw", "pitch", "roll")}
+"""Joint types with several variables, with the row of joints that each becomes: see :mod:`.composite_joints`."""
+
+JOINT_TYPES = (*SINGLE_TYPES, *COMPOSITE_TYPES, "fixed")
+"""All joint types."""
 
 SharedElement = TypeVar("SharedElement", CoupledSpring, Transmission)
 

@@ -24,17 +24,17 @@ class RobotFormat:
         endings: of file names.
         read: reads a file or a text.
         recognizes: whether a text, rather than the name of a file, is of this format.
-        write: writes a robot, to files with the ending ``writes``.
         largest: size that is read, bytes.
+        write: writes a robot, to files with an ending of ``writes``; None for a format that is only read.
     """
 
     title: str
     endings: tuple[str, ...]
     read: Callable[[DescriptionFile], Description]
     recognizes: Callable[[str], bool]
-    write: Callable[[Robot], Written]
-    writes: tuple[str, ...]
     largest: int
+    write: Callable[[Robot], Written] | None = None
+    writes: tuple[str, ...] = ()
 
 
 _YAML = (".yaml", ".yml")
@@ -44,9 +44,9 @@ PARAMETER_FILE = RobotFormat(
     _YAML,
     parameter_tree.read_parameter_file,
     parameter_tree.is_parameters,
+    parameter_tree.MAX_BYTES,
     robot_as_yaml,
     _YAML,
-    parameter_tree.MAX_BYTES,
 )
 
 FORMATS = (
@@ -56,9 +56,9 @@ FORMATS = (
         urdf_file.URDF_ENDINGS,
         urdf_file.read_urdf_file,
         xml.is_xml,
+        xml.MAX_CHARACTERS,
         robot_as_urdf,
         (".urdf",),
-        xml.MAX_CHARACTERS,
     ),
 )
 

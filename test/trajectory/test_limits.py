@@ -290,7 +290,7 @@ def test_units() -> None:
         ({"limits": {"elbow": Limits()}}, "'elbow'"),
         ({"wrench": [np.zeros(5)]}, r"wrench W must have shape \(101, 6\) or \(6,\)"),
         ({"wrench": [np.zeros(6)] * 4}, "has 4 entries"),
-        ({"stiffness": ["stiff"]}, "stiffness k is not an array"),
+        ({"commanded_stiffness": ["stiff"]}, "stiffness k is not an array"),
     ],
 )
 def test_errors(change: dict[str, Any], message: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ... import lie
 from ...arrays import Array
+from ..description import COMPOSITE_TYPES
 from .section import Section
 
 # Error of the length of an axis written with six digits; it is then normalised.
@@ -50,9 +51,8 @@ def _dh(joint: Section, kind: str, _: Array) -> Placement:
     """Rz(theta + q) Tz(d) Tx(a) Rx(alpha): axis z of the parent's frame; prismatic joints add q to d."""
     if kind == "fixed":
         return Placement(read_origin(joint), np.zeros(6))
-    a, alpha, d, theta = _dh_row(joint)
-    turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
-    origin = lie.pose(turn @ twist, turn @ [a, 0.0, 0.0] + [0.0, 0.0, d])
+    along_z, along_x = _dh_steps(joint)
+    origin = along_z @ along_x
     return Placement(origin, lie.Ad(lie.inverse(origin)) @ _along_z(joint, kind))
 
 
@@ -60,15 +60,16 @@ def _modified_dh(joint: Section, kind: str, _: Array) -> Placement:
     """Rx(alpha) Tx(a) Rz(theta + q) Tz(d): axis z of the body's frame; prismatic joints add q to d."""
     if kind == "fixed":
         return Placement(read_origin(joint), np.zeros(6))
-    a, alpha, d, theta = _dh_row(joint)
-    turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
-    origin = lie.pose(twist @ turn, [a, 0.0, 0.0] + twist @ [0.0, 0.0, d])
-    return Placement(origin, _along_z(joint, kind))
+    along_z, along_x = _dh_steps(joint)
+    return Placement(along_x @ along_z, _along_z(joint, kind))
 
 
-def _dh_row(joint: Section) -> tuple[float, float, float, float]:
+def _dh_steps(joint: Section) -> tuple[Array, Array]:
+    """Poses (4, 4) Rz(theta) Tz(d) and Rx(alpha) Tx(a) of a row."""
     with joint.section("dh") as row:
-        return row.number("a"), row.number("alpha"), row.number("d"), row.number("theta")
+        a, alpha, d, theta = (row.number(name) for name in ("a", "alpha", "d", "theta"))
+    turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
+    return lie.pose(turn, [0.0, 0.0, d]), lie.pose(twist, [a, 0.0, 0.0])
 
 
 def _along_z(joint: Section, kind: str) -> Array:
@@ -92,7 +93,7 @@ def _screw(joint: Section, kind: str) -> Array:
     """Read and normalise the screw of a joint, or the normal of a planar one."""
     if kind in ("fixed", "floating"):
         return np.zeros(6)
-    if kind == "planar":
+    if kind in COMPOSITE_TYPES:
         normal = joint.vector("normal", 3, default=(0.0, 0.0, 1.0))
         return np.concatenate([normal / _length(joint, "normal", normal), np.zeros(3)])
     screw = joint.vector("screw", 6)

@@ -77,11 +77,10 @@ from ..description import (
     MimicDescription,
 )
 from ..inertia import Inertial
-from ..model import JOINT_FRICTION, ROTOR_MODELS, STANDARD_GRAVITY
+from ..model import STANDARD_GRAVITY
 from .conventions import CONVENTIONS, DH_TYPES, Placement, read_origin
-from .elasticity import read_groups
 from .joint_entries import with_entries
-from .payloads import with_payloads
+from .robot_entries import with_robot_entries
 from .section import Section
 
 BASE = "base"
@@ -113,14 +112,8 @@ def own_description(robot: Section) -> Description:
                 joints.attempt(partial(reader.read, joint_name), None, one_entry=True)
                 reader.links.setdefault(joint_name, LinkDescription(joint_name, None, joint_name))
         frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()), one_entry=True)
-        robot.skip("coupled_stiffness", "transmission")
-        coupled = transmission = None
-        if not joints.has_errors:  # a joint that cannot be used is missing from these
-            if all(joint.type == "fixed" for joint in reader.joints):
-                robot.refuse("joint_names", "at least one joint must move; all are fixed")
-            coupled, transmission = robot.attempt(partial(read_groups, reader.joints), (None, None), one_entry=True)
-        rotor_model = robot.choice("rotor_model", ROTOR_MODELS, ROTOR_MODELS[0], otherwise=ROTOR_MODELS[0])
-        friction = robot.choice("joint_friction", JOINT_FRICTION, JOINT_FRICTION[0], otherwise=JOINT_FRICTION[0])
+        if not joints.has_errors and all(joint.type == "fixed" for joint in reader.joints):
+            robot.refuse("joint_names", "at least one joint must move; all are fixed")
         description = Description(
             name=name,
             source=robot.source,
@@ -132,14 +125,9 @@ def own_description(robot: Section) -> Description:
             prefix="robot.",
             inertia_reference=reference,
             unphysical=unphysical,
-            coupled_stiffness=coupled,
-            transmissions=() if transmission is None else (transmission,),
-            rotor_model=rotor_model,
-            joint_friction=friction == "included",
-            command_period=robot.not_negative("command_period", 0.0),
-            drive_delay=robot.not_negative("drive_delay", 0.0),
         )
-        return robot.attempt(partial(with_payloads, description), description, one_entry=True)
+        # A joint that cannot be used is missing from groups.
+        return with_robot_entries(description, robot, groups=not joints.has_errors)
 
 
 class _Reader:

@@ -42,11 +42,10 @@ from typing import Any
 
 from ..assembly import UNPHYSICAL, assemble
 from ..description import SINGLE_TYPES, Description, JointDescription
-from ..model import JOINT_FRICTION, ROTOR_MODELS, Robot
+from ..model import Robot
 from ..subtree import BRANCHES
-from .elasticity import read_groups
 from .joint_entries import with_entries
-from .payloads import with_payloads
+from .robot_entries import with_robot_entries
 from .section import Section
 from .urdf import description_from_urdf
 
@@ -82,39 +81,15 @@ def completed(description: Description, additions: Section) -> Description:
                 joints.attempt(partial(_with_entries, joint), joint, one_entry=True) for joint in description.joints
             )
         description = replace(description, joints=described)
-    coupled, transmission = additions.attempt(partial(read_groups, description.joints), (None, None), one_entry=True)
-    transmissions = description.transmissions
-    if transmission is not None:
-        own = set(transmission.joints)
-        transmissions = (*(group for group in transmissions if not own & set(group.joints)), transmission)
-    friction = additions.choice(
-        "joint_friction", JOINT_FRICTION, JOINT_FRICTION[description.joint_friction], otherwise=JOINT_FRICTION[0]
-    )
-    description = replace(
-        description,
-        joint_friction=friction == "included",
-        coupled_stiffness=coupled or description.coupled_stiffness,
-        transmissions=transmissions,
-        rotor_model=additions.choice(
-            "rotor_model", ROTOR_MODELS, default=description.rotor_model, otherwise=ROTOR_MODELS[0]
-        ),
-        command_period=additions.not_negative("command_period", description.command_period),
-        drive_delay=additions.not_negative("drive_delay", description.drive_delay),
-    )
+    given: dict[str, Any] = {}
     if "gravity" in additions:
-        description = replace(description, base_gravity=additions.vector("gravity", 3))
-    if "tip" in additions:
-        description = replace(description, tip=additions.texts("tip"))
-    if "tools" in additions:
-        description = replace(description, tools=additions.texts("tools"))
+        given["base_gravity"] = additions.vector("gravity", 3)
+    given |= {name: additions.texts(name) for name in ("tip", "tools") if name in additions}
     if "root" in additions:
-        description = replace(description, root=additions.text("root"))
-    description = replace(
-        description,
-        branches=additions.choice("branches", BRANCHES, description.branches, otherwise=BRANCHES[0]),
-        unphysical=additions.choice("unphysical", UNPHYSICAL, description.unphysical, otherwise=UNPHYSICAL[0]),
-    )
-    return additions.attempt(partial(with_payloads, description), description, one_entry=True)
+        given["root"] = additions.text("root")
+    for name, options in (("branches", BRANCHES), ("unphysical", UNPHYSICAL)):
+        given[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
+    return with_robot_entries(replace(description, **given), additions)
 
 
 def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:

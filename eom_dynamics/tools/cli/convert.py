@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         EomDynamicsError: the robot cannot be used, or not be written in this format, or the file cannot be written.
     """
     chosen = formats.format_of(options.output.name)
-    assert chosen is not None  # by its type
+    assert chosen is not None and chosen.write is not None  # by its type
     written = chosen.write(load(options))
     size = len(written.text.encode())
     if size > chosen.largest:

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import robot_from_parameters
+from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
+from eom_dynamics.robot.readers import robot_section
 
 
 def robot_with(**entries: Any):
@@ -115,3 +117,18 @@ def test_consistent_inertia_about_the_link_frame_gives_no_warning(recwarn: pytes
     about_com = robot_from_parameters(packaged_parameters("planar_2r"))
     for a, b in zip(about_link.joints, about_com.joints, strict=True):
         np.testing.assert_allclose(a.spatial_inertia, b.spatial_inertia, rtol=1e-15)
+
+
+def test_a_joint_type_of_several_variables_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cylindrical joint, along and about the normal that is given."""
+    monkeypatch.setitem(COMPOSITE_TYPES, "cylindrical", ("z", "yaw"))
+    monkeypatch.setattr(robot_section, "JOINT_TYPES", (*JOINT_TYPES, "cylindrical"))
+    parameters = packaged_parameters("planar_2r")
+    joint = parameters["joints"]["joint_2"]
+    kept = {name: joint[name] for name in ("origin", "mass", "center_of_mass", "inertia")}
+    parameters["joints"]["joint_2"] = kept | {"type": "cylindrical", "normal": [0.0, 1.0, 0.0]}
+    robot = robot_from_parameters(parameters)
+    assert robot.joint_names == ("joint_1", "joint_2_z", "joint_2_yaw")
+    screws = [joint.screw.round(15).tolist() for joint in robot.joints[1:]]
+    assert screws == [[0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]
+    assert [joint.mass for joint in robot.joints[1:]] == [0.0, joint["mass"]]

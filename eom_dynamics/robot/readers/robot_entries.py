@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads: bodies fixed to a link or tool, whose mass and inertia are added to it.
+"""Entries of a robot that its own file and additions to a URDF share: groups of joints, friction, drives and payloads.
 
-The section ``payloads`` of a robot, by the name of the link or tool; the frame is that of the link or tool:
+Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it, by its name and in its frame:
 
 .. code-block:: yaml
 
@@ -23,17 +23,46 @@ import numpy as np
 from ...spelling import hint
 from ..description import Description
 from ..inertia import Inertial, symmetric
+from ..model import JOINT_FRICTION, ROTOR_MODELS
 from ..physical_consistency import body_violation
+from .elasticity import read_groups
 from .section import Section
 
 
-def with_payloads(description: Description, robot: Section) -> Description:
-    """Return a robot with the payloads of its section.
+def with_robot_entries(description: Description, robot: Section, *, groups: bool = True) -> Description:
+    """Return a robot with those entries of its section; what the section lacks remains.
 
     Args:
         description: the robot.
-        robot: its section, with or without an entry ``payloads``.
+        robot: its section.
+        groups: whether to read the spring and the transmission that several joints share.
     """
+    robot.skip("coupled_stiffness", "transmission")
+    coupled, transmissions = description.coupled_stiffness, description.transmissions
+    if groups:
+        given, transmission = robot.attempt(partial(read_groups, description.joints), (None, None), one_entry=True)
+        coupled = given or coupled
+        if transmission is not None:
+            own = set(transmission.joints)
+            transmissions = (*(group for group in transmissions if not own & set(group.joints)), transmission)
+    ignored = JOINT_FRICTION[0]
+    friction = robot.choice(
+        "joint_friction", JOINT_FRICTION, JOINT_FRICTION[description.joint_friction], otherwise=ignored
+    )
+    description = replace(
+        description,
+        coupled_stiffness=coupled,
+        transmissions=transmissions,
+        rotor_model=robot.choice("rotor_model", ROTOR_MODELS, description.rotor_model, otherwise=ROTOR_MODELS[0]),
+        joint_friction=friction != ignored,
+        command_period=robot.not_negative("command_period", description.command_period),
+        drive_delay=robot.not_negative("drive_delay", description.drive_delay),
+    )
+    return robot.attempt(partial(_with_payloads, description), description, one_entry=True)
+
+
+def _with_payloads(description: Description, robot: Section) -> Description:
+    """Return a robot with the payloads of its section, which may have none."""
     if "payloads" not in robot:
         return description
     links = dict(description.links)
