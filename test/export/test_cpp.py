@@ -228,7 +228,7 @@ def test_any_names(tmp_path: Path) -> None:
 # Names of templates of eom, of members of the type, of macros, and of other objects of the C library and of the tests.
 TAKEN = (
     *("setpoint", "command", "Robot", "Limits", "Spline", "Plant", "Piece", "Mailbox", "feedforward", "control_loop"),
-    *("scalar", "SCALAR", "drive", "shafts", "ends", "state", "efforts", "map"),
+    *("scalar", "SCALAR", "drive", "shafts", "ends", "state", "measurement", "map"),
     *("NULL", "EOF", "NAN", "INFINITY", "HUGE_VAL", "M_PI", "errno", "assert", "linux", "unix"),
     *("stdin", "FILE", "std", "main", "stored", "check", "motor", "spring"),
 )
