@@ -179,6 +179,11 @@ class Stage(NamedTuple):
     outputs: Sequence[str]
 
 
+def stage_of(program: Program, backend: str) -> Stage:
+    """Stage of a program that has been traced, on one of :data:`.KERNELS`."""
+    return Stage(kernel_of(program, backend), tuple(program.inputs), tuple(program.outputs))
+
+
 class CompiledFunction:
     """A function of one state or of a batch, which runs kernels one after the other on named vectors.
 

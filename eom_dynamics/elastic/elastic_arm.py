@@ -28,7 +28,6 @@ from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffnes
 from ..arguments import not_negative
 from ..arrays import Array
 from ..codegen import floating_programs
-from ..codegen.backends import kernel_of
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import (
     CompiledFunction,
@@ -40,9 +39,9 @@ from ..codegen.functions import (
     derivatives,
     joint_vectors,
     payload_keyword,
+    stage_of,
     wrench_keyword,
 )
-from ..codegen.program import Program
 from ..codegen.programs import WITH_PAYLOAD, inverse_dynamics_of_order
 from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
@@ -384,18 +383,13 @@ class ElasticArm(CompiledMethods):
     def _stages(self, *, on_base: bool, payload: bool) -> list[Stage]:
         (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
         if on_base and payload:
-            return [self._stage(floating_programs.imu_efforts(self.robot, payload=True)), motors]
+            return [stage_of(floating_programs.imu_efforts(self.robot, payload=True), self.backend), motors]
         if on_base:
-            kernel = self.carried._function("imu_efforts").stages[0].kernel
-            return [Stage(kernel, [*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES], EFFORT_NAMES), motors]
+            (links,) = self.carried._function("imu_efforts").stages
+            return [links._replace(outputs=EFFORT_NAMES), motors]
         if self.rotors is None:
-            kernel = self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages[0].kernel
-            loads = PAYLOAD_NAMES if payload else ()
-            return [Stage(kernel, [*STATE_NAMES, *WRENCH_NAMES, *loads], EFFORT_NAMES), motors]
-        return [self._stage(links_with_rotors(self.robot, self.side, payload=payload)), motors]
-
-    def _stage(self, program: Program) -> Stage:
-        return Stage(kernel_of(program, self.backend), list(program.inputs), list(program.outputs))
+            return [*self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages, motors]
+        return [stage_of(links_with_rotors(self.robot, self.side, payload=payload), self.backend), motors]
 
     def _function(self, name: str) -> CompiledFunction:
         if name not in self._functions:

@@ -25,17 +25,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..codegen.backends import kernel_of
 from ..codegen.functions import (
     CompiledFunction,
     Keyword,
     Signature,
-    Stage,
     Vector,
     compiled_program,
     joint_vectors,
     payload_keyword,
     shared_array,
+    stage_of,
     wrench_keyword,
 )
 from ..exceptions import KernelError, StateError
@@ -261,7 +260,7 @@ def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> Compi
     results = tuple(Vector(name, (n,)) for name in (*FLAT_STATE, *STIFFNESS))
     return CompiledFunction(
         Signature((*joint_vectors(n, 2), *measured), results, keywords, FlatState),
-        [Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs)) for program in programs],
+        [stage_of(program, arm.backend) for program in programs],
         intermediate=dict.fromkeys(SPRING_EFFORTS, n),
         finite_results=True,
     )
@@ -279,7 +278,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     if loaded:
         keywords += (payload_keyword(arm.robot, len(PAYLOAD_NAMES)),)
     program = flat_programs.linearizing_snap(arm.side, prod(gains.shape))
-    first = Stage(kernel_of(program, arm.backend), list(program.inputs), list(program.outputs))
+    first = stage_of(program, arm.backend)
     links, motors = arm.stages(payload=loaded)
     renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))
     last = motors._replace(inputs=[renamed.get(name, name) for name in motors.inputs])

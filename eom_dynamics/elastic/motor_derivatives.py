@@ -116,7 +116,7 @@ def motor_jet(
         velocity = position[i].rate
         spin = arm.motor_inertia[i] * velocity.rate if carried is None else carried.on_motor(i, position)
         motor_effort.append(arm.side.motor_effort(i, load[i], velocity, spin))
-    return MotorJet(_stacked(tau, order + 3), _stacked(position, order + 3), _stacked(motor_effort, order + 1))
+    return MotorJet(stacked(tau, order + 3), stacked(position, order + 3), stacked(motor_effort, order + 1))
 
 
 def effort_jets(robot: Robot, states: Sequence[Array], wrench: Sequence[Array]) -> list[Jet]:
@@ -295,6 +295,6 @@ def _commanded(arm: ElasticArm, stiffness: Sequence[ArrayLike], samples: tuple[i
     return (rows + [np.zeros(shape)] * order)[: order + 1]
 
 
-def _stacked(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:
+def stacked(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:
     """The first ``count`` derivatives of all jets, each (…, number of jets)."""
     return tuple(np.stack([np.asarray(x[k], dtype=float) for x in jets], axis=-1) for k in range(count))

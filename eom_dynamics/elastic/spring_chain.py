@@ -24,12 +24,11 @@ from ..actuators.checks import not_negative, refuse
 from ..actuators.friction import FRICTIONLESS, Friction
 from ..actuators.springs import Spring
 from ..arguments import count
-from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet
 from ..robot import Robot
 from ..states import joint_states, real_array, sequence, wrench_sequence, wrenches
-from .motor_derivatives import MotorJet, effort_jets
+from .motor_derivatives import MotorJet, effort_jets, stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,16 +182,7 @@ def chain_motor_jet(
         jet = chain.jet(q[:count], tau[i][:count], order)
         position.append((Jet(q), *jet.position)[-1])
         effort.append((tau[i], *jet.effort)[-1])
-    return MotorJet(
-        tuple(_row(tau, k) for k in range(order + 3)),
-        tuple(_row(position, k) for k in range(order + 3)),
-        tuple(_row(effort, k) for k in range(order + 1)),
-    )
-
-
-def _row(jets: Sequence[Jet], k: int) -> Array:
-    """The k-th derivatives of the jets of all joints, (n,) or (N, n)."""
-    return np.stack([np.asarray(jet[k], dtype=float) for jet in jets], axis=-1)
+    return MotorJet(stacked(tau, order + 3), stacked(position, order + 3), stacked(effort, order + 1))
 
 
 def _jet(name: str, given: Sequence[ArrayLike], needed: int, why: str) -> Jet:

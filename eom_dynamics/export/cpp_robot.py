@@ -35,7 +35,7 @@ from .templates import template
 _LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
 
 # Names that types and template parameters have in the templates of the type.
-_MEMBER_TYPES = ("Scalar", "Ends", "State", "Efforts", "Motors", "Shafts", "Before", "After")
+_MEMBER_TYPES = ("Scalar", "Ends", "State", "Motors", "Shafts", "Before", "After", "Measurement")
 
 
 def type_name(project: Project) -> str:

@@ -201,8 +201,10 @@ def _traced(program: Any) -> Any:
 def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
     assert main(["codegen", "planar_2r", "-o", str(tmp_path), "--language=ros2_control"]) == 0
     sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
-    functions = ["inverse_dynamics", "motors", "drive", "feedforward", "mass_matrix", "spring_efforts", "plant"]
-    functions += ["inverse_dynamics_with_payload", "feedforward_with_payload", "mass_matrix_with_payload"]
+    functions = ["inverse_dynamics", "motors", "drive", "feedforward", "spring_efforts", "plant"]
+    functions += ["flat_state", "linearizing_snap", "linearizing_setpoint"]
+    functions += [f"{name}_with_payload" for name in ("inverse_dynamics", "feedforward", "flat_state")]
+    functions += ["linearizing_setpoint_with_payload"]
     assert sources == {f"planar_2r_{function}" for function in functions}
 
 
