@@ -298,6 +298,11 @@ def _wrist(robot: Robot) -> Robot:
     return replace(robot, transmission=((n - 2, n - 1), Transmission(matrix)))
 
 
+def _other_springs(robot: Robot, draw: np.random.Generator) -> Robot:
+    joints = [replace(joint, spring=joint.spring.scaled(1 + draw.uniform(-0.2, 0.2))) for joint in robot.joints]
+    return replace(robot, joints=tuple(joints))
+
+
 def _sideways(robot: Robot, draw: np.random.Generator) -> Robot:
     return replace(robot, gravity=np.array([9.80665, 0.0, 0.0]))
 
@@ -309,7 +314,7 @@ def _bias(tau: Array, draw: np.random.Generator) -> Array:
 CASES = (
     Case("as the file says, but for its numbers"),
     Case("the same, efforts of rigid motors", "motor"),
-    Case("the same, both sides of the springs", "both"),
+    Case("the same, both sides of the springs", "both", arm=_other_springs),
     Case(
         "gravity spring at the second joint",
         arm=_gravity_spring,

@@ -58,7 +58,9 @@ def run(settings: Settings) -> Section:
     assert found.validation is not None
     table.add("robot file", *_cells(found.validation.before), "")
     table.add(
-        f"eom_dynamics, possible inertias, {found.filter.cutoff:.1f} Hz", *_cells(found.validation.after), seconds(took)
+        f"eom_dynamics, consistent inertias, {found.filter.cutoff:.1f} Hz",
+        *_cells(found.validation.after),
+        seconds(took),
     )
     table.add("the same, efforts not filtered", *_cells(found.validation.unfiltered), "")
     for cutoff in (found.filter.cutoff, _LOWER_CUTOFF):
@@ -80,8 +82,9 @@ def run(settings: Settings) -> Section:
     section.text.append(
         "Peers get the samples that eom_dynamics prepared. Pinocchio: regressor of all inertial parameters, friction "
         "and offsets, NumPy's least squares weighted by joint. figaroh: its regressor with friction and offsets, base "
-        "parameters by its double QR, least squares weighted by joint. None of the peers' inertias need be possible. "
-        "Times are of the processor, for eom_dynamics with the choice of the filter and of the weight of the file."
+        "parameters by its double QR, least squares weighted by joint. None of the peers' inertias need be physically "
+        "consistent. Times are of the processor, for eom_dynamics with the choice of the filter and of the weight of "
+        "the file."
     )
     rounded = np.round(found.validation.after, 2)
     section.bars += [
@@ -91,7 +94,7 @@ def run(settings: Settings) -> Section:
             bool(np.all(rounded <= PROMISED)),
         ),
         Bar(
-            "Panda: possible inertias",
+            "Panda: physically consistent inertias",
             f"least eigenvalue of a pseudo-inertia {_least_eigenvalue(found):.1e}",
             _least_eigenvalue(found) > 0,
         ),

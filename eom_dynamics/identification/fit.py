@@ -3,7 +3,7 @@
 
 Steps, each in a module of its own: choose the filter (:mod:`.choice`), filter samples and compress their equations
 (:mod:`.training_data`), estimate base parameters and terms (:mod:`.linear_estimate`), then find inertias of all bodies
-that are physically possible, explain the data as well, and are close to those of the file (:mod:`.solutions`).
+that are physically consistent, explain the data as well, and are close to those of the file (:mod:`.solutions`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .parameters_in_robot import known_efforts, with_parameters, without_place
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score
-from .solutions import Solution, as_in_file, payload_alone, possible_inertias, terms_alone
+from .solutions import Solution, find_solution
 from .training_data import TrainingData, training_data
 from .unit_hints import unit_hints
 from .verification import Judge
@@ -60,7 +60,7 @@ class Fit:
         trials: of filters, if one was chosen.
         estimate: of base parameters and terms by the linear estimator, without a prior.
         base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
-        parameters: inertial parameters of all bodies (10 B,), physically possible; kg, kg m, kg m².
+        parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
         parameter_deviations: (10 B,) of the data and the file together.
         terms: parameters of the terms by name, (n,).
         term_deviations: likewise.
@@ -98,7 +98,7 @@ class Fit:
 
     @property
     def vector(self) -> Array:
-        """Base parameters and terms (P,) of the possible inertias, for :attr:`regressor`."""
+        """Base parameters and terms (P,) of the consistent inertias, for :attr:`regressor`."""
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
     def predict(self, samples: FilteredSamples) -> Array:
@@ -184,11 +184,12 @@ def _fit(
     late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
     wrong += late
     notes += lines
-    notes += [] if wrong or not options.inertia else spring_notes(regressor, data.samples, file)
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
+    if options.inertia and options.payload is None and not wrong:
+        notes += spring_notes(regressor, data.samples, file)
     deviations = linear.estimate.deviations()
-    report("possible inertias", 0.0)
+    report("physically consistent inertias", 0.0)
     held = np.full(robot.n, bool(wrong) and options.suspect == "keep")
     best = _best(data, linear, options, held, training, validation, report)
     if not held.any() and (noise := unexplained(best.training)):
@@ -266,7 +267,9 @@ def _best(
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         held = np.ones_like(held) if attempt == _TRIES else held
-        solution = _solution(data, linear, options, held, lambda done: report("possible inertias", done))
+        solution = find_solution(
+            data, linear, options, held, lambda done: report("physically consistent inertias", done)
+        )
         terms = by_term(data.regressor, solution.terms)
         report("verify", 0.0)
         kept = tuple(compress(robot.joint_names, held))
@@ -352,20 +355,3 @@ def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) 
     state = using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
     own = [values * TERMS[name].basis(state) for name, values in terms.items()]
     return sum(own, np.zeros_like(state.qd))
-
-
-def _solution(
-    data: TrainingData,
-    linear: Weighted,
-    options: Options,
-    held: NDArray[np.bool_],
-    progress: Callable[[float], None],
-) -> Solution:
-    """A payload alone, friction alone, or all inertias, by the options; joints that are held are as in the file."""
-    if held.all():
-        return as_in_file(data)
-    if options.payload is not None:
-        return payload_alone(data, options.payload)
-    if not options.inertia:
-        return terms_alone(data, linear, options, held)
-    return possible_inertias(data, linear, options, held, progress)
