@@ -50,6 +50,9 @@ _FINEST = 1e-6
 # Singular values of gravity's columns, relative to the largest, below which a direction has no effect.
 _UNSEEN = 1e-3
 
+# Share of the efforts' squares that the file leaves, below which it has the right gravity.
+_EXPLAINED = 0.01
+
 # Angle of gravity, rad, and factor of its size that wrong masses do not explain.
 _TURNED, _GRAVITY = np.radians(15.0), 1.5
 
@@ -130,20 +133,28 @@ class _Check:
         size = float(np.linalg.norm(g))
         if not size:
             return []
+        joints = np.flatnonzero(self.known).tolist()
+        scales = [float(np.std(self._tau[self._used[:, j], j])) or 1.0 for j in joints]
+        # A spring beside the motor, which the file may lack, is not gravity.
+        owns = [np.column_stack([self._own[:, j], self._q[:, j]]) for j in joints]
+        before, opposite = (
+            sum(
+                self._squares(j, sign * self._by_file[:, j], self._tau[:, j], own) / scale**2
+                for j, own, scale in zip(joints, owns, scales, strict=True)
+            )
+            for sign in (1, -1)
+        )
+        if before < _EXPLAINED * sum(self._used[:, j].sum() for j in joints):
+            return []
         none = _gravity_of(robot, np.zeros(3), self._q)
         columns = np.stack([_gravity_of(robot, size * e, self._q) - none for e in np.eye(3)], axis=-1) / size
         columns = self._regressor.at_motors(columns)
         rest = self._tau - (self._by_file - columns @ g)
         A, b = [], []
-        before, opposite = 0.0, 0.0
-        for j in np.flatnonzero(self.known).tolist():
-            # A spring beside the motor, which the file may lack, is not gravity.
-            rows, own = self._used[:, j], np.column_stack([self._own[:, j], self._q[:, j]])
-            scale = float(np.std(self._tau[rows, j])) or 1.0
+        for j, own, scale in zip(joints, owns, scales, strict=True):
+            rows = self._used[:, j]
             A.append(_without(own[rows], columns[rows, j]) / scale)
             b.append(_without(own[rows], rest[rows, j][:, np.newaxis])[:, 0] / scale)
-            before += self._squares(j, self._by_file[:, j], self._tau[:, j], own) / scale**2
-            opposite += self._squares(j, -self._by_file[:, j], self._tau[:, j], own) / scale**2
         stacked, right = np.concatenate(A), np.concatenate(b)
         _, values, Vt = np.linalg.svd(stacked, full_matrices=False)
         seen = Vt[values > _UNSEEN * values[0]]
