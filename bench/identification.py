@@ -90,7 +90,7 @@ def run(settings: Settings) -> Section:
             "least of a parameter",
             "runs with all within",
             "RMS of error / s",
-            "possible",
+            "consistent",
             "time of a run",
         ),
     )
@@ -134,7 +134,7 @@ def run(settings: Settings) -> Section:
         "57. Base parameters and rotors of which only the sum is identifiable do not count. Friction and rotors of "
         "rigid joints are those of the fit with physically consistent inertias. Cut-off and weight of the file are "
         "chosen by the first recording of each arm. *Time*: of the processor, with that choice. "
-        f"*Possible*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
+        f"*Consistent*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
     ]
     section.bars = _bars(covered, largest, possible)
     duration = 60.0 if quick else 600.0
@@ -254,7 +254,11 @@ def _bars(covered: Sequence[Coverage], largest: Sequence[dict[str, float]], poss
         bars.append(Bar(f"identification: {name.replace('_', ' ')} within {most:.0%}", f"{worst:.2%}", worst <= most))
     count = sum(possible)
     bars.append(
-        Bar("identification: inertias always possible", f"{count} of {len(possible)} fits", count == len(possible))
+        Bar(
+            "identification: inertias always physically consistent",
+            f"{count} of {len(possible)} fits",
+            count == len(possible),
+        )
     )
     return bars
 

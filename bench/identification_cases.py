@@ -36,7 +36,7 @@ from eom_dynamics.tools.robot_options import RobotOptions
 sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
 from excited import ENCODER, TORQUE, true_robot
 
-ARMS = ("sea_planar_2r", "ur5e", "panda")
+ARMS = ("sea_planar_2r", "ur5e")
 
 RATE, DURATION = 50.0, 60.0
 """Of a recording, Hz and s."""
@@ -116,22 +116,24 @@ def run(settings: Settings) -> Section:
         "the given one with exit code 0",
         ("case", "should be", *(f"{name}" for name in arms), "worse files"),
     )
-    shares, worse_files, took = [], 0, time.process_time()
-    for case in CASES:
-        cells, worse = [], 0
-        for name in arms:
+    shares, took = [], time.process_time()
+    rows: dict[str, list[str]] = {case.name: [case.name, case.expected] for case in CASES}
+    worse = dict.fromkeys(rows, 0)
+    for name in arms:
+        for case in CASES:
             chosen = outcome(case, name, 0).chosen
             found = [outcome(case, name, seed, chosen) for seed in range(seeds)]
             good = sum(each.good for each in found)
-            worse += sum(each.worse for each in found)
-            cells.append(f"{good} of {seeds}")
+            worse[case.name] += sum(each.worse for each in found)
+            rows[case.name].append(f"{good} of {seeds}")
             shares.append(good / seeds)
-            CONSOLE.print(name, case.name, cells[-1], f"worse {worse}")
+            CONSOLE.print(name, case.name, rows[case.name][-1], f"worse {worse[case.name]}")
             for seed, each in enumerate(found):
                 if each.worse or not each.good:
                     CONSOLE.print(f"  seed {seed}: exit {each.code}, {each.line}", each.before, each.error)
-        table.add(case.name, case.expected, *cells, str(worse))
-        worse_files += worse
+    for name, cells in rows.items():
+        table.add(*cells, str(worse[name]))
+    worse_files = sum(worse.values())
     runs = len(CASES) * len(arms) * seeds
     section.tables = [table]
     section.text = [
@@ -298,6 +300,11 @@ def _wrist(robot: Robot) -> Robot:
     return replace(robot, transmission=((n - 2, n - 1), Transmission(matrix)))
 
 
+def _other_springs(robot: Robot, draw: np.random.Generator) -> Robot:
+    joints = [replace(joint, spring=joint.spring.scaled(1 + draw.uniform(-0.2, 0.2))) for joint in robot.joints]
+    return replace(robot, joints=tuple(joints))
+
+
 def _sideways(robot: Robot, draw: np.random.Generator) -> Robot:
     return replace(robot, gravity=np.array([9.80665, 0.0, 0.0]))
 
@@ -309,7 +316,7 @@ def _bias(tau: Array, draw: np.random.Generator) -> Array:
 CASES = (
     Case("as the file says, but for its numbers"),
     Case("the same, efforts of rigid motors", "motor"),
-    Case("the same, both sides of the springs", "both"),
+    Case("the same, both sides of the springs", "both", arm=_other_springs),
     Case(
         "gravity spring at the second joint",
         arm=_gravity_spring,

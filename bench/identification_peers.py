@@ -58,7 +58,7 @@ def run(settings: Settings) -> Section:
     assert found.validation is not None
     table.add("robot file", *_cells(found.validation.before), "")
     table.add(
-        f"eom_dynamics, physically consistent inertias, {found.filter.cutoff:.1f} Hz",
+        f"eom_dynamics, consistent inertias, {found.filter.cutoff:.1f} Hz",
         *_cells(found.validation.after),
         seconds(took),
     )
@@ -82,8 +82,9 @@ def run(settings: Settings) -> Section:
     section.text.append(
         "Peers get the samples that eom_dynamics prepared. Pinocchio: regressor of all inertial parameters, friction "
         "and offsets, NumPy's least squares weighted by joint. figaroh: its regressor with friction and offsets, base "
-        "parameters by its double QR, least squares weighted by joint. None of the peers' inertias need be possible. "
-        "Times are of the processor, for eom_dynamics with the choice of the filter and of the weight of the file."
+        "parameters by its double QR, least squares weighted by joint. None of the peers' inertias need be physically "
+        "consistent. Times are of the processor, for eom_dynamics with the choice of the filter and of the weight of "
+        "the file."
     )
     rounded = np.round(found.validation.after, 2)
     section.bars += [

@@ -71,8 +71,8 @@ def run(settings: Settings) -> Section:
         "Each figure is of held-out efforts, filtered at the cut-off that was chosen, and predicted for the filtered "
         "motion. *Given*, *written*: the feedforward of the robot that was given, and of the file that the command "
         "wrote. *Printed*: what it printed. *Least squares*: Pinocchio's regressor with viscous and Coulomb friction "
-        "and offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, from "
-        "the same samples; its friction is predicted like that of the file."
+        "and offsets (and rotors on the motor side), weighted by joint, without physically consistent inertias, "
+        "from the same samples; its friction is predicted like that of the file."
     )
     section.bars = [
         Bar(f"{what}, of all joints of all arms", f"{max(ratios[key]):.2f}", max(ratios[key]) <= most)

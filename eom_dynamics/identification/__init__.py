@@ -2,6 +2,9 @@
 """Identification: from recordings of a robot to the parameters that predict them."""
 
 from .base_parameters import BaseParameters, base_parameters, parameter_names
+from .both_sides import ArmRecording
+from .elastic_arm import ArmFit, identify_arm
+from .elastic_options import ElasticOptions
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
 from .excitation import Excitation, OptimalExcitation
@@ -18,7 +21,10 @@ from .springs import SpringFit, fit_coupled_spring, fit_spring, fit_springs
 
 __all__ = [
     "TERMS",
+    "ArmFit",
+    "ArmRecording",
     "BaseParameters",
+    "ElasticOptions",
     "Excitation",
     "Fit",
     "IdentificationError",
@@ -43,6 +49,7 @@ __all__ = [
     "fit_springs",
     "frequency_response",
     "identified_robot",
+    "identify_arm",
     "not_in_file",
     "parameter_names",
     "verified",

@@ -3,8 +3,8 @@
 
 A cut-off that is too low leaves out motion, one that is too high lets noise of accelerations in; either predicts
 efforts worse. So each candidate identifies from some blocks of the training data, and predicts the efforts of the
-others as they were recorded, not filtered. Least squares find the neighbourhood of the best one;
-physically consistent inertias, as they are written, decide within it. No data held out for validation are seen.
+others as they were recorded, not filtered. Least squares find the neighbourhood of the best one; consistent inertias,
+as they are written, decide within it. No data held out for validation are seen.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def choose(
         file: parameters x (P,) of the robot's file.
         cutoff: Hz; None to choose it.
         measured_velocity: whether to use recorded velocities; None to choose.
-        prior: distance of the physically consistent inertias that decide; None if least squares do.
+        prior: distance of physically consistent inertias, which decide; None if least squares do.
         progress: called with the fraction done.
 
     Returns:

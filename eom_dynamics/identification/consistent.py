@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..recursion import PARAMETERS
 from .prior import ENTRIES, Prior, packed, unpacked
-from .pseudo_inertia import parameters_of, possible
+from .pseudo_inertia import consistent, parameters_of
 
 SMALLEST = 0.01
 """Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
@@ -69,7 +69,7 @@ def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int]
     """
     table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
     free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
-    return Bodies(table.ravel(), tuple(free), tuple(Prior(possible(table[i], SMALLEST), kind) for i in free))
+    return Bodies(table.ravel(), tuple(free), tuple(Prior(consistent(table[i], SMALLEST), kind) for i in free))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,7 @@ def _newton(cost: _Cost, X: Array, tolerance: float) -> tuple[Array, bool]:
     value, damping = cost.value(X), 0.0
     for _ in range(_MOST_STEPS):
         try:
-            C = np.linalg.cholesky(X)
+            C = np.asarray(np.linalg.cholesky(X), dtype=float)
         except np.linalg.LinAlgError:
             return X, False  # at the edge of the cone but for rounding
         quadratic = cost.quadratic(X, C)
@@ -275,7 +275,7 @@ def _terms(own: Array, free: NDArray[np.bool_], rest: Array) -> Array:
 
 def _with_deviations(found: Consistent, bodies: Bodies, B: Array, own: Array, weight: float) -> Consistent:
     """The solution with standard deviations by the curvature there."""
-    C = np.linalg.cholesky(found.relative)
+    C = np.asarray(np.linalg.cholesky(found.relative), dtype=float)
     count = B.shape[1]
     J = np.zeros((len(B) + count, count + own.shape[1]))
     J[: len(B), :count], J[: len(B), count:] = _in_coordinates(B, C), own

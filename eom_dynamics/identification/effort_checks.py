@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..dynamics import Dynamics
+from ..recursion import PARAMETERS
 from ..robot import Robot
+from .consistent import free_bodies
 from .filtering import Filter, FilteredSamples, prepare
 from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
@@ -38,8 +40,18 @@ _ONE_JOINT = 40.0
 # Share of the unexplained squares that is left by another reading of the recording, below which it is the right one.
 _MUCH_BETTER = 0.4
 
+# Decrease of the squares by an effort that depends on the position, beyond which that is no chance, and the least such
+# effort that is named, relative to that of the joint.
+_SURE_SPRING, _STRONG = 100.0, 0.2
+
+# Noise of efforts, relative to them, that is the least.
+_FINEST = 1e-6
+
 # Singular values of gravity's columns, relative to the largest, below which a direction has no effect.
 _UNSEEN = 1e-3
+
+# Share of the efforts' squares that the file leaves, below which it has the right gravity.
+_EXPLAINED = 0.01
 
 # Angle of gravity, rad, and factor of its size that wrong masses do not explain.
 _TURNED, _GRAVITY = np.radians(15.0), 1.5
@@ -121,20 +133,28 @@ class _Check:
         size = float(np.linalg.norm(g))
         if not size:
             return []
+        joints = np.flatnonzero(self.known).tolist()
+        scales = [float(np.std(self._tau[self._used[:, j], j])) or 1.0 for j in joints]
+        # A spring beside the motor, which the file may lack, is not gravity.
+        owns = [np.column_stack([self._own[:, j], self._q[:, j]]) for j in joints]
+        before, opposite = (
+            sum(
+                self._squares(j, sign * self._by_file[:, j], self._tau[:, j], own) / scale**2
+                for j, own, scale in zip(joints, owns, scales, strict=True)
+            )
+            for sign in (1, -1)
+        )
+        if before < _EXPLAINED * sum(self._used[:, j].sum() for j in joints):
+            return []
         none = _gravity_of(robot, np.zeros(3), self._q)
         columns = np.stack([_gravity_of(robot, size * e, self._q) - none for e in np.eye(3)], axis=-1) / size
         columns = self._regressor.at_motors(columns)
         rest = self._tau - (self._by_file - columns @ g)
         A, b = [], []
-        before, opposite = 0.0, 0.0
-        for j in np.flatnonzero(self.known).tolist():
-            # A spring beside the motor, which the file may lack, is not gravity.
-            rows, own = self._used[:, j], np.column_stack([self._own[:, j], self._q[:, j]])
-            scale = float(np.std(self._tau[rows, j])) or 1.0
+        for j, own, scale in zip(joints, owns, scales, strict=True):
+            rows = self._used[:, j]
             A.append(_without(own[rows], columns[rows, j]) / scale)
             b.append(_without(own[rows], rest[rows, j][:, np.newaxis])[:, 0] / scale)
-            before += self._squares(j, self._by_file[:, j], self._tau[:, j], own) / scale**2
-            opposite += self._squares(j, -self._by_file[:, j], self._tau[:, j], own) / scale**2
         stacked, right = np.concatenate(A), np.concatenate(b)
         _, values, Vt = np.linalg.svd(stacked, full_matrices=False)
         seen = Vt[values > _UNSEEN * values[0]]
@@ -249,25 +269,49 @@ class _Check:
         variance = float(power @ inverse @ power) * _square(residual) * time / max(len(b) - others.shape[1], 1)
         return float(power @ found) / np.sqrt(variance) if variance > 0 else 0.0
 
-    def spring(self, j: int) -> str:
-        """A line if a function of its position explains most of what is left of the effort of joint j, or nothing.
+    def spring(self) -> int | None:
+        """The joint whose effort has a part that depends on its position, which inertias close to the file have not.
 
-        What is left is what no inertias and terms explain.
+        By least squares with the prior of :mod:`.consistent`, linear about the file, of equations weighted by what all
+        parameters and a function of the position leave: of all joints, the one whose function explains most.
         """
-        rows, names = self._used[:, j], self._regressor.terms
-        if any(name in (LINE, SCALE, *TABLE) for name in names):
-            return ""
-        A = np.column_stack([self._columns[rows, j], self._own[rows, j]])
-        q, tau = self._q[rows, j], self._tau[rows, j]
-        powers = _without(A, np.power.outer(q, range(1, 4)))
-        rest = _without(A, tau[:, np.newaxis])
-        if len(q) < 2 * A.shape[1] or not _square(_without(powers, rest)) < _MUCH_BETTER * _square(rest):
-            return ""
-        return (
-            f"most of what is unexplained of the effort of {self._robot.joint_names[j]} depends on its position alone, "
-            f"as that of a spring beside its motor does: --terms {','.join(names)},{LINE} identifies a linear one; a "
-            f"counterbalance or gas spring needs an entry {LINE} in the robot's file"
-        )
+        bodies = free_bodies(self._regressor.dynamics.inertial_parameters)
+        at = [slice(PARAMETERS * i, PARAMETERS * (i + 1)) for i in bodies.free]
+        K = self._regressor.base.combinations
+        scale = np.concatenate([K[:, rows] @ m for rows, m in zip(at, bodies.maps, strict=True)], axis=1)
+        joints = np.flatnonzero(self.known).tolist()
+        weights = np.zeros(self._robot.n)
+        A, b, powers = [], [], []
+        for j in joints:
+            rows = self._used[:, j]
+            own, rest = self._own[rows, j], (self._tau - self._by_file)[rows, j]
+            position = np.power.outer(self._q[rows, j], np.arange(1, 4))
+            noise = _without(np.column_stack([own, position, self._columns[rows, j]]), self._tau[rows, j, np.newaxis])
+            finest = _FINEST * float(np.std(self._tau[rows, j]))
+            weights[j] = 1 / (max(float(np.std(noise)), finest) * np.sqrt(correlation_time([noise])[0]))
+            A.append(weights[j] * _without(own, self._columns[rows, j] @ scale))
+            b.append(weights[j] * _without(own, rest[:, np.newaxis])[:, 0])
+            powers.append(_without(own, position))
+        ends = np.cumsum([0, *map(len, b)])
+        prior = np.concatenate([*A, np.eye(scale.shape[1])])
+        right = np.append(np.concatenate(b), np.zeros(scale.shape[1]))
+        Q = np.linalg.qr(prior)[0]
+        left = right - Q @ (Q.T @ right)
+        gains, efforts = [], []
+        for k, own in enumerate(powers):
+            columns = np.zeros((len(right), own.shape[1]))
+            columns[ends[k] : ends[k + 1]] = weights[joints[k]] * own
+            columns -= Q @ (Q.T @ columns)
+            size = np.linalg.norm(columns, axis=0)
+            factors = np.linalg.lstsq(columns / size, left, rcond=_UNSEEN)[0] / size
+            gains.append(_square(left) - _square(left - columns @ factors))
+            efforts.append(np.std(own @ factors) / np.std(self._tau[self._used[:, joints[k]], joints[k]]))
+        best = int(np.argmax(gains))
+        free = np.concatenate([np.concatenate(A), np.zeros((ends[-1], powers[best].shape[1]))], axis=1)
+        free[ends[best] : ends[best + 1], scale.shape[1] :] = weights[joints[best]] * powers[best]
+        unlikely = _square(left) - _square(_without(free, right[: ends[-1], np.newaxis]))
+        sure = gains[best] > max(_SURE_SPRING, (1 - _MUCH_BETTER) * unlikely) and efforts[best] > _STRONG
+        return joints[best] if sure else None
 
     def _factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
@@ -284,9 +328,18 @@ class _Check:
 
 
 def spring_notes(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[str]:
-    """Lines on joints whose efforts depend on their positions in a way that no inertia explains."""
+    """A line on the joint whose effort is that of a spring, which the file lacks."""
+    names = regressor.terms
     check = _Check(regressor, samples, file)
-    return [line for j in np.flatnonzero(check.known).tolist() if (line := check.spring(j))]
+    if not check.known.any() or any(name in (LINE, SCALE, *TABLE) for name in names):
+        return []
+    if (joint := check.spring()) is None:
+        return []
+    return [
+        f"the effort of {regressor.robot.joint_names[joint]} has a part that depends on its position, which masses "
+        f"close to those of the file do not explain, as of a spring beside its motor: --terms {','.join(names)},{LINE} "
+        f"identifies a linear one; a counterbalance or gas spring needs an entry {LINE} in the robot's file"
+    ]
 
 
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:

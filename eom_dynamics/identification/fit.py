@@ -39,7 +39,7 @@ from .parameters_in_robot import known_efforts, with_parameters, without_place
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score
-from .solutions import Solution, as_in_file, payload_alone, possible_inertias, terms_alone
+from .solutions import Solution, find_solution
 from .training_data import TrainingData, training_data
 from .unit_hints import unit_hints
 from .verification import Judge
@@ -98,7 +98,7 @@ class Fit:
 
     @property
     def vector(self) -> Array:
-        """Base parameters and terms (P,) of the physically consistent inertias, for :attr:`regressor`."""
+        """Base parameters and terms (P,) of the consistent inertias, for :attr:`regressor`."""
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
     def predict(self, samples: FilteredSamples) -> Array:
@@ -184,9 +184,10 @@ def _fit(
     late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
     wrong += late
     notes += lines
-    notes += [] if wrong or not options.inertia else spring_notes(regressor, data.samples, file)
     report("estimate", 0.0)
     linear = linear_estimate(data, options)
+    if options.inertia and options.payload is None and not wrong:
+        notes += spring_notes(regressor, data.samples, file)
     deviations = linear.estimate.deviations()
     report("physically consistent inertias", 0.0)
     held = np.full(robot.n, bool(wrong) and options.suspect == "keep")
@@ -266,7 +267,9 @@ def _best(
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         held = np.ones_like(held) if attempt == _TRIES else held
-        solution = _solution(data, linear, options, held, lambda done: report("physically consistent inertias", done))
+        solution = find_solution(
+            data, linear, options, held, lambda done: report("physically consistent inertias", done)
+        )
         terms = by_term(data.regressor, solution.terms)
         report("verify", 0.0)
         kept = tuple(compress(robot.joint_names, held))
@@ -352,20 +355,3 @@ def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) 
     state = using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
     own = [values * TERMS[name].basis(state) for name, values in terms.items()]
     return sum(own, np.zeros_like(state.qd))
-
-
-def _solution(
-    data: TrainingData,
-    linear: Weighted,
-    options: Options,
-    held: NDArray[np.bool_],
-    progress: Callable[[float], None],
-) -> Solution:
-    """A payload alone, friction alone, or all inertias, by the options; joints that are held are as in the file."""
-    if held.all():
-        return as_in_file(data)
-    if options.payload is not None:
-        return payload_alone(data, options.payload)
-    if not options.inertia:
-        return terms_alone(data, linear, options, held)
-    return possible_inertias(data, linear, options, held, progress)

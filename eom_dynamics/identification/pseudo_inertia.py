@@ -41,8 +41,8 @@ def parameters_of(pseudo: Array) -> Array:
     return np.concatenate([pseudo[..., 3, 3:], pseudo[..., :3, 3], moments], axis=-1)
 
 
-def possible(parameters: Array, smallest: float) -> Array:
-    """Inertial parameters (10,) of a body that can be, next to some that perhaps cannot.
+def consistent(parameters: Array, smallest: float) -> Array:
+    """Inertial parameters (10,) of a physically consistent body, next to some that perhaps are not.
 
     Args:
         parameters: pi (10,).

@@ -48,17 +48,34 @@ class Solution:
     notes: tuple[str, ...] = ()
 
 
-def possible_inertias(
+def find_solution(
     data: TrainingData,
     linear: Weighted,
     options: Options,
     held: NDArray[np.bool_],
     progress: Callable[[float], None],
 ) -> Solution:
-    """Physically consistent inertias of all bodies with mass, and terms; joints (n,) that are held are as in the file.
+    """A payload alone, friction alone, or all inertias, by the options; joints (n,) that are held are as in the file.
 
-    They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances from the file) over possible pi and
-    terms x_t within their bounds. Terms have a distance where they are not identifiable, and offsets always: one as
+    Raises:
+        IdentificationError: there is no joint of the payload's name, or no body has mass.
+    """
+    if held.all():
+        return _as_in_file(data)
+    if options.payload is not None:
+        return _payload_alone(data, options.payload)
+    if not options.inertia:
+        return _terms_alone(data, linear, options, held)
+    return _consistent_inertias(data, linear, options, held, progress)
+
+
+def _consistent_inertias(
+    data: TrainingData, linear: Weighted, options: Options, held: NDArray[np.bool_], progress: Callable[[float], None]
+) -> Solution:
+    """Physically consistent inertias of all bodies with mass, and terms.
+
+    They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances from the file) over consistent pi
+    and terms x_t within their bounds. Terms have a distance where they are not identifiable, and offsets always: one as
     large as the efforts of its joint is as far as a mass that is wrong by a factor of e, or else offsets would take
     what masses explain.
 
@@ -71,7 +88,7 @@ def possible_inertias(
     bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior, sorted(free))
     if not bodies.free:
         if held.any():
-            return as_in_file(data)
+            return _as_in_file(data)
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
     spread, of_file = _spread(data, linear.estimate)
@@ -100,7 +117,7 @@ def possible_inertias(
 
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
-    """Parameters x (P,) of physically consistent inertias of all blocks but one, for each block."""
+    """Parameters x (P,) of consistent inertias of all blocks but one, for each block."""
     regressor, start, found_x = data.regressor, None, []
     K, file = regressor.base.combinations, data.file[regressor.inertial :]
     bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
@@ -174,7 +191,7 @@ def _prior_weight(data: TrainingData, linear: Weighted, unknowns: Unknowns, prog
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
 
 
-def terms_alone(data: TrainingData, linear: Weighted, options: Options, held: NDArray[np.bool_]) -> Solution:
+def _terms_alone(data: TrainingData, linear: Weighted, options: Options, held: NDArray[np.bool_]) -> Solution:
     """Terms of the linear estimate within their bounds, and the inertias and held joints (n,) of the file."""
     k, estimate = data.regressor.inertial, linear.estimate
     parameters = data.regressor.dynamics.inertial_parameters
@@ -191,19 +208,15 @@ def terms_alone(data: TrainingData, linear: Weighted, options: Options, held: ND
     return Solution(parameters, np.zeros_like(parameters), terms, estimate.deviations()[k:], of_file)
 
 
-def as_in_file(data: TrainingData) -> Solution:
+def _as_in_file(data: TrainingData) -> Solution:
     """All parameters of the file."""
     parameters, terms = data.regressor.dynamics.inertial_parameters, data.file[data.regressor.inertial :]
     none = np.zeros_like(terms)
     return Solution(parameters, np.zeros_like(parameters), terms, none, np.ones(len(terms), dtype=bool))
 
 
-def payload_alone(data: TrainingData, joint: str) -> Solution:
-    """A payload on the body of a joint, pi = pi_file + pi_payload, and offsets; the rest is that of the file.
-
-    Raises:
-        IdentificationError: there is no such joint.
-    """
+def _payload_alone(data: TrainingData, joint: str) -> Solution:
+    """A payload on the body of a joint, pi = pi_file + pi_payload, and offsets; the rest is that of the file."""
     regressor = data.regressor
     payload = find_payload(regressor, data.systems, data.file, joint)
     parameters: Array = regressor.dynamics.inertial_parameters

@@ -54,6 +54,7 @@ def test_documents_have_marks_for_all_sections() -> None:
     of_sections = {
         "identification": "identification.md",
         "identification_peers": "identification.md",
+        "identification_cases": "identification.md",
         "public_recordings": "identification.md",
         "elastic_identification": "identification_of_springs.md",
         "closed_circle": "closed_circle.md",

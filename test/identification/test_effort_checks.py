@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -12,9 +12,11 @@ import pytest
 from excited import recording, true_robot
 
 from eom_dynamics import Robot, load_robot
+from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
+from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor
-from eom_dynamics.identification.effort_checks import contradictions, lag, lag_notes
-from eom_dynamics.identification.filtering import Filter, settings
+from eom_dynamics.identification.effort_checks import contradictions, lag, lag_notes, spring_notes
+from eom_dynamics.identification.filtering import Filter, FilteredSamples, settings
 from eom_dynamics.identification.parameter_vector import vector_of_file
 from eom_dynamics.identification.training_data import training_data
 
@@ -39,12 +41,20 @@ def words(case: Case, recorded: Recording) -> list[str]:
     return [each.words for each in checked(case, recorded)[0]]
 
 
-def checked(case: Case, recorded: Recording) -> tuple[list, tuple[float, float]]:
-    robot, _, _, regressor = source(case)
-    using: Filter = settings(robot, 5.0, motor_side=case[1] == "motor")
+def filter_of(case: Case) -> Filter:
+    return settings(source(case)[0], 5.0, motor_side=case[1] == "motor")
+
+
+def filtered(case: Case, recorded: Recording) -> tuple[Sequence[FilteredSamples], Array]:
+    """Samples, and parameters of the file."""
+    regressor = source(case)[3]
     file = vector_of_file(regressor, case[1])
-    data = training_data(regressor, file, [recorded], using)
-    return contradictions(regressor, data.samples, file), lag(regressor, [recorded], using)
+    return training_data(regressor, file, [recorded], filter_of(case)).samples, file
+
+
+def checked(case: Case, recorded: Recording) -> tuple[list, tuple[float, float]]:
+    regressor = source(case)[3]
+    return contradictions(regressor, *filtered(case, recorded)), lag(regressor, [recorded], filter_of(case))
 
 
 def scaled(recorded: Recording, *factors: float) -> Recording:
@@ -92,6 +102,21 @@ def test_base_on_the_wall(case: Case) -> None:
     assert found.startswith("efforts are those of a base that is mounted otherwise: gravity is about [")
     vector = np.array([float(x) for x in found.partition("[")[2].partition("]")[0].split(",")])
     assert vector @ SIDEWAYS > 0.9 * np.linalg.norm(vector) * np.linalg.norm(SIDEWAYS)
+
+
+@pytest.mark.parametrize("case", [("ur5e", "joint"), ("sea_planar_2r", "joint")])
+def test_spring_beside_a_motor(case: Case) -> None:
+    """Of a size that masses ten times those of the file would explain, and one that they would not."""
+    robot, true, recorded, regressor = source(case)
+    samples, file = filtered(case, recorded)
+    assert spring_notes(regressor, samples, file) == []
+    joints, second = list(true.joints), robot.independent[1]
+    joints[second] = replace(joints[second], parallel_spring=ParallelSpring(SignedLinearLaw(40.0), 0.3))
+    sprung = recording(robot, replace(true, joints=tuple(joints)), case[1])
+    assert words(case, sprung) == []  # gravity is that of the file
+    (line,) = spring_notes(regressor, *filtered(case, sprung))
+    assert line.startswith(f"the effort of {robot.joint_names[1]} has a part that depends on its position")
+    assert "--terms viscous,coulomb,offset,parallel_spring identifies a linear one" in line
 
 
 @pytest.mark.parametrize("case", CASES)

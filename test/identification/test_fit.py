@@ -35,6 +35,7 @@ from eom_dynamics.identification.residuals import correlation_time, root_mean_sq
 from eom_dynamics.identification.training_data import blocks
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.tools.identify.summary import as_text
 
 # Given where the choice itself is not what is tested.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
@@ -118,9 +119,13 @@ def test_offsets_of_sensors_and_of_the_arm() -> None:
     assert identified_robot(arm).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
     assert identified_robot(sensor).joints[1].constant_effort == 0
     assert not_in_file(sensor)[0].startswith("offset: ")
-    # What only the fit knows is apart: the file alone is off by the bias.
+    # The file is judged by efforts without the bias, which is named apart.
+    assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not arm.sensor_bias.any()
     assert sensor.training.of_fit[1] == pytest.approx(arm.training.of_fit[1], rel=0.05)
-    assert sensor.training.after[1] == pytest.approx(np.hypot(3.0, arm.training.after[1]), rel=0.02)
+    assert sensor.training.after[1] == pytest.approx(arm.training.after[1], rel=0.02)
+    assert "against efforts less the bias of the sensors: joint_1 " in as_text(sensor) and "less the" not in as_text(
+        arm
+    )
     # Identified again from its own file, nothing changes.
     again = fit(identified_robot(arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
     assert again.kept == () and again.training.after[1] == pytest.approx(arm.training.after[1], rel=0.01)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from eom_dynamics.identification.pseudo_inertia import (
+    consistent,
     parameters_of,
-    possible,
     pseudo_inertia,
 )
 
@@ -34,16 +34,16 @@ def test_pseudo_inertia_of_points() -> None:
     np.testing.assert_allclose(parameters_of(P), of_points(), atol=1e-14)
 
 
-def test_possible_leaves_bodies_as_they_are() -> None:
-    np.testing.assert_allclose(possible(of_points(), 0.01), of_points(), rtol=1e-12)
+def test_consistent_leaves_bodies_as_they_are() -> None:
+    np.testing.assert_allclose(consistent(of_points(), 0.01), of_points(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("moment", [4, 7, 9])
-def test_possible_makes_bodies_of_others(moment: int) -> None:
+def test_consistent_makes_bodies_of_others(moment: int) -> None:
     """One principal moment far beyond the sum of the others."""
-    impossible = of_points()
-    impossible[moment] += 50.0
-    assert np.linalg.eigvalsh(pseudo_inertia(impossible))[0] < 0
-    found = possible(impossible, 0.01)
+    inconsistent = of_points()
+    inconsistent[moment] += 50.0
+    assert np.linalg.eigvalsh(pseudo_inertia(inconsistent))[0] < 0
+    found = consistent(inconsistent, 0.01)
     assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0
-    np.testing.assert_allclose(found[:4], impossible[:4])
+    np.testing.assert_allclose(found[:4], inconsistent[:4])

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from ...exceptions import RobotDescriptionError
+from ...robot.formats import PARAMETER_FILE, format_of
 from ...robot.readers.files import read_text
 from ...robot.readers.xml import MAX_CHARACTERS, parse
 
@@ -24,7 +25,7 @@ def read_spheres(path: Path) -> dict[str, Any]:
         RobotDescriptionError: the file cannot be read, or has no spheres.
     """
     text = read_text(path, MAX_CHARACTERS)
-    found = _of_urdf(text, str(path)) if path.suffix == ".urdf" else _of_yaml(text, path)
+    found = _of_yaml(text, path) if format_of(path.name) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
     if not found:
         raise RobotDescriptionError(f"{path}: has no collision spheres; other shapes are not read, see --spheres")
     return found

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
+import numpy as np
+
 from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
 from ...identification.both_sides import ArmRecording
@@ -26,6 +28,9 @@ from .sides import MotorSource, Sides, arm_recordings, motors_alone, motors_in_j
 MODES = ("auto", "both", "resonance", "off")
 """Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
 ``auto``: from what was recorded, where the robot has springs."""
+
+# Ratio of RMS residuals that noise does not explain.
+_SURELY = 1.1
 
 BOTH = "both sides of the springs"
 
@@ -126,19 +131,21 @@ def identify_both_sides(
     parts, notes = arm_recordings(training, robot, source)
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
-    score, validation = (elastic_score(robot, elasticity, x) for x in (parts, judged))
+    score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     failures: tuple[str, ...] = ()
-    figures = validation or score
+    figures = judgement or score
     assert figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
     if any(worse.values()):
         listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in worse.items() if names)
-        failures = (f"identified parameters predict efforts worse than the given ones, which are kept: {listed}",)
+        line = f"identified parameters predict efforts worse than the given ones, which are kept: {listed}"
+        surely = any(np.any(x.after > _SURELY * x.before) for x in (figures.springs, figures.motors))
+        failures, notes = ((line,), notes) if surely else ((), [*notes, line])
         elasticity = elasticity.without(**worse)
-        score, validation = (elastic_score(robot, elasticity, x) for x in (parts, judged))
+        score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
     more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
-    return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, validation, more_notes, failures)
+    return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes, failures)
 
 
 def link_recordings(

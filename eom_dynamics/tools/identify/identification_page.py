@@ -24,7 +24,7 @@ from ..pages.units import effort_units, position_units, together
 from .elastic_section import elastic_section
 from .elastic_summary import method
 from .run import Identified
-from .summary import base_rows, percent, rows, term_rows
+from .summary import base_rows, percent, rows, term_rows, without_bias
 
 # Dots of a friction map: more hide each other.
 _DOTS = 1500
@@ -120,8 +120,8 @@ def _by_joint(fit: Fit, score: Score) -> str:
         change = percent(after / before - 1) if before > 0 else percent(np.nan)
         lines.append((name, f"{number(before)} {unit}", f"{number(after)} {unit}", change, percent(relative)))
     return table([header, *lines], text_columns=1) + (
-        '<p class="soft">RMS errors of predicted effort; unexplained: that of the new file, relative to the standard '
-        "deviation of the measured effort.</p>"
+        f'<p class="soft">RMS errors of predicted effort{escape(without_bias(fit))}. Unexplained: that of the new '
+        "file, relative to the standard deviation of the measured effort.</p>"
     )
 
 

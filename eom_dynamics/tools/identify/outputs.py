@@ -12,9 +12,7 @@ from ...exceptions import RobotDescriptionWarning
 from ...identification import Fit
 from ...identification.parallel_springs import LINE, SCALE, TABLE
 from ...robot import Robot
-from ...robot.formats import PARAMETER_FILE
-from ...robot.writers.parameters import robot_as_yaml
-from ...robot.writers.urdf import robot_as_urdf
+from ...robot.formats import PARAMETER_FILE, format_of
 from ..robot_options import RobotOptions
 from .elastic import Elastic, Resonant
 from .elastic_summary import comments as elastic_comments
@@ -74,12 +72,12 @@ def robot_file(
     Raises:
         RobotDescriptionError: the robot cannot be written in this format.
     """
-    if output.suffix == ".urdf":
-        if _patched(output, source):
-            return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit, elastic)
-        written = robot_as_urdf(robot)
+    if _patched(output, source):
+        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit, elastic)
+    kind = format_of(output.name) or PARAMETER_FILE
+    written = kind.write(robot)
+    if kind is not PARAMETER_FILE:
         return written.text, (*written.lost, *_unsaid(fit, elastic))
-    written = robot_as_yaml(robot)
     remarks = "" if fit is None else comments(fit, about)
     if elastic is not None:
         remarks += elastic_comments(elastic, about if fit is None else None)
@@ -90,7 +88,8 @@ def robot_file(
 
 def _patched(output: Path, source: str) -> bool:
     """Whether the file is the URDF that the robot was loaded from, with other numbers."""
-    return output.suffix == ".urdf" and source.endswith(".urdf") and Path(source).is_file()
+    kind = format_of(output.name)
+    return kind is not PARAMETER_FILE and source.endswith(output.suffix) and Path(source).is_file()
 
 
 def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, ...]:
