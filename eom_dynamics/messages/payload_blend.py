@@ -30,7 +30,7 @@ LONGEST_BLEND = 60.0
 """Longest time of a change, s."""
 
 MOST_CHANGES = 8
-"""Changes that may be under way at a time."""
+"""Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one."""
 
 # A stamp that is further back, ns, is of a clock that was set back.
 _CLOCK_JUMP = 1_000_000_000
@@ -100,7 +100,10 @@ class PayloadBlend:
         target = self._target.copy()
         target[tool] = parameters
         self._target = target
-        self._under_way.append(_Change(None, round(blend_time * 1e9), target))
+        duration = round(blend_time * 1e9)
+        if len(self._under_way) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
+            duration = max(duration, self._under_way.pop().duration)
+        self._under_way.append(_Change(None, duration, target))
         self.version += 1
 
     def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
@@ -108,7 +111,7 @@ class PayloadBlend:
         if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
         found = payload.at_tool(self._robot)
-        if len(self._under_way) >= MOST_CHANGES:
+        if len(self._under_way) == MOST_CHANGES and self._under_way[-1].start is not None:
             raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         return found
 

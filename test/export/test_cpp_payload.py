@@ -85,6 +85,10 @@ int main(int, char **arguments)
         loop.update(0, 1e-3, {});
         std::printf("%s\\n", loop.payload_refusal());
     }
+    for (int k = 0; k < 20; ++k) { // none of which begins
+        carry(1, 0, 0, 0.1);
+        loop.update(0, 1e-3, {});
+    }
     std::printf("%d\\n", static_cast<int>(loop.counts().refused_payloads));
 }
 """

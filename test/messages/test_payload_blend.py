@@ -99,8 +99,19 @@ def test_changes_under_way_are_bounded():
     blend = PayloadBlend(ROBOT)
     for _ in range(MOST_CHANGES):
         blend.change(HEAVY, 1.0)
+    blend.at(START)
     with pytest.raises(eom.StateError, match="8 changes of the payload are still under way"):
         blend.change(HEAVY, 1.0)
+
+
+def test_payloads_are_taken_while_no_setpoints_come():
+    blend = PayloadBlend(ROBOT)
+    blend.change(HEAVY, 0.2)
+    for _ in range(100):
+        blend.change(HEAVY, 0.1)
+        blend.change(eom.Payload(0.0), 0.0)
+    blend.at(START)
+    assert blend.blending and not blend.at(START + 300 * MS) and not blend.present
 
 
 def test_a_tool_that_is_not_there_is_refused():

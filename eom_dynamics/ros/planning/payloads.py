@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from ...elastic import ElasticArm
+from ...arrays import Array
+from ...elastic import ElasticArm, Feedforward
 from ...exceptions import StateError
 from ...messages.payloads import read_payload
 from ...messages.refusals import refusal_reason
@@ -81,8 +83,21 @@ class CarriedPayloads:
             )
 
 
+class _LoadedArm(ElasticArm):
+    """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
+
+    The feedforward is compiled code of the arm without payloads, which takes them as an input; all else is in arrays.
+    """
+
+    def __init__(self, arm: ElasticArm, parameters: Array) -> None:
+        super().__init__(with_parameters(arm.robot, parameters), backend="numpy")
+        self._arm, self._payload = arm, [parameters]
+
+    def feedforward(self, *states: Any, **given: Any) -> Feedforward:
+        """As of :class:`ElasticArm`."""
+        return self._arm.feedforward(*states, **given, payload=self._payload)
+
+
 @lru_cache(maxsize=8)
 def _with_payloads(arm: ElasticArm, parameters: bytes) -> ElasticArm:
-    """An arm with payloads of these parameters: in arrays, since a compiler takes seconds for each."""
-    values = np.frombuffer(parameters).reshape(payload_shape(arm.robot))
-    return ElasticArm(with_parameters(arm.robot, values), backend="numpy")
+    return _LoadedArm(arm, np.frombuffer(parameters).reshape(payload_shape(arm.robot)))

@@ -73,11 +73,14 @@ class PayloadBlend {
         for (const Body &body : payload.at_tool)
             if (const char *reason = objection(body))
                 return reason;
-        if (count_ == MOST_CHANGES)
+        const bool full = count_ == MOST_CHANGES;
+        if (full && !changes_[count_ - 1].waits)
             return "too many changes of the payload are under way";
-        Change &next = changes_[count_++];
+        // One that has not begun gives way to another that begins with it.
+        Change &next = changes_[full ? count_ - 1 : count_++];
+        const std::int64_t duration = std::llround(payload.blend_time * 1e9);
+        next.duration = full ? std::max(duration, next.duration) : duration;
         next.waits = true;
-        next.duration = std::llround(payload.blend_time * 1e9);
         present_ = false;
         for (std::size_t k = 0; k < Robot::tools; ++k) {
             write(payload.at_tool[k], next.target.data() + 10 * k);
