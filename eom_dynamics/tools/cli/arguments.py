@@ -152,7 +152,8 @@ def add_model_errors(
             f"--{name}-error",
             metavar="X",
             type=number(lambda x: least <= x <= most, f"a number from {least:g} to {most:g}"),
-            help=f"{note}relative error of the simulated {what} against the file, 0.1: 10%% more; default: {errors[name]:g}",
+            help=f"{note}relative error of the simulated {what} against the file, 0.1: 10%% more; default: "
+            f"{errors[name]:g}",
         )
 
 
