@@ -26,8 +26,8 @@ os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "-O0")
 import pytest
 from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
 from published import FILE, PublishedTrajectory
 

@@ -10,10 +10,11 @@ import plotly.graph_objects as go
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.tools.pages.charts import add_joints, over_time, place
-from eom_dynamics.tools.pages.html_page import page, table
+from eom_dynamics.tools.pages.html_page import lines, results_page, table
 from eom_dynamics.tools.pages.numbers import number
 from eom_dynamics.tools.pages.style import CURVE_POINTS
 from eom_dynamics.tools.pages.units import effort_units, milli, position_units, together
+from eom_dynamics.tools.provenance import about
 
 from . import results
 from .experiment import NATURAL_FREQUENCY, IdentificationResult
@@ -28,10 +29,8 @@ def write_page(path: Path, result: IdentificationResult) -> None:
         for name, when in shown.items()
     }
     drawn["identified_motors"] = _motors(result)
-    verdict = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in results.failures(result))
-    title = f"{task.robot.name}: closing the loop"
+    verdict = lines("verdict bad", (f"Failed: {line}." for line in results.failures(result)))
     html = (
-        f'<header><div class="soft">eom_dynamics demo</div><h1>{escape(title)}</h1></header>'
         f'<section>{verdict}<p class="soft">A simulated arm that differs from its file: '
         f"{escape(results.deviation_in_words(result))}. The node, with the file, streamed an excitation of "
         f"{plan.excitation.end:g} s over ROS 2, whose optimisation made parameters {number(plan.gain)} times as "
@@ -51,7 +50,9 @@ def write_page(path: Path, result: IdentificationResult) -> None:
         "bodies, the combinations that are identifiable from the motion; bags, true and identified robot files are in "
         "the folder of this page.</p>" + table([results.NUMBERS_HEADER, *results.number_rows(result)]) + "</section>"
     )
-    path.write_text(page(title, html, drawn), encoding="utf-8")
+    robot = task.robot.name
+    page = results_page("demo", robot, f"Identification of {robot}", [html], drawn, about(robot=robot))
+    path.write_text(page, encoding="utf-8")
 
 
 def _errors(title: str, result: IdentificationResult, t: Array, error: Array) -> go.Figure:

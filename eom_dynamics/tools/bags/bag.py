@@ -29,6 +29,9 @@ StorageFile = SqliteFile | McapFile
 _FORMATS: dict[str, type[StorageFile]] = {".db3": SqliteFile, ".mcap": McapFile}
 _COMPRESSED = ".zstd"
 
+ENDINGS = tuple(_FORMATS)
+"""Of the names of files of a bag, before that of a compressed one."""
+
 # Large robots have some hundred; the messages of each are read separately.
 _MOST_TOPICS = 10_000
 
@@ -182,12 +185,12 @@ class Bag:
         if not self.path.is_dir():
             if not self.path.exists():
                 raise BagError(f"{self.path}: there is no such bag")
-            if not self.path.is_file() or not _is_storage(self.path):
+            if not self.path.is_file() or not is_storage(self.path):
                 raise BagError(f"{self.path}: not a bag: neither a folder nor a .db3 or .mcap file")
             return [self.path]
         metadata = self._metadata()
         if metadata is None:
-            return sorted(path for path in self.path.iterdir() if _is_storage(path))
+            return sorted(path for path in self.path.iterdir() if is_storage(path))
         mode, custom_data = metadata.get("compression_mode"), metadata.get("custom_data")
         self._compressed_messages = isinstance(mode, str) and mode.lower() == "message"
         if isinstance(custom_data, dict):
@@ -239,8 +242,9 @@ class Bag:
         return file
 
 
-def _is_storage(path: Path) -> bool:
-    return bool({path.suffix, Path(path.stem).suffix} & set(_FORMATS))
+def is_storage(path: Path) -> bool:
+    """Whether a path has the name of a file of a bag, which may be compressed."""
+    return path.name.removesuffix(_COMPRESSED).endswith(ENDINGS)
 
 
 def _of_one_size(parts: Iterator[Block]) -> Iterator[tuple[list[int], list[bytes], float]]:

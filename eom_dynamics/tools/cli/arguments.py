@@ -136,20 +136,24 @@ def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
     add_hz(parser, "--rate", 1000.0, "sampling rate of a JointTrajectory")
 
 
-def add_model_errors(parser: argparse.ArgumentParser, least: float, most: float, errors: dict[str, float]) -> None:
+def add_model_errors(
+    parser: argparse.ArgumentParser, least: float, most: float, errors: dict[str, float], note: str = ""
+) -> None:
     """Add relative errors of the simulated springs and bodies, None where they are not given.
 
     Args:
         parser: of the command.
         least, most: allowed errors.
         errors: defaults of ``stiffness`` and ``mass``, for the help.
+        note: beginning of the help.
     """
     for name, what in (("stiffness", "springs"), ("mass", "bodies")):
         parser.add_argument(
             f"--{name}-error",
             metavar="X",
             type=number(lambda x: least <= x <= most, f"a number from {least:g} to {most:g}"),
-            help=f"relative error of the simulated {what} against the file, 0.1: 10%% more; default: {errors[name]:g}",
+            help=f"{note}relative error of the simulated {what} against the file, 0.1: 10%% more; default: "
+            f"{errors[name]:g}",
         )
 
 

@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="identify a simulated robot that differs from its file, and compare tracking errors; takes minutes",
     )
-    add_model_errors(parser, -0.5, 1.0, _MODEL_ERRORS)
+    add_model_errors(parser, -0.5, 1.0, _MODEL_ERRORS, "with --identify, ")
     add_json(parser)
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
@@ -27,6 +30,14 @@ from .arguments import (
     positive,
 )
 from .console import complain, fail, progress_bars
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from ...arrays import Array
+    from ...robot import Robot
+    from ...simulation.feedforward_comparison import Comparison, SupportsDerivatives
+    from ...simulation.model_errors import Sweep
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
@@ -102,17 +113,12 @@ def run(options: argparse.Namespace) -> int:
     require("simulate")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
-    from ...simulation import SimulationError, compare_feedforward
+    from ...simulation import SimulationError
     from ...simulation.integrators import check_method
-    from ...simulation.model_errors import sweep
     from .. import provenance
     from ..simulate.simulation_page import write_results
-    from ..simulate.summary import as_json, as_text, audit, endings, failures, model_error
-    from ..simulate.sweep import HEADER, model_errors, rows, verdicts
-    from ..simulate.sweep import LONGEST as SWEPT
-    from ..simulate.sweep import as_json as sweep_json
+    from ..simulate.summary import endings, failures
     from ..simulate.trajectory import read_trajectory
-    from ..text_tables import columns
 
     try:
         check_method(options.method, options.step)
@@ -128,55 +134,85 @@ def run(options: argparse.Namespace) -> int:
         )
     motion, times = read_trajectory(options.trajectory, robot, options.duration, options.rate)
     with progress_bars("{task.completed:.2f} of {task.total:.2f} s") as bars:
-        bar = bars.add_task(robot.name, total=times[-1] - times[0])
         try:
-            comparison = compare_feedforward(
-                robot,
-                motion,
-                times,
-                options.gains,
-                stiffness_error=errors["stiffness"],
-                mass_error=errors["mass"],
-                method=options.method,
-                step=options.step,
-                progress=lambda t: bars.update(bar, completed=t - times[0]),
-            )
+            comparison = _compared(options, robot, motion, times, errors, bars)
         except SimulationError as error:
             complain(options.program, str(error))
             return 1
         swept = None
         if not options.no_sweep and robot.rotor_model == "reduced":
-            end = min(float(times[-1]), float(times[0]) + SWEPT)
-            over = bars.add_task("errors of the model", total=end - times[0])
-            swept = sweep(
-                robot,
-                motion,
-                float(times[0]),
-                end,
-                model_errors(robot),
-                natural_frequency=max(options.gains),
-                period=min(options.period, end - times[0]),
-                progress=lambda t: bars.update(over, completed=t),
-            )
+            swept = _swept(options, robot, motion, times, bars)
     about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
     if options.robot in packaged_robots():
         about["springs and rotors"] = "example values: the sources of the packaged robots give none"
     page = write_results(options.output, comparison, about, swept, force=options.force)
-    if options.json:
-        result = as_json(comparison, audited=options.audit) | ({"sweep": sweep_json(swept)} if swept else {})
-        print(json.dumps({**result, "page": str(page)}, indent=2))
-    else:
-        print(f"{as_text(comparison)}\n\nsimulated arm: {model_error(comparison)}")
-        if swept:
-            table = "\n".join(columns([HEADER, *rows(swept)], right_from=1))
-            print(f"\nover errors of the model, with held commands:\n{table}\n")
-            print("\n".join(verdicts(swept)) + "\n")
-        print(f"page: {page}")
-        if options.audit:
-            print(f"\n{audit(comparison).table()}")
+    _show(options, comparison, swept, page)
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
     return fail(options.program, failures(comparison))
+
+
+def _compared(
+    options: argparse.Namespace,
+    robot: Robot,
+    motion: SupportsDerivatives,
+    times: Array,
+    errors: Mapping[str, float],
+    bars: Progress,
+) -> Comparison:
+    """Simulate all feedforwards and gains, with a progress bar; raises SimulationError if no arm can be followed."""
+    from ...simulation import compare_feedforward
+
+    bar = bars.add_task(robot.name, total=times[-1] - times[0])
+    return compare_feedforward(
+        robot,
+        motion,
+        times,
+        options.gains,
+        stiffness_error=errors["stiffness"],
+        mass_error=errors["mass"],
+        method=options.method,
+        step=options.step,
+        progress=lambda t: bars.update(bar, completed=t - times[0]),
+    )
+
+
+def _swept(
+    options: argparse.Namespace, robot: Robot, motion: SupportsDerivatives, times: Array, bars: Progress
+) -> Sweep:
+    """Simulate over errors of the model, with a progress bar."""
+    from ...simulation.model_errors import sweep
+    from ..simulate.sweep import LONGEST, model_errors
+
+    start = float(times[0])
+    end = min(float(times[-1]), start + LONGEST)
+    bar = bars.add_task("errors of the model", total=end - start)
+    return sweep(
+        robot,
+        motion,
+        start,
+        end,
+        model_errors(robot),
+        natural_frequency=max(options.gains),
+        period=min(options.period, end - start),
+        progress=lambda t: bars.update(bar, completed=t),
+    )
+
+
+def _show(options: argparse.Namespace, comparison: Comparison, swept: Sweep | None, page: Path) -> None:
+    """Print the results."""
+    from ..simulate import summary, sweep
+
+    if options.json:
+        result = summary.as_json(comparison, audited=options.audit) | ({"sweep": sweep.as_json(swept)} if swept else {})
+        print(json.dumps({**result, "page": str(page)}, indent=2))
+        return
+    print(f"{summary.as_text(comparison)}\n\nsimulated arm: {summary.model_error(comparison)}")
+    if swept:
+        print(f"\n{sweep.as_text(swept)}\n")
+    print(f"page: {page}")
+    if options.audit:
+        print(f"\n{summary.audit(comparison).table()}")
 
 
 _gain = number(lambda x: 0 <= x <= FASTEST, f"numbers from 0 to {FASTEST:g}")

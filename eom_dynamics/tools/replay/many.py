@@ -19,14 +19,13 @@ from pathlib import Path
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..bags import BagError
+from ..bags.bag import METADATA, is_storage
 from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
 from .cores import over_cores
 from .job import Job
 from .one import Outcome, done_before, loaded_robot_hash, run_job
 from .sinks import check_replaceable
-
-SUFFIXES = (".db3", ".mcap")
 
 _CONNECT_TIMEOUT = 10.0
 
@@ -49,14 +48,10 @@ def find_bags(path: Path) -> list[Path]:
 
 
 def _is_bag(folder: Path) -> bool:
-    if (folder / "metadata.yaml").is_file():
+    if (folder / METADATA).is_file():
         return True
-    files = [file for file in folder.iterdir() if _is_storage_file(file)]
+    files = [file for file in folder.iterdir() if is_storage(file) and file.is_file()]
     return bool(files) and all(file.name.startswith(f"{folder.name}_") for file in files)
-
-
-def _is_storage_file(file: Path) -> bool:
-    return file.name.removesuffix(".zstd").endswith(SUFFIXES) and file.is_file()
 
 
 def _bags_in(folder: Path) -> Iterator[Path]:
@@ -68,7 +63,7 @@ def _bags_in(folder: Path) -> Iterator[Path]:
                 yield path
             else:
                 yield from _bags_in(path)
-        elif _is_storage_file(path):
+        elif is_storage(path) and path.is_file():
             yield path
 
 

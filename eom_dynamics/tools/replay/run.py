@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..bags import Bag, BagError
+from ..bags.bag import ENDINGS
 from .compare import Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
@@ -17,7 +18,7 @@ from .messages import output_topics
 from .one import Outcome, replay_bag
 from .sources import choose_topic
 
-_FILES = (".mcap", ".db3", ".parquet")
+_FILES = (*ENDINGS, ".parquet")
 
 Progress = Callable[[float, int], None]
 
@@ -151,7 +152,7 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
 
 
 def _output_name(bag: str, kind: Format) -> str:
-    for suffix in (".zstd", ".db3", ".mcap"):
+    for suffix in (".zstd", *ENDINGS):
         bag = bag.removesuffix(suffix)
     return f"{bag}.parquet" if kind is Format.PARQUET else bag
 

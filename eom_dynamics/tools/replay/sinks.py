@@ -16,6 +16,7 @@ from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
 from ..bags import Bag, BagError, Storage, open_writer
+from ..bags.bag import ENDINGS
 from ..writing import FolderError, whole_file, whole_folder
 from .evaluation import Commands
 from .job import PROVENANCE, Format, Job
@@ -55,7 +56,7 @@ def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ..
     with whole_folder(job.output, force=job.force) as folder, _bag_sink(folder, job, namespace) as bag:
         yield bag
     for stale in job.output.iterdir():  # with --force, files of the bag that was there before
-        if stale.suffix in (".mcap", ".db3") and stale.name not in bag.names:
+        if stale.suffix in ENDINGS and stale.name not in bag.names:
             stale.unlink()
 
 

@@ -18,8 +18,8 @@ from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points
 from ...spelling import listed
 from ..bags import Bag, BagError
+from ..excite.messages import JOINT_TRAJECTORY
 from ..recordings import read_messages
-from ..replay.trajectories import TYPE
 
 MOST = 1000
 """Largest number of waypoints; dense samples of a motion are no waypoints."""
@@ -89,11 +89,11 @@ def _bag(path: Path) -> tuple[list[str] | None, Any]:
 
     with Bag(path) as bag:
         for topic in bag.topics:
-            if topic.type == TYPE:
+            if topic.type == JOINT_TRAJECTORY:
                 for _, message in read_messages(bag, topic, refuse):
                     names = list(message.joint_names)
                     positions = read_points(message, "positions", JointOrder(names, []))
                     if positions is None or np.isnan(positions).any():
                         raise StateError(f"{path}: positions of a point are empty; each point must have positions")
                     return names, positions
-    raise StateError(f"{path}: the bag has no {TYPE}")
+    raise StateError(f"{path}: the bag has no {JOINT_TRAJECTORY}")

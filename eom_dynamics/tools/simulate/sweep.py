@@ -16,6 +16,7 @@ from ..pages.charts import chart
 from ..pages.numbers import number
 from ..pages.style import color
 from ..pages.units import milli, position_units, together
+from ..text_tables import columns
 
 LABELS = ("rigid", "τ/K", "τ/K, τ̇/K", "flatness: τ, τ̇, τ̈")
 """Names of the feedforwards, in the order of :data:`WAYS`."""
@@ -170,6 +171,12 @@ def regions(sweep: Sweep) -> go.Figure:
 
 def _cell(rms: Sequence[float] | Array) -> str:
     return "<br>".join(f"{label.split(':')[0]} {number(1e3 * x)}" for label, x in zip(LABELS, rms, strict=True))
+
+
+def as_text(sweep: Sweep) -> str:
+    """The table and the verdicts as plain text."""
+    table = columns([HEADER, *rows(sweep)], right_from=1)
+    return "\n".join(["over errors of the model, with held commands:", *table, "", *verdicts(sweep)])
 
 
 def as_json(sweep: Sweep) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.tools.bags import Bag, BagError
 from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
+from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
 
@@ -104,6 +105,10 @@ def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) ->
         for name, values in solver.evaluate(messages[k][1], stamp=START + k * STEP - 7).fields().items():
             np.testing.assert_array_equal(getattr(found, name), values)
     assert not solver.payload.present
+    (shown,) = read_records(tmp_path / "in", ROBOT)
+    efforts = [found.effort for _, found in read_bag(tmp_path / "out")["/arm/feedforward"]]
+    assert shown.command is not None
+    np.testing.assert_array_equal(shown.command.values["effort"], efforts, err_msg="a report computes the same")
 
 
 def test_two_runs_make_the_same_bytes(tmp_path: Path) -> None:
