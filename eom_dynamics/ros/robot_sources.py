@@ -35,6 +35,7 @@ from ..robot.prefix import with_prefix
 from ..robot.readers.loading import read_description
 from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
+from ..robot.readers.urdf_file import XACRO_ENDING
 from ..robot.readers.urdf_section import robot_with
 from ..robot.readers.xacro import Expand, expand_xacro
 from ..states import STATE_NAMES
@@ -302,7 +303,7 @@ class RemoteParameters(RobotSource):
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not Path(file).is_absolute():
                 raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
-            if file.endswith(".xacro") and not expanded:
+            if file.endswith(XACRO_ENDING) and not expanded:
                 raise _NoRobotError(f"its {FILE} is a xacro file, a program, which it has not expanded yet")
             return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)
         if not isinstance(text, str):
