@@ -171,38 +171,25 @@ class RobotSource:
 
 
 class OwnParameters(RobotSource):
-    """Robot in the node's own parameters."""
+    """Robot in the node's own parameters, or in a file that they name, read anew whenever it is loaded."""
 
     arrives = False
 
-    def __init__(self, node: Node, key: str) -> None:
+    def __init__(self, node: Node, key: str, path: str) -> None:
         super().__init__(node)
-        self._key = key
-        self.label = f"parameters {ROBOT}.*" if key == ROBOT else f"parameter {key}"
+        self._key, self._path = key, path
+        labels = {ROBOT: f"parameters {ROBOT}.*", FILE: f"{FILE} {path}"}
+        self.label = labels.get(key, f"parameter {key}")
 
     @property
     def description(self) -> RawDescription:
-        """Current description of the robot."""
+        """Current description of the robot, or path of its file, with the current parameters ``urdf.*``."""
         if self._key == ROBOT:
             return self._described("parameters", robot=section(self._node, ROBOT))
+        if self._key == FILE:
+            named_at_start = self._path == start_value(self._node, FILE)
+            return self._described(self.label, file=self._path, runs_programs=named_at_start)
         return self._described(DESCRIPTION, urdf=self._node.get_parameter(DESCRIPTION).value)
-
-
-class RobotFile(RobotSource):
-    """Robot in the file named by the parameter ``robot_file``, read anew whenever it is loaded."""
-
-    arrives = False
-
-    def __init__(self, node: Node, path: str) -> None:
-        super().__init__(node)
-        self._path = path
-        self.label = f"{FILE} {path}"
-
-    @property
-    def description(self) -> RawDescription:
-        """Path of the file with the current parameters ``urdf.*``."""
-        named_at_start = self._path == start_value(self._node, FILE)
-        return self._described(self.label, file=self._path, runs_programs=named_at_start)
 
 
 class DescriptionTopic(RobotSource):
@@ -350,6 +337,4 @@ def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], No
     key, name = choice
     if key == SOURCE_NODE:
         return RemoteParameters(node, name)
-    if key == FILE:
-        return RobotFile(node, name)
-    return OwnParameters(node, key) if key else DescriptionTopic(node, on_arrival)
+    return OwnParameters(node, key, name) if key else DescriptionTopic(node, on_arrival)
