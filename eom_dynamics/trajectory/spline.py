@@ -114,11 +114,9 @@ class Spline:
         # Times are along the last axis, which NumPy handles fastest.
         c = self._coefficients[:, :, piece + near_end * len(self._steps)]
         value, following = np.zeros((2, len(out), self.n, len(t)))
-        value[0] = c[DEGREE]
-        for j in range(DEGREE - 1, -1, -1):
-            rows = min(DEGREE + 1 - j, len(out))  # derivatives of the powers so far
-            np.multiply(value[:rows], u, out=following[:rows])
-            following[1:rows] += value[: rows - 1]
+        for j in range(DEGREE, -1, -1):
+            np.multiply(value, u, out=following)
+            following[1:] += value[:-1]
             following[0] += c[j]
             value, following = following, value
         for k in range(len(out)):
