@@ -39,6 +39,15 @@ class Bounds(NamedTuple):
     lower: Array
     upper: Array
 
+    def limited(self, *quantities: str) -> bool:
+        """Whether any of these quantities has a limit."""
+        return any(bool(np.any(self.largest[quantity] < np.inf)) for quantity in quantities)
+
+    @property
+    def of_motors(self) -> bool:
+        """Whether there are limits of motors."""
+        return self.limited(*(f"motor_{name}" for name in SHAFT_UNITS))
+
 
 def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bounds:
     """Limits of an arm, including those of mimic joints.

@@ -209,9 +209,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop answering setpoints and requests."""
-        self.active = False
-        self._stream.end()
-        self._trajectories.stop("the node was deactivated", forget=True)
+        self._end("the node was deactivated")
         return super().on_deactivate(state)
 
     @reported
@@ -225,9 +223,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot."""
-        self.active = self._starting_up = False
-        self._stream.end()
-        self._trajectories.stop("the node was shut down", forget=True)
+        self._starting_up = False
+        self._end("the node was shut down")
         self._stream.release()
         self.supply.pause()
         return super().on_shutdown(state)
@@ -235,14 +232,19 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and release the robot after an exception in a transition; the node can be configured again."""
-        self.active = self._starting_up = False
-        self._stream.end()
+        self._starting_up = False
+        self._end("a transition of the node failed")
         self._stream.release()
         self.refused_robot = ""
         super().on_deactivate(state)  # disables the publishers
-        self._trajectories.stop("a transition of the node failed", forget=True)
         self.supply.resume()
         return super().on_error(state)
+
+    def _end(self, reason: str) -> None:
+        """Answer no more setpoints, and end a trajectory that is played."""
+        self.active = False
+        self._stream.end()
+        self._trajectories.stop(reason, forget=True)
 
     def on_transition_failure(self, reason: str, detail: str) -> None:
         """Log and report an exception in a transition."""

@@ -21,6 +21,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
+from ..robot.readers.urdf_file import XACRO_ENDING
 from ..spelling import hint, listed
 from .robot_entries import describe
 
@@ -257,7 +258,7 @@ def start_value(node: Node, name: str) -> Any:
 def _is_program(parameter: Parameter, node: Node) -> bool:
     """Whether a path names a xacro file that the node was not started with."""
     path = parameter.value
-    return isinstance(path, str) and path.endswith(".xacro") and path != start_value(node, parameter.name)
+    return isinstance(path, str) and path.endswith(XACRO_ENDING) and path != start_value(node, parameter.name)
 
 
 def _objection_to_value(parameter: Parameter, definition: Definition) -> str:

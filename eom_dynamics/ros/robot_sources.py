@@ -34,6 +34,7 @@ from ..robot.description import Description as RobotDescription
 from ..robot.readers.loading import read_description
 from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
+from ..robot.readers.urdf_file import XACRO_ENDING
 from ..robot.readers.urdf_section import robot_with
 from ..robot.readers.xacro import Expand, expand_xacro
 from ..states import STATE_NAMES
@@ -169,38 +170,25 @@ class RobotSource:
 
 
 class OwnParameters(RobotSource):
-    """Robot in the node's own parameters."""
+    """Robot in the node's own parameters, or in a file that they name, read anew whenever it is loaded."""
 
     arrives = False
 
-    def __init__(self, node: Node, key: str) -> None:
+    def __init__(self, node: Node, key: str, path: str) -> None:
         super().__init__(node)
-        self._key = key
-        self.label = f"parameters {ROBOT}.*" if key == ROBOT else f"parameter {key}"
+        self._key, self._path = key, path
+        labels = {ROBOT: f"parameters {ROBOT}.*", FILE: f"{FILE} {path}"}
+        self.label = labels.get(key, f"parameter {key}")
 
     @property
     def description(self) -> RawDescription:
-        """Current description of the robot."""
+        """Current description of the robot, or path of its file, with the current parameters ``urdf.*``."""
         if self._key == ROBOT:
             return self._described("parameters", robot=section(self._node, ROBOT))
+        if self._key == FILE:
+            named_at_start = self._path == start_value(self._node, FILE)
+            return self._described(self.label, file=self._path, runs_programs=named_at_start)
         return self._described(DESCRIPTION, urdf=self._node.get_parameter(DESCRIPTION).value)
-
-
-class RobotFile(RobotSource):
-    """Robot in the file named by the parameter ``robot_file``, read anew whenever it is loaded."""
-
-    arrives = False
-
-    def __init__(self, node: Node, path: str) -> None:
-        super().__init__(node)
-        self._path = path
-        self.label = f"{FILE} {path}"
-
-    @property
-    def description(self) -> RawDescription:
-        """Path of the file with the current parameters ``urdf.*``."""
-        named_at_start = self._path == start_value(self._node, FILE)
-        return self._described(self.label, file=self._path, runs_programs=named_at_start)
 
 
 class DescriptionTopic(RobotSource):
@@ -301,7 +289,7 @@ class RemoteParameters(RobotSource):
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not Path(file).is_absolute():
                 raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
-            if file.endswith(".xacro") and not expanded:
+            if file.endswith(XACRO_ENDING) and not expanded:
                 raise _NoRobotError(f"its {FILE} is a xacro file, a program, which it has not expanded yet")
             return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)
         if not isinstance(text, str):
@@ -348,6 +336,4 @@ def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], No
     key, name = choice
     if key == SOURCE_NODE:
         return RemoteParameters(node, name)
-    if key == FILE:
-        return RobotFile(node, name)
-    return OwnParameters(node, key) if key else DescriptionTopic(node, on_arrival)
+    return OwnParameters(node, key, name) if key else DescriptionTopic(node, on_arrival)

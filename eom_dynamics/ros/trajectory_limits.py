@@ -62,41 +62,27 @@ def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Ver
     return motion
 
 
-def enforce_limits(node: RobotNode, verdict: Verdict) -> None:
+def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = False) -> None:
     """Refuse or report a trajectory that exceeds limits; may be called in any thread.
 
     Args:
         node: node with the parameter.
-        verdict: check of the trajectory.
+        verdict: check of the trajectory, or of the transition to it from the commanded state.
+        transition: which of both.
 
     Raises:
-        TrajectoryError: the trajectory exceeds limits and is refused; the message has the time scaling that meets them.
+        TrajectoryError: the trajectory is refused; the message has the time scaling that meets the limits, if any.
     """
-    _enforce(node, verdict, lambda: f"exceeds limits: {verdict}")
-
-
-def enforce_limits_of_transition(node: RobotNode, verdict: Verdict) -> None:
-    """Refuse or report a trajectory to which the transition from the commanded state exceeds limits.
-
-    Args:
-        node: node with the parameter.
-        verdict: check of the transition.
-
-    Raises:
-        TrajectoryError: the trajectory is refused.
-    """
-    way_on = "start closer to it, or leave more time until the first knot"
-    _enforce(
-        node,
-        verdict,
-        lambda: f"exceeds limits on the way from the commanded state: {summary(verdict.exceeded)}; {way_on}",
-    )
-
-
-def _enforce(node: RobotNode, verdict: Verdict, reason: Callable[[], str]) -> None:
     policy = node.get_parameter("trajectory_limits").value
     if policy == "ignore" or verdict.ok:
         return
+    if transition:
+        reason = (
+            f"exceeds limits on the way from the commanded state: {summary(verdict.exceeded)}; start closer to it, or "
+            "leave more time until the first knot"
+        )
+    else:
+        reason = f"exceeds limits: {verdict}"
     if policy in ("refuse", "slow_down", "fastest"):
-        raise TrajectoryError(reason())
-    node.get_logger().warning(f"trajectory {printable(reason())}", throttle_duration_sec=node.warning_period)
+        raise TrajectoryError(reason)
+    node.get_logger().warning(f"trajectory {printable(reason)}", throttle_duration_sec=node.warning_period)

@@ -188,7 +188,7 @@ def _relative_error(value: float, name: str) -> float:
 
 
 def motor_references(
-    known: ElasticPlant, states: Sequence[ArrayLike]
+    known: ElasticPlant, states: Sequence[Array]
 ) -> tuple[Feedforward, Array, Array, Callable[[Array], Array]]:
     """Motions of the motors by flatness, and as of a rigid arm.
 
@@ -201,7 +201,7 @@ def motor_references(
         their velocities (…, m), for friction and gear loss, to efforts (…, m) that accelerate them with the links.
     """
     arm = known.arm
-    q, qd, qdd, *_ = map(np.asarray, states)
+    q, qd, qdd = states[:3]
     command = arm.feedforward(*states)
     # Spring efforts by flatness are what the links require, whatever the feedforward.
     delta, deltad = known.deflection(command.motor_position, q), known.deflection(command.motor_velocity, qd)

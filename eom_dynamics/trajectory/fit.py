@@ -15,8 +15,7 @@ the integral of the squared derivative as the penalty, on uniform knots with a f
 from __future__ import annotations
 
 from functools import cache
-from math import comb, factorial, perm
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -206,7 +205,7 @@ class _NormalEquations:
             part = slice(first, first + _CHUNK)
             place = (t[part] - self.start) / self.step
             piece = np.clip(place.astype(np.intp), 0, self.pieces - 1)
-            basis = _values(place - piece, order) / self.step**order
+            basis = _basis()(place - piece, nu=order) / self.step**order
             self._gather(piece, basis, weights[part], y[part])
 
     def penalise(self, weight: float) -> None:
@@ -218,14 +217,13 @@ class _NormalEquations:
 
     def states(self) -> Array:
         """q … qdddd at the knots (5, pieces + 1, n)."""
-        # Its import takes as long as that of this library, which most users of trajectories can do without.
-        from scipy.linalg import solveh_banded
+        from scipy.linalg import solveh_banded  # here for its import, as in _basis
 
         x = solveh_banded(self._bands, self._right, lower=True, check_finite=False)
         rows = np.lib.stride_tricks.sliding_window_view(x, _BASIS, axis=0)  # (pieces, n, 10)
         result = np.empty((ORDERS, self.pieces + 1, x.shape[1]))
         for k in range(ORDERS):
-            left, right = _values(np.array([0.0, 1.0]), k) / self.step**k
+            left, right = _basis()([0.0, 1.0], nu=k) / self.step**k
             result[k, :-1] = rows @ left
             result[k, -1] = rows[-1] @ right
         return result
@@ -242,38 +240,19 @@ class _NormalEquations:
                 self._right[low + a : high + a, joint] += np.bincount(piece - low, weighted[:, a] * y[:, joint], count)
 
 
-def _values(u: Array, order: int) -> Array:
-    """Derivatives (N, 10) of the B-splines on a piece at u = 0 … 1."""
-    c = _basis()
-    result = np.zeros((len(u), _BASIS))
-    for j in range(DEGREE, order - 1, -1):
-        result = result * u[:, np.newaxis] + perm(j, order) * c[j]
-    return result
-
-
 @cache
-def _basis() -> Array:
-    """Coefficients (10, 10) of the B-splines on a piece: powers of u along the first axis, splines along the second.
+def _basis() -> Any:
+    """The B-splines (10,) that are not zero on the piece from 0 to 1, the one that starts first in front."""
+    # Its import takes as long as that of this library, which most users of trajectories can do without.
+    from scipy.interpolate import BSpline
 
-    From truncated powers, 9! B(x) = sum over i of (-1)^i comb(10, i) max(x - i, 0)^9, in integers.
-    """
-    signed = [(-1) ** i * comb(_BASIS, i) for i in range(_BASIS)]
-    return np.array(
-        [
-            # The spline that starts ``back`` pieces earlier.
-            [
-                sum(signed[i] * comb(DEGREE, j) * (back - i) ** (DEGREE - j) for i in range(back + 1))
-                / factorial(DEGREE)
-                for back in range(DEGREE, -1, -1)
-            ]
-            for j in range(_BASIS)
-        ]
-    )
+    return BSpline(np.arange(-DEGREE, _BASIS + 1), np.eye(_BASIS), DEGREE)
 
 
 @cache
 def _gram() -> Array:
     """Integrals (10, 10) over a piece of products of fifth derivatives of the B-splines."""
     nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
-    values = _values((nodes + 1) / 2, _PENALISED)
-    return values.T @ (values * weights[:, np.newaxis] / 2)
+    values: Array = _basis()((nodes + 1) / 2, nu=_PENALISED)
+    gram: Array = values.T @ (values * weights[:, np.newaxis] / 2)
+    return gram

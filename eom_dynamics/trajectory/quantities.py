@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.bounds import Bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError
-from ..states import WRENCH_NAMES
+from ..states import STATE_NAMES, WRENCH_NAMES
 
 
 class Load(NamedTuple):
@@ -59,24 +60,29 @@ class Load(NamedTuple):
         )
 
 
-def quantities(arm: ElasticArm, load: Load, *, motors: bool = True) -> dict[str, Array]:
-    """Values of all quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
+def derivatives_for_limits(arm: ElasticArm, limits: Bounds) -> int:
+    """Highest derivative of q, 2 to 4, that the limited quantities depend on."""
+    if not _links_suffice(arm, limits):
+        return len(STATE_NAMES) - 1
+    return 3 if limits.limited("jerk", "effort_rate") else 2
+
+
+def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dict[str, Array]:
+    """Values of quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
 
     Args:
         arm: the arm.
-        load: its motion.
-        motors: whether to compute those of the motors.
+        load: its motion, with the derivatives of :func:`derivatives_for_limits` at least.
+        limits: with which only quantities that have a limit are computed, if the others take time; by default all.
     """
+    rates = zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=False)
+    of_joints = {name: all_joints(arm, x) for name, x in rates}
+    if limits is not None and not load.stiffness and _links_suffice(arm, limits):
+        efforts = arm.efforts(*load.states, wrench=load.wrench) if limits.limited("effort", "effort_rate") else ()
+        return of_joints | dict(zip(("effort", "effort_rate"), efforts, strict=False))
     command = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness)
-    of_joints = {
-        **{
-            name: all_joints(arm, x)
-            for name, x in zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=True)
-        },
-        "effort": command.tau,
-        "effort_rate": command.taud,
-    }
-    if not motors:
+    of_joints |= {"effort": command.tau, "effort_rate": command.taud}
+    if limits is not None and not limits.of_motors:
         return of_joints
     drive = arm.drive(command)
     return of_joints | {
@@ -85,6 +91,12 @@ def quantities(arm: ElasticArm, load: Load, *, motors: bool = True) -> dict[str,
         "motor_current": drive.current,
         "motor_voltage": drive.voltage,
     }
+
+
+def _links_suffice(arm: ElasticArm, limits: Bounds) -> bool:
+    """Whether limits are those of the links alone, and the springs can follow any motion."""
+    springs = arm.spring_set
+    return not limits.of_motors and arm.rotors is None and springs.is_linear and not np.any(arm.variable)
 
 
 def all_joints(arm: ElasticArm, x: Array) -> Array:

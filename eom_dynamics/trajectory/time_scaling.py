@@ -42,7 +42,7 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
     everything, s = np.arange(len(load.states[0])), _least_for_motion(arm, load, limits)
     deciding: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
     while True:
-        sizes = ratios(quantities(arm, load.at(everything, np.array(s))), limits)
+        sizes = ratios(quantities(arm, load.at(everything, np.array(s)), limits), limits)
         over = np.max(sizes, axis=0) > 1 + TOLERANCE
         if not np.any(over):
             return s
@@ -67,7 +67,7 @@ def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float:
     everything = np.arange(len(load.states[0]))
 
     def is_met(s: float) -> bool:
-        values = quantities(arm, load.at(everything, np.array(s)))
+        values = quantities(arm, load.at(everything, np.array(s)), limits)
         return bool(np.max(ratios(values, limits)) <= 1 + TOLERANCE)
 
     good, bad = 1.0, 0.5
@@ -85,7 +85,7 @@ def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
     """Least s for velocity, acceleration and jerk of the joints, which are powers of it."""
     least = 1.0
     for k, name in enumerate(("velocity", "acceleration", "jerk"), start=1):
-        if np.any(limits.largest[name] < np.inf):
+        if limits.limited(name):
             ratio = np.max(np.abs(all_joints(arm, load.states[k])) / limits.largest[name])
             if ratio > 1 + TOLERANCE:
                 least = max(least, float(ratio ** (1 / k)))
@@ -94,10 +94,12 @@ def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
 
 def ratios(values: dict[str, Array], limits: Bounds) -> Array:
     """Magnitudes over limits (N, all names of all quantities); zero if the limit or the value is unknown."""
-    columns = [np.abs(values[name]) / largest for name, largest in limits.largest.items() if np.any(largest < np.inf)]
+    columns = [np.abs(values[name]) / largest for name, largest in limits.largest.items() if limits.limited(name)]
     if not columns:
         return np.zeros((len(values["velocity"]), 1))
-    return np.nan_to_num(np.concatenate(columns, axis=1), nan=0.0, posinf=np.inf)
+    found = np.concatenate(columns, axis=1)
+    found[np.isnan(found)] = 0.0
+    return found
 
 
 def _least_for(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.intp], s: float) -> float | None:
@@ -120,6 +122,6 @@ def _least_for(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.
 def _good(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.intp], tried: Array) -> int | None:
     """Index of the first scaling that meets all limits for some samples."""
     each = load.at(np.tile(samples, len(tried)), np.repeat(tried, len(samples)))
-    worst = ratios(quantities(arm, each), limits).reshape(len(tried), -1).max(axis=1)
+    worst = ratios(quantities(arm, each, limits), limits).reshape(len(tried), -1).max(axis=1)
     good = np.flatnonzero(worst <= 1 + TOLERANCE)
     return int(good[0]) if len(good) else None

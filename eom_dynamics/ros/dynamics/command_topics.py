@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
 from ...arrays import Array
+from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.samples import doubles
 from ...messages.setpoint_to_command import EvaluatedSetpoint
@@ -92,29 +93,15 @@ class CommandTopics:
         self._send()
 
     def _fill(self, header: Header, order: JointOrder, efforts: Array, motors: Array, lead: float) -> None:
-        effort, effort_rate, effort_acceleration = map(doubles, order.to_message(efforts))
-        position, velocity, acceleration, motor_effort = map(doubles, order.motors_to_message(motors))
-
-        feedforward = self._feedforward
-        feedforward.header = header
-        feedforward.joint_names = order.names
-        feedforward.command_lead = lead
-        feedforward.effort = effort
-        feedforward.effort_rate = effort_rate
-        feedforward.effort_acceleration = effort_acceleration
-        feedforward.motor_names = order.motor_names
-        feedforward.motor_position = position
-        feedforward.motor_velocity = velocity
-        feedforward.motor_acceleration = acceleration
-        feedforward.motor_effort = motor_effort
-
-        motor_setpoint = self._motor_setpoint
-        motor_setpoint.header = header
-        motor_setpoint.name = order.motor_names
-        motor_setpoint.position = position
-        motor_setpoint.velocity = velocity
-        motor_setpoint.effort = motor_effort
-
+        feedforward, motor_setpoint = self._feedforward, self._motor_setpoint
+        feedforward.header = motor_setpoint.header = header
+        feedforward.joint_names, feedforward.command_lead = order.names, lead
+        feedforward.motor_names = motor_setpoint.name = order.motor_names
+        rows = (*order.to_message(efforts), *order.motors_to_message(motors))
+        for field, values in zip(COMMAND_FIELDS, rows, strict=True):
+            setattr(feedforward, field, doubles(values))
+        for field, same in MOTOR_SETPOINT_FIELDS.items():
+            setattr(motor_setpoint, field, getattr(feedforward, same))
         self._effort_command.data = doubles(motors[-1] if self.commands_motors else efforts[0])
 
     def _send(self) -> None:

@@ -18,7 +18,7 @@ from ...trajectory.stop import stop
 from ..interfaces import SplineTrajectory, TrajectoryStatus
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
-from ..trajectory_limits import enforce_limits, enforce_limits_of_transition
+from ..trajectory_limits import enforce_limits
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
@@ -106,7 +106,7 @@ class SplineTopic:
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
             self._require_start(found, stamp)
-            judge = partial(enforce_limits_of_transition, self._node)
+            judge = partial(enforce_limits, self._node, transition=True)
             self._replace(found, stamp, told, arm, judge, "replaced by another trajectory")
         except Exception as error:
             self._refuse(error, told)

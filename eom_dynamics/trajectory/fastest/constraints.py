@@ -125,8 +125,10 @@ class Constraints:
         unit = np.zeros((4, len(nodes)))
         unit[0] = 1.0
         value, _ = self._evaluated(affine, unit, changes=False)
-        steps = [unit + np.eye(4)[:, [k]] for k in range(4)]
-        self._slopes = np.array([self._evaluated(affine, step, changes=False)[0] - value for step in steps])
+        self._slopes = np.zeros((4, *value.shape))
+        # By x, x', and of rows divided by √x by x''.
+        for k in range(3 if np.any(self._rooted) else 2):
+            self._slopes[k] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
         self._offset = value - self._slopes[0]
 
     def set_reference(self, x: Array) -> None:

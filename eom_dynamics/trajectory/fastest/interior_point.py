@@ -239,11 +239,7 @@ def _curvature(
     x0 = point.x[0]
     weights = of_rows / point.rows
     total, change = weights[0] + weights[1], rows.change
-    K = np.empty((len(x0), 4, 4))
-    for i in range(4):
-        weighted = total * change[i]
-        for j in range(i + 1):
-            K[:, i, j] = K[:, j, i] = np.einsum("mr,mr->m", weighted, change[j])
+    K: Array = np.matmul((total * change).transpose(1, 0, 2), change.transpose(1, 2, 0))
     mixed = np.einsum("mr,kmr->mk", (weights[1] - weights[0]) * rows.bound_change, change)
     K[:, 0, :] += mixed
     K[:, :, 0] += mixed
@@ -257,18 +253,16 @@ def _curvature(
 
 def _solved(bands: Array, right: Array) -> Array | None:
     """Solution of a symmetric, positive definite system; None if rounding has made it indefinite."""
-    from scipy.linalg import solveh_banded
+    # Its import takes longer than that of this library.
+    from scipy.linalg.lapack import dpbsv
 
     # Coefficients near the ends differ from others by orders of magnitude.
     scale = 1 / np.sqrt(bands[0])
     scaled = bands.copy()
     for k in range(len(bands)):
         scaled[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    try:
-        found: Array = solveh_banded(scaled, right * scale, lower=True, check_finite=False) * scale
-    except np.linalg.LinAlgError:
-        return None
-    return found
+    _, found, refused = dpbsv(scaled, right * scale, lower=1)
+    return None if refused else found * scale
 
 
 def _longest(relative: tuple[Array, ...]) -> float:

@@ -82,10 +82,9 @@ class FastestMotion(Spline):
     def active(self) -> tuple[ActiveLimit, ...]:
         """Limits of joints and motors that the motion uses up, in order of time; computed at first access."""
         samples = sample(self, _RATE)
-        largest = self._limits.largest
-        limited = [quantity for quantity in largest if np.any(largest[quantity] < np.inf)]
+        limited = [quantity for quantity in self._limits.largest if self._limits.limited(quantity)]
         names = [(quantity, name) for quantity in limited for name in self._limits.names[quantity]]
-        used = ratios(quantities(self._arm, Load(samples[1:])), self._limits) >= _ACTIVE
+        used = ratios(quantities(self._arm, Load(samples[1:]), self._limits), self._limits) >= _ACTIVE
         found = []
         for column, (quantity, name) in enumerate(names):
             edges = np.diff(np.concatenate([[0], used[:, column].astype(int), [0]]))

@@ -16,9 +16,8 @@ from ...elastic.bounds import TOLERANCE, Bounds, bounds
 from ...elastic.limit_violations import beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
-from ...units import SHAFT_UNITS
 from ..check_times import check_times
-from ..quantities import Load, quantities
+from ..quantities import Load, derivatives_for_limits, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
@@ -40,15 +39,15 @@ _FINE = 5
 _FINE_OF_MOTORS = 15
 
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
-# left, the largest one in the last attempt, and the largest one after which limits of joints are surely met.
+# left, and the largest one in the last attempt; and how far around violations a slower motion is checked again, s.
 _BETWEEN = 6e-4
 _ATTEMPTS = 8
 _SCALED = 1e-3
 _SLOWEST = 0.1
-_SURE = 1e-4
+_AROUND = 2e-3
 
 # Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
-_START, _TIGHTENED, _END_GAP = 1.0, 2e-3, 1e-4
+_START, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-4
 
 # Share of the squared speed with which to go on, and the distance from the shortest duration there.
 _INSIDE = 0.97
@@ -102,7 +101,7 @@ def minimum_time(
     _require_positions(arm, own, curve, speed.nodes)
     _require_statics(arm, own, curve, speed.nodes)
     constraints = Constraints(arm, curve, speed, own, tool)
-    finer = _FINE_OF_MOTORS if _of_motors(own) else _FINE
+    finer = _FINE_OF_MOTORS if own.of_motors else _FINE
     fine = SquaredSpeed(speed.knots, speed.counts * finer)
     everywhere = Constraints(arm, curve, fine, own, tool)
 
@@ -194,11 +193,6 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
             )
 
 
-def _of_motors(own: Bounds) -> bool:
-    """Whether there are limits of motors."""
-    return any(np.any(np.isfinite(own.largest[f"motor_{name}"])) for name in SHAFT_UNITS)
-
-
 def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
     """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
     x = fine.at_nodes(c)
@@ -214,6 +208,13 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     share = 1 / np.maximum(around, 1.0)
     constraints.tighten(share[:, :-1], share[:, -1])
     return float(np.max(used))
+
+
+def _distances(t: Array, places: Array) -> Array:
+    """Distances (N,) of times to the nearest of increasing ones."""
+    after = np.searchsorted(places, t)
+    ends = np.concatenate([[-np.inf], places, [np.inf]])
+    return np.minimum(t - ends[after], ends[after + 1] - t)
 
 
 def _within_limits(
@@ -238,12 +239,15 @@ def _within_limits(
         constraints: limits to tighten.
         times: of the nodes (M,), s.
     """
-    for repeat in range(_ATTEMPTS if last else 2):
+    order, suspects = derivatives_for_limits(arm, own), None
+    for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
         t = check_times(motion, _CHECK_RATE)
-        load = Load(motion.derivatives(t, ORDERS - 1))
+        if suspects is not None:
+            t = t[_distances(t, suspects * motion.end) < _AROUND]
+        load = Load(motion.derivatives(t, order))
         of_tool = tool_slowdowns(arm, tool, load.states)
         try:
-            values = quantities(arm, load, motors=_of_motors(own))
+            values = quantities(arm, load, own)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
         used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
@@ -255,12 +259,12 @@ def _within_limits(
             scaling = max(scaling, float(np.max(of_tool)))
         if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
             break
+        if not own.of_motors:
+            # Elsewhere, quantities of joints decrease with a longer duration, or approach those at rest.
+            suspects = t[over] / motion.end
         motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
-        # The quantities of joints decrease with a longer duration; a small excess of these needs no other look.
-        if scaling < 1 + _SURE and not _of_motors(own):
-            return motion
     shares = np.ones(len(times))
-    near = np.searchsorted(times, t[over] * times[-1] / t[-1])
+    near = np.searchsorted(times, t[over] * times[-1] / motion.end)
     for k in (-1, 0, 1):
         np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (used[over] * (1 + _BETWEEN)))
     constraints.tighten(shares[:, np.newaxis], shares)

@@ -65,11 +65,11 @@ class SquaredSpeed:
         offset[: counts[0]], offset[-counts[-1] :] = 0.0, 1.0
         self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + offset) * self.steps
         self.rows = self._rows(self.nodes, interval)
+        self._columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
 
     def at_nodes(self, c: Array) -> Array:
         """x and its derivatives 1 … 3 at the nodes (4, M)."""
-        local = np.lib.stride_tricks.sliding_window_view(c, DEGREE + 1)
-        found: Array = np.einsum("mkd,md->km", self.rows, np.repeat(local, self.counts, axis=0))
+        found: Array = np.einsum("mkd,md->km", self.rows, c[self._columns])
         return found
 
     def capped(self, largest: Array) -> Array:
@@ -112,7 +112,7 @@ class SquaredSpeed:
     def values(self, c: Array, sigma: Array) -> Array:
         """x and its derivatives 1 … 3 (4, N) at any σ (N,)."""
         interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
-        local = np.lib.stride_tricks.sliding_window_view(c, DEGREE + 1)[interval]
+        local = c[interval[:, np.newaxis] + np.arange(DEGREE + 1)]
         found: Array = np.einsum("mkd,md->km", self._rows(sigma, interval), local)
         return found
 
@@ -120,8 +120,9 @@ class SquaredSpeed:
         # Its import takes longer than that of this library.
         from scipy.interpolate import BSpline
 
-        basis = BSpline(self._t, np.eye(self.count), DEGREE)
-        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
+        # In each interval DEGREE + 1 consecutive splines are not zero, one of each column.
+        basis = BSpline(self._t, np.eye(DEGREE + 1)[np.arange(self.count) % (DEGREE + 1)], DEGREE)
+        columns = (interval[:, np.newaxis] + np.arange(DEGREE + 1)) % (DEGREE + 1)
         y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(4)]
         w = _weight(sigma)
         return np.stack(
