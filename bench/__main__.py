@@ -35,7 +35,6 @@ SECTIONS = (
     "identification",
     "identification_peers",
     "identification_cases",
-    "elastic_identification",
     "closed_circle",
     "minimum_time",
 )
@@ -58,7 +57,6 @@ DOCUMENTS = {
     "identification_peers": DOCS / "identification.md",
     "identification_cases": DOCS / "identification.md",
     "public_recordings": DOCS / "identification.md",
-    "elastic_identification": DOCS / "identification_of_springs.md",
     "closed_circle": DOCS / "closed_circle.md",
     "minimum_time": DOCS / "minimum_time.md",
 }

@@ -56,7 +56,6 @@ def test_documents_have_marks_for_all_sections() -> None:
         "identification_peers": "identification.md",
         "identification_cases": "identification.md",
         "public_recordings": "identification.md",
-        "elastic_identification": "identification_of_springs.md",
         "closed_circle": "closed_circle.md",
     }
     for name, document in of_sections.items():

@@ -126,7 +126,7 @@ def test_covariance_is_the_spread_of_many_recordings() -> None:
 
 
 def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
-    """Fast version of bench/elastic_identification.py: inertia within 2 %, friction within 3 %."""
+    """Inertia within 2 %, friction within 3 %."""
     robot = load_robot("sea_planar_2r")
     exact = recording(robot, 20.0)
     noisy = exact.noisy(0)

@@ -171,7 +171,7 @@ def test_coupled_springs() -> None:
 
 
 def test_springs_of_a_recorded_arm_and_its_robot_file() -> None:
-    """Fast version of bench/elastic_identification.py: stiffness within 1 % and three standard deviations."""
+    """Stiffness within 1 % and three standard deviations."""
     robot = load_robot("sea_planar_2r")
     exact = recording(robot, 10.0)
     for seed in range(3):
