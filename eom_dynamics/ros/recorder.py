@@ -11,6 +11,7 @@ use.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from importlib import import_module
@@ -90,6 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", type=float, default=float("inf"))
     options = parser.parse_args(remove_ros_args(every)[1:])
     stop = StopSignals()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         options.path.parent.mkdir(parents=True, exist_ok=True)
         with options.path.open("xb") as file:

@@ -16,6 +16,7 @@ from processes import popen
 pytest.importorskip("rosbags")
 
 from eom_dynamics.tools.bags import Bag, Layouts, Rows
+from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay import Job, replay_bag
 
 COMMAND = (sys.executable, "-m", "eom_dynamics.tools.cli.main", "record")
@@ -78,6 +79,32 @@ def test_what_is_published_is_recorded(ros, tmp_path: Path, ending: str) -> None
     assert found > 0 and (ending != "Ctrl-C" or stamps[-1] == (count - 1) * 10**6 % 10**9)
     report = replay_bag(Job(path, tmp_path / "out", "planar_2r"))
     assert report.commands == found and not report.refusals.total
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.05])
+def test_ctrl_c_while_the_recorder_starts_is_no_traceback(tmp_path: Path, moment: float) -> None:
+    """From the start of the process that takes the place of the command."""
+    command = [*COMMAND, "-o", str(tmp_path / "bag.mcap")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while b"eom_dynamics.ros.recorder" not in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.002)
+        time.sleep(moment)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "Traceback" not in errors, errors  # nothing was recorded
+
+
+@pytest.mark.parametrize("namespace", ["a b", "1st", "left//arm", "é"])
+def test_a_namespace_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], namespace: str
+) -> None:
+    path = tmp_path / "bag.mcap"
+    assert main(["record", "-o", str(path), "--namespace", namespace]) == 2
+    error = capsys.readouterr().err
+    assert "must be names of letters" in error and error.count("\n") == 1
+    assert not path.exists()
 
 
 def test_a_file_that_exists_is_kept(tmp_path: Path) -> None:

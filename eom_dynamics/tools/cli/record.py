@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import signal
 import sys
 
 from ...exceptions import EomDynamicsError
 from ...extras import require, require_ros
+from ...spelling import shown
 from .arguments import path, positive
 
 SUMMARY = "record the topics of the nodes as an MCAP file"
@@ -32,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Record; the recorder takes the place of this process, and returns its exit code.
 
     Raises:
-        EomDynamicsError: the file exists or is not named as one, or a library is missing.
+        EomDynamicsError: the file exists or is not named as one, the namespace is none, or a library is missing.
         OSError: the recorder cannot be started.
     """
     require("replay")
@@ -41,13 +44,18 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError(f"{options.output}: must end in .mcap; replay converts to other formats")
     if os.path.lexists(options.output):
         raise EomDynamicsError(f"{options.output}: exists; name another file")
+    namespace = "/" + options.namespace.strip("/")
+    if not re.fullmatch(r"/|(/[A-Za-z_]\w*)+", namespace, re.ASCII):
+        raise EomDynamicsError(
+            f"--namespace must be names of letters, digits and _, with / between them, is {shown(options.namespace)}"
+        )
     arguments = [os.fspath(options.output)]
     for limit in ("duration", "size"):
         if (value := getattr(options, limit)) is not None:
             arguments += [f"--{limit}", repr(value)]
-    namespace = "/" + options.namespace.strip("/")
-    # In place of this process, so that Ctrl-C reaches one process only.
+    # In place of this process, so that Ctrl-C reaches one process only; it waits until that one has started.
     sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.execv(
         sys.executable,
         [sys.executable, "-m", "eom_dynamics.ros.recorder", *arguments, "--ros-args", "-r", f"__ns:={namespace}"],

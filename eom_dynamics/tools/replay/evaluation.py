@@ -209,7 +209,8 @@ class Evaluation:
         try:
             self._solver.payload.change(read_payload(message), message.blend_time)
         except Exception as error:
-            self.refusals.add(f"payload: {refusal_reason(error)}", recorded)
+            reason = refusal_reason(error).removeprefix("payload: ")
+            self.refusals.add(f"payload: {reason}", recorded)
 
     def _lengths_fit(self, batch: Batch, order: JointOrder) -> bool:
         n, tools = len(order.names), len(self.arm.robot.tools)
