@@ -75,6 +75,7 @@ def robot_file(
     if _patched(output, source):
         return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit, elastic)
     kind = format_of(output.name) or PARAMETER_FILE
+    assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
     if kind is not PARAMETER_FILE:
         return written.text, (*written.lost, *_unsaid(fit, elastic))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that only echoes: takes setpoints and answers each with its own numbers in a FeedforwardCommand.
+
+It is what a stream through rclpy costs without any dynamics: the same types and sizes of messages, the same executor
+and quality of service as the dynamics node, and one subscription and one publisher.
+"""
+
+from __future__ import annotations
+
+import gc
+
+import rclpy
+from rclpy.task import Future
+
+from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
+
+
+def main() -> None:
+    """Echo until the context ends."""
+    rclpy.init()
+    node = rclpy.create_node("echo")
+    publisher = node.create_publisher(FeedforwardCommand, "feedforward", 1)
+    command = FeedforwardCommand()
+
+    def echo(setpoint: JointTrajectorySetpoint) -> None:
+        command.header = setpoint.header
+        command.joint_names = command.motor_names = setpoint.joint_names
+        command.effort = command.motor_position = setpoint.position
+        command.effort_rate = command.motor_velocity = setpoint.velocity
+        command.effort_acceleration = command.motor_acceleration = setpoint.acceleration
+        command.motor_effort = setpoint.jerk
+        publisher.publish(command)
+
+    node.create_subscription(JointTrajectorySetpoint, "setpoint", echo, 1000)
+    executor = make_executor(events=True)
+    executor.add_node(node)
+    gc.collect()
+    gc.freeze()
+    while rclpy.ok():
+        executor.spin_until_future_complete(Future(), timeout_sec=0.1)
+
+
+if __name__ == "__main__":
+    main()
