@@ -36,7 +36,7 @@ from eom_dynamics.tools.robot_options import RobotOptions
 sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
 from excited import ENCODER, TORQUE, true_robot
 
-ARMS = ("sea_planar_2r", "ur5e")
+ARMS = ("sea_planar_2r", "ur5e", "panda")
 
 RATE, DURATION = 50.0, 60.0
 """Of a recording, Hz and s."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
-import numpy as np
-
 from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
 from ...identification.both_sides import ArmRecording
@@ -29,9 +27,6 @@ MODES = ("auto", "both", "resonance", "off")
 """Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
 ``auto``: from what was recorded, where the robot has springs."""
 
-# Ratio of RMS residuals that noise does not explain.
-_SURELY = 1.1
-
 BOTH = "both sides of the springs"
 
 
@@ -45,7 +40,6 @@ class Elastic:
         training, validation: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
         notes: what is not identifiable from the data, and warnings, a line each.
-        failures: springs and motors that predict worse than those of the file, which are kept, a line each.
     """
 
     robot: Robot
@@ -55,7 +49,6 @@ class Elastic:
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
-    failures: tuple[str, ...] = ()
 
     def on(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
@@ -132,20 +125,17 @@ def identify_both_sides(
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
     score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
-    failures: tuple[str, ...] = ()
     figures = judgement or score
     assert figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
     if any(worse.values()):
         listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in worse.items() if names)
-        line = f"identified parameters predict efforts worse than the given ones, which are kept: {listed}"
-        surely = any(np.any(x.after > _SURELY * x.before) for x in (figures.springs, figures.motors))
-        failures, notes = ((line,), notes) if surely else ((), [*notes, line])
+        notes.append(f"identified ones predict efforts worse than those of the file, which are kept: {listed}")
         elasticity = elasticity.without(**worse)
         score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
     more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
-    return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes, failures)
+    return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes)
 
 
 def link_recordings(

@@ -63,7 +63,7 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
     figures |= _efforts(fit, *_longest(fit, shown), which) | _friction(fit, found.training)
     trials = _trials(fit)
     figures |= {"trials": trials} if trials is not None else {}
-    tables = [f"<h3>{name}</h3>{table(rows(fit, score), text_columns=2)}" for name, score in _scores(fit)]
+    tables = [f"<h3>{name}</h3>{table(_unbroken(rows(fit, score)), text_columns=2)}" for name, score in _scores(fit)]
     body = _template("identification_page.html").substitute(
         headline=escape(f"Identification of {fit.robot.name}"),
         lead=escape(
@@ -113,16 +113,22 @@ def _verdict(found: Identified, fit: Fit) -> str:
 
 def _by_joint(fit: Fit, score: Score) -> str:
     """A table of what the new file changes at each joint, and what is still unexplained."""
-    header = ("joint", "given file", "new file", "change", "unexplained")
-    values = zip(fit.robot.joint_names, effort_units(fit.robot), score.before, score.after, score.relative, strict=True)
+    units = effort_units(fit.robot)
+    header = ("joint", f"given [{together(units)}]", "new", "change", "left")
+    values = zip(fit.robot.joint_names, score.before, score.after, score.relative, strict=True)
     lines = []
-    for name, unit, before, after, relative in values:
+    for name, before, after, relative in values:
         change = percent(after / before - 1) if before > 0 else percent(np.nan)
-        lines.append((name, f"{number(before)} {unit}", f"{number(after)} {unit}", change, percent(relative)))
+        lines.append((name, number(before), number(after), change, percent(relative)))
     return table([header, *lines], text_columns=1) + (
-        f'<p class="soft">RMS errors of predicted effort{escape(without_bias(fit))}. Unexplained: that of the new '
-        "file, relative to the standard deviation of the measured effort.</p>"
+        f'<p class="soft">RMS errors of the effort that the given and the new file predict{escape(without_bias(fit))}. '
+        "Left: that of the new file, relative to the standard deviation of the measured effort.</p>"
     )
+
+
+def _unbroken(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows whose units, such as N m, stay on one line where a page is narrow."""
+    return [tuple(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in line) for line in lines]
 
 
 def _template(name: str) -> Template:

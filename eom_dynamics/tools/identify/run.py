@@ -80,11 +80,10 @@ class Identified:
     @property
     def failures(self) -> tuple[str, ...]:
         """Failed checks, a line each."""
-        of_elastic = self.elastic.failures if isinstance(self.elastic, Elastic) else ()
         if self.links is None:
-            return of_elastic
+            return ()
         beyond = [] if self.tolerance is None else summary.failures(self.links, self.tolerance)
-        return (*summary.verdict(self.links), *of_elastic, *beyond)
+        return (*summary.verdict(self.links), *beyond)
 
     def verified(self, written: Robot) -> Identified:
         """These results with the figures of the robot that was written and loaded again.
