@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .expressions import ELEMENTARY, Op
-from .monotone import MonotoneFunction
-from .program import Program
+from .program import MonotoneFunction, Program
 from .segments import split
 from .straight_line import FUNCTIONS, Syntax, Values, angles, definitions, straight_line, value_name
 

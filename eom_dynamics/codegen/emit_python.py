@@ -11,8 +11,7 @@ from .. import elementary
 from ..jet import Jet
 from ..lie import sincos
 from .expressions import Op
-from .monotone import MonotoneFunction
-from .program import Program
+from .program import MonotoneFunction, Program
 from .straight_line import FUNCTIONS, Syntax, angles, straight_line
 
 _PYTHON = Syntax("    {name} = {value}", nan="nan", infinity="inf")

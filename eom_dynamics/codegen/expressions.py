@@ -56,9 +56,14 @@ class Node(NamedTuple):
 
 
 class Graph:
-    """Nodes in the order of their creation, so that operands precede their uses."""
+    """Nodes in the order of their creation, so that operands precede their uses.
 
-    def __init__(self) -> None:
+    Attributes:
+        root: adds the operation of :func:`eom_dynamics.elementary.root`, whose function is traced as another program.
+    """
+
+    def __init__(self, root: Callable[..., Expression]) -> None:
+        self.root = root
         self.nodes: list[Node] = []
         self._index: dict[Node, int] = {}
 
@@ -156,9 +161,7 @@ class Expression:
         parameters: Sequence[Scalar] = (),
     ) -> Expression:
         """:func:`eom_dynamics.elementary.root` where one of its scalars is an expression of this graph."""
-        from .monotone import root  # which traces the function as a program of its own
-
-        return root(function, target, bounds, start, tuple(parameters), self.graph)
+        return self.graph.root(function, target, bounds, start, parameters, self.graph)
 
     def __rtruediv__(self, other: float) -> Expression:
         inverse = self.graph.node(Node(Op.RECIPROCAL, (self.node,)))

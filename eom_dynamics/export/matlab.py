@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from ..arrays import Array
 from ..codegen.emit_c import filled
 from ..codegen.expressions import Op
-from ..codegen.monotone import MonotoneFunction
-from ..codegen.program import Program
+from ..codegen.program import MonotoneFunction, Program
 from ..codegen.straight_line import Syntax, angles, straight_line
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..states import WRENCH_NAMES
