@@ -57,7 +57,7 @@ def declared(
     given, found = tuple(inputs), tuple(outputs)
 
     def traced(robot: Robot) -> Program:
-        sizes = {vector: (lengths or {}).get(vector) or _length(robot, vector) for vector in given}
+        sizes = {vector: (lengths or {}).get(vector, _length(robot, vector)) for vector in given}
         return trace(c_name(name), sizes, lambda x: dict(zip(found, compute(robot, x), strict=True)))
 
     return Recipe(name, traced, details, given, found)

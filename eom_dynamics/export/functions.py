@@ -46,7 +46,7 @@ LINEARIZATION_WITH_PAYLOAD = LINEARIZATION + WITH_PAYLOAD
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     {
         name: PROGRAMS[name]
-        for name in ("inverse_dynamics", "inverse_dynamics" + WITH_PAYLOAD, "effort", "mass_matrix", "effort_partials")
+        for name in ("inverse_dynamics", "effort", "mass_matrix", "effort_partials", "inverse_dynamics" + WITH_PAYLOAD)
     }
     | {"forward_kinematics": forward_kinematics}
 )

@@ -161,7 +161,7 @@ class SetpointEvaluator:
         lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
-            given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness, "base": base}
+            given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base}
             given["payload"] = tuple(payload) or None
             if lead:
                 rows, later = arm.ahead(lead, *state, **given)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
 from ..exceptions import StateError, TrajectoryError
+from ..renamed import former_keywords
 from ..states import STATE_NAMES
 from .check_times import check_times
 from .limits import Verdict, check
@@ -40,6 +41,7 @@ class TrajectoryFeedforward(NamedTuple):
     verdict: Verdict
 
 
+@former_keywords(times="t")
 def trajectory_feedforward(
     arm: ElasticArm,
     trajectory: Trajectory,

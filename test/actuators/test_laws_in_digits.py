@@ -289,7 +289,7 @@ def test_compiled_laws_and_inverses(functions: MotorFunctions) -> None:
     delta, tau = columns("delta"), columns("tau")
     zero = np.zeros_like(delta)
     found = functions("deflections", tau, zero + 1, zero)
-    efforts = functions("spring_efforts", delta, zero + 1, zero, orders=3)[::2]
+    efforts = functions("spring_efforts", delta, zero + 1, zero, orders=3)[:3]
     np.testing.assert_array_equal(found[3], tau)
     for k, name in enumerate(CASES):
         exact = expected(name)

@@ -112,7 +112,7 @@ def test_bad_measurements_are_refused() -> None:
         ({"deflections": [zero, np.zeros(3)]}, r"deltad must have shape \(2,\), has \(3,\)"),
         ({"deflections": [zero, zero * np.nan]}, "deltad must be finite"),
         (
-            {"deflections": [zero, zero], "stiffness": [np.full((2, 2), 400.0)]},
+            {"deflections": [zero, zero], "commanded_stiffness": [np.full((2, 2), 400.0)]},
             r"stiffness k must have shape \(2,\), has \(2, 2\)",
         ),
         ({"efforts": [zero]}, r"efforts must be \(tau, taud\), has 1"),

@@ -43,8 +43,8 @@ def test_command_is_that_for_the_motion_ahead(name):
     later = [np.full(6, 1 + lead * 2 + lead**2 * 1.5), np.full(6, 2 + 3 * lead), np.full(6, 3.0)]
     given, exact = {"wrench": wrench}, {"wrench": later}
     if arm.variable.any():
-        given["stiffness"] = [np.full(n, 200.0), np.full(n, 30.0)]
-        exact["stiffness"] = [np.full(n, 200 + 30 * lead), np.full(n, 30.0)]
+        given["commanded_stiffness"] = [np.full(n, 200.0), np.full(n, 30.0)]
+        exact["commanded_stiffness"] = [np.full(n, 200 + 30 * lead), np.full(n, 30.0)]
     found, expected = arm.feedforward(*motion(t), lead=lead, **given), arm.feedforward(*motion(t + lead), **exact)
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-10 * (1 + np.abs(y).max()))

@@ -37,7 +37,7 @@ def test_low_orders_are_those_of_the_feedforward(kind: str, samples: tuple[int, 
     rng = np.random.default_rng(0)
     motion, wrench = rng.uniform(-1, 1, (5, *samples, 2)), rng.uniform(-5, 5, (3, 6))
     stiffness = [np.full(2, float(np.min(arm.stiffness))) * 1.1, *rng.uniform(-5, 5, (2, 2))]
-    given: dict[str, Any] = {"wrench": wrench, "stiffness": stiffness}
+    given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": stiffness}
     if kind == "damped":
         given["deflection"] = np.full(2, 0.01)
     command = arm.feedforward(*motion, **given)

@@ -76,5 +76,5 @@ def test_packed() -> None:
 
 
 def test_unknown_kind() -> None:
-    with pytest.raises(ValueError, match="entropic or geodesic"):
+    with pytest.raises(ValueError, match="entropic, geodesic"):
         Prior(FILE, "euclidean")

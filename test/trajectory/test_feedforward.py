@@ -150,14 +150,14 @@ def test_number_of_samples_of_a_long_trajectory_is_limited():
         ({"rate": -1.0}, "rate must be a number of Hz"),
         ({"rate": np.nan}, "rate must be a number of Hz"),
         ({"rate": np.inf}, "rate must be a number of Hz"),
-        ({"times": np.linspace(0, 2, 1001)}, "1001 times are more than 1000"),
+        ({"t": np.linspace(0, 2, 1001)}, "1001 times are more than 1000"),
         ({"trajectory": through([0, 1], [[0.0], [1.0]])}, "the trajectory has 1 joints, the robot 7"),
         ({"trajectory": rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 1e-150)}, "too fast: qddd of iiwa_joint_1 overflows"),
         ({"trajectory": through([0, 1], [[0.0] * 7, [1e200] * 7])}, "too fast: tau of iiwa_joint_1 overflows"),
     ],
 )
 def test_errors(motion, changes, message):
-    arguments = {"trajectory": motion, "times": TIMES, "most": 1000} | changes
+    arguments = {"trajectory": motion, "t": TIMES, "most": 1000} | changes
     with pytest.raises(TrajectoryError) as caught:
         trajectory_feedforward(ARM, **arguments)
     assert message in str(caught.value)

@@ -117,7 +117,7 @@ def _limits(record: Record) -> str:
     rows = [("joint", "limit of", "used", "peak", "limit", "at")]
     for peak in peaks:
         value, limit = (f"{number(x)} {peak.unit}" for x in (peak.value, peak.limit))
-        rows.append((peak.name, peak.quantity.replace("_", " "), used(peak), value, limit, f"{peak.time:.3f} s"))
+        rows.append((peak.name, peak.quantity.replace("_", " "), used(peak), value, limit, f"{peak.t:.3f} s"))
     off = {(i, 2) for i, peak in enumerate(peaks) if peak.ratio > 1}
     groups = [peak.name for peak in peaks]
     return (

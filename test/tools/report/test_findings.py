@@ -112,7 +112,7 @@ def test_utilization_of_a_position_range(limits: Limits, position: list[float], 
     robot = replace(robot, joints=(replace(robot.joints[0], limits=limits), robot.joints[1]))
     setpoint = stream([0, 1], robot.joint_names, position=[[q, 0.0] for q in position])
     (use,) = uses(Record("x", robot, setpoint=setpoint))
-    assert (use.value, use.limit, used(use), use.time) == expected
+    assert (use.value, use.limit, used(use), use.t) == expected
 
 
 def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
