@@ -105,7 +105,7 @@ def test_a_configuration_in_which_the_mass_matrix_is_singular_is_refused(q_2: fl
     rate, tau = np.zeros(2), np.ones(2)
     beside = dynamics.forward_dynamics([0.3, q_2 + 0.1], rate, tau)
     np.testing.assert_allclose(dynamics.effort([0.3, q_2 + 0.1], rate, beside), tau, atol=1e-9)
-    for method in (dynamics.forward_dynamics, dynamics.forward_dynamics_partials):
+    for method in (dynamics.forward_dynamics, dynamics.forward_dynamics_derivatives):
         with pytest.raises(RobotDescriptionError, match="not positive definite"):
             method([0.3, q_2], rate, tau)
         with pytest.raises(RobotDescriptionError, match="not positive definite"):

@@ -68,7 +68,7 @@ def test_the_largest_numbers_are_finite(dynamics: Dynamics) -> None:
     assert np.all(np.isfinite(np.delete(taudd, 5, axis=0)))
 
 
-@pytest.mark.parametrize("program", ["effort", "effort_partials", "mass_matrix"])
+@pytest.mark.parametrize("program", ["effort", "inverse_dynamics_derivatives", "mass_matrix"])
 def test_other_programs(dynamics: Dynamics, program: str) -> None:
     bad = states(21)[: 1 if program == "mass_matrix" else 3]
     bad[-1][20, 2] = np.inf

@@ -90,7 +90,7 @@ def test_largest_utilization_of_each_limit() -> None:
     position, velocity = uses(Record("x", robot, setpoint=setpoint))
     # The middle of the range is 1, its half 2.
     assert (position.quantity, position.ratio) == ("position", pytest.approx(1.2))
-    assert (position.limit, position.time) == (3.0, 1.0)
+    assert (position.limit, position.t) == (3.0, 1.0)
     assert (velocity.ratio, velocity.value, velocity.limit) == (0.5, -1.0, -2.0)
 
 
@@ -129,9 +129,9 @@ def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
     speed, jerk, position, torque, voltage = found.values()
     assert (speed.name, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
     assert used(speed) == "9954%" and (jerk.value, used(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
-    assert (voltage.value, voltage.time) == (pytest.approx(0.5 * -99.54), 0.0)
+    assert (voltage.value, voltage.t) == (pytest.approx(0.5 * -99.54), 0.0)
     assert (position.name, position.value, used(position)) == ("joint_2", -3.0, "75%")
-    assert (torque.value, torque.unit, torque.time) == (2.0, "N m", 1.0) and used(torque) == "50%"
+    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and used(torque) == "50%"
 
 
 @pytest.mark.filterwarnings("error")
@@ -140,5 +140,5 @@ def test_utilization_of_a_limit_of_zero() -> None:
     robot = replace(robot, joints=tuple(replace(joint, limits=Limits(velocity=0.0)) for joint in robot.joints))
     setpoint = stream([0, 1, 2], robot.joint_names, velocity=[[0, 0], [0.2, 0], [-0.3, 0]])
     moving, still = uses(Record("x", robot, setpoint=setpoint))
-    assert (moving.name, moving.value, used(moving), moving.time) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
+    assert (moving.name, moving.value, used(moving), moving.t) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
     assert (still.value, still.limit, used(still)) == (0.0, 0.0, "100%")
