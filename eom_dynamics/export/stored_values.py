@@ -33,7 +33,7 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import Function, Steps, flat_state, linearizing_snap, links_of, spring_efforts
+from .functions import Function, Steps, arm_of, flat_state, linearizing_snap, links_of, spring_efforts
 from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 
@@ -139,11 +139,21 @@ def stored_values(project: Project, states: int = 10, *, closed_form: bool = Tru
             found |= known or results(project, name, {**inputs, **found})
         outputs[key] = {name: found[name] for name in function.outputs}
     outputs = {key: outputs[key] for key in project.functions}
-    tolerance = SINGLE_TOLERANCE if project.precision == "single" else TOLERANCE
-    stored = StoredValues(inputs, outputs, tolerance)
+    stored = StoredValues(inputs, outputs, _tolerance(project, inputs["q"]))
     if closed_form:
         _check(project, stored)
     return stored
+
+
+def _tolerance(project: Project, q: Array) -> float:
+    """Allowed error relative to 1 + the largest entry of an output, at configurations (states, n)."""
+    if project.precision != "single":
+        return TOLERANCE
+    if not {"flat_state", "flat_state" + WITH_PAYLOAD} & set(project.functions):
+        return SINGLE_TOLERANCE
+    # They solve equations with the mass matrix, whose condition multiplies errors of rounding.
+    condition = np.linalg.cond(arm_of(project.robot).dynamics.mass_matrix(q)).max()
+    return max(SINGLE_TOLERANCE, float(np.finfo(np.float32).eps * condition))
 
 
 def _results(project: Project, function: str, inputs: Values) -> dict[str, Array]:
@@ -170,11 +180,22 @@ def _states(project: Project, count: int) -> dict[str, Array]:
     inputs = {name: random.uniform(-np.pi, np.pi, (count, robot.n)) for name in STATE_NAMES}
     inputs |= {name: random.uniform(-10, 10, (count, 6 * len(robot.tools))) for name in WRENCH_NAMES}
     inputs |= {name: random.uniform(-10, 10, (count, 3)) for names in IMU_NAMES for name in names}
-    inputs |= {name: random.uniform(0.1, 1, (count, PARAMETERS * len(robot.tools))) for name in PAYLOAD_NAMES}
+    inputs |= {name: random.uniform(0.1, 1, (count, PARAMETERS * len(robot.tools))) for name in PAYLOAD_NAMES[1:]}
+    inputs[PAYLOAD_NAMES[0]] = _payloads(random, count, len(robot.tools))
     for values in inputs.values():
         values[0] = 0.0
     inputs["q"][-1] *= [_FAR_TURN if _may_turn_far(project, k) else 1.0 for k in range(robot.n)]
     return {name: np.round(values, 4) for name, values in inputs.items()}
+
+
+def _payloads(random: np.random.Generator, count: int, tools: int) -> Array:
+    """Inertial parameters of four particles at each tool: with others a mass matrix may be singular."""
+    masses, places = random.uniform(0.1, 1, (count, tools, 4)), random.uniform(-0.3, 0.3, (count, tools, 4, 3))
+    second = np.einsum("...k,...ki,...kj", masses, places, places)
+    inertia = np.trace(second, axis1=-2, axis2=-1)[..., np.newaxis, np.newaxis] * np.eye(3) - second
+    moment = np.einsum("...k,...ki", masses, places)
+    parts = [masses.sum(-1, keepdims=True), moment, inertia[(..., *np.triu_indices(3))]]
+    return np.concatenate(parts, axis=-1).reshape(count, -1)
 
 
 def _may_turn_far(project: Project, joint: int) -> bool:
