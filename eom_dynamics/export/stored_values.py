@@ -194,7 +194,8 @@ def _payloads(random: np.random.Generator, count: int, tools: int) -> Array:
     second = np.einsum("...k,...ki,...kj", masses, places, places)
     inertia = np.trace(second, axis1=-2, axis2=-1)[..., np.newaxis, np.newaxis] * np.eye(3) - second
     moment = np.einsum("...k,...ki", masses, places)
-    parts = [masses.sum(-1, keepdims=True), moment, inertia[(..., *np.triu_indices(3))]]
+    rows, columns = np.triu_indices(3)
+    parts = [masses.sum(-1, keepdims=True), moment, inertia[..., rows, columns]]
     return np.concatenate(parts, axis=-1).reshape(count, -1)
 
 
