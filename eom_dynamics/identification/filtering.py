@@ -35,6 +35,9 @@ _SMOOTHING, _SLOW, _NOISE = 3.0, 0.1, 3.0
 AT_LIMIT = 0.999
 """Efforts beyond this part of their limit are saturated."""
 
+MOSTLY_BEYOND = 0.5
+"""Share of efforts at or beyond the limit from which on the limit, or the unit, is another one."""
+
 # So are this many equal extremes in a row.
 _EQUAL = 4
 
@@ -298,6 +301,7 @@ def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
     """Which efforts (N, n) are at their limits, or at their extremes for several samples in a row."""
     with np.errstate(invalid="ignore"):
         bad = np.abs(tau) >= AT_LIMIT * limits
+        bad &= np.mean(bad, axis=0) <= MOSTLY_BEYOND
         for j, column in enumerate(tau.T):
             for extreme in (np.min(column), np.max(column)):
                 at = (column == extreme) & (extreme != 0) & (np.ptp(column) > 0)

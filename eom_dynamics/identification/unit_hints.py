@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..robot import Robot
 from .exceptions import IdentificationError
-from .filtering import AT_LIMIT
+from .filtering import AT_LIMIT, MOSTLY_BEYOND
 from .recording import Recording
 
 # Hz; the drives of no robot report at a lower or higher rate.
@@ -22,9 +22,6 @@ _SLOW = 0.002
 
 # Steps of a recording over which velocities are means: shorter ones are of noise.
 _STEPS = 1000
-
-# Share of samples beyond the limit of effort from which on the limit, or the unit, is another one.
-_BEYOND = 0.5
 
 # Ratio to the limit of effort beyond which a unit is the cause.
 _FAR = 5.0
@@ -62,12 +59,12 @@ def _on_efforts(robot: Robot, recording: Recording) -> str:
     limits = np.array([joint.limits.effort for joint in robot.independent_joints])
     with np.errstate(invalid="ignore"):
         beyond: NDArray[np.intp] = np.sum(np.abs(recording.tau) >= AT_LIMIT * limits, axis=0)
-    bad = np.asarray(beyond > _BEYOND * max(1, len(recording)))
+    bad = np.asarray(beyond > MOSTLY_BEYOND * max(1, len(recording)))
     if not bad.any():
         return ""
     far = np.nanquantile(np.abs(recording.tau[:, bad]), 0.99, axis=0) > _FAR * limits[bad]
     return (
         f"{recording.name}: {int(beyond[bad].sum()):,} of {int(bad.sum()) * len(recording):,} efforts of "
         f"{', '.join(compress(robot.joint_names, bad))} are at or beyond the limits of effort in the robot's file, and "
-        f"count as saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
+        f"do not count as saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
     )

@@ -44,7 +44,7 @@ def recorded(time: float = 1.0, effort: float = 1.0) -> Recording:
         ),
         (
             recorded(effort=1e3),
-            "are at or beyond the limits of effort in the robot's file, and count as saturated; if they are in mN m, "
+            "are at or beyond the limits of effort in the robot's file, and do not count as saturated; if they are in mN m, "
             "--effort-scale 0.001 converts them",
         ),
     ],
