@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ..recursion import PARAMETERS
 from ..robot import Robot
 from .expressions import Expression, Scalar
 from .program import Program, c_name, trace
@@ -71,5 +72,5 @@ def levels(x: Inputs, name: str) -> list[list[Expression]]:
 def _length(robot: Robot, vector: str) -> int:
     """Number of entries of a vector of one state, or of its time derivatives."""
     n, tools = robot.n, len(robot.tools)
-    lengths = {"W": 6 * tools, "P": 10 * tools, "pose": 16, "nu": 6 + n, "w": 3, "f": 3, "V": 6, "point": 3}
+    lengths = {"W": 6 * tools, "P": PARAMETERS * tools, "pose": 16, "nu": 6 + n, "w": 3, "f": 3, "V": 6, "point": 3}
     return lengths.get(vector.rstrip("d"), n)

@@ -184,13 +184,18 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
     """Functions with which another one is exported: those that it calls, and those of a control loop."""
     if function in (LINEARIZATION, LINEARIZATION_WITH_PAYLOAD):
-        return (*_STEPS[function](robot), function)
+        return _STEPS[function](robot)
     if function in _STEPS:
         others = ["filtered"] * bool(side.damped.any())
-        if function == FEEDFORWARD_WITH_PAYLOAD and not why_not(robot, side, LINEARIZATION_WITH_PAYLOAD):
-            others += _needed(robot, side, LINEARIZATION_WITH_PAYLOAD)
+        if function == FEEDFORWARD_WITH_PAYLOAD:
+            others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)
         return (*_STEPS[function](robot), "drive", *others)
     if function == PLANT:
-        feedback = () if why_not(robot, side, LINEARIZATION) else _needed(robot, side, LINEARIZATION)
+        feedback = _feedback(robot, side, LINEARIZATION)
         return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "spring_efforts", *feedback)
     return ()
+
+
+def _feedback(robot: Robot, side: MotorSide, name: str) -> tuple[str, ...]:
+    """Feedback linearization with its steps, where it can be exported."""
+    return () if why_not(robot, side, name) else (*_STEPS[name](robot), name)
