@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, compress
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from ..arrays import Array
@@ -40,6 +41,9 @@ _MUCH_BETTER = 0.4
 # Decrease of the squares by an effort that depends on the position, beyond which that is no chance, and the least such
 # effort that is named, relative to that of the joint.
 _SURE_SPRING, _STRONG = 100.0, 0.2
+
+# Degree of the polynomial of the position that stands for any spring: the force of a gas spring is not a cubic.
+_DEGREE = 5
 
 # Noise of efforts, relative to them, that is the least.
 _FINEST = 1e-6
@@ -287,13 +291,14 @@ class _Check:
         return costs[0], costs[1]
 
     def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
-        """Rows of joint j, its terms and powers of its position, and a weight: one over the noise.
+        """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
 
         The noise is what all parameters and a function of the position leave, with its correlation.
         """
         rows = self._used[:, j]
         own, tau = self._own[rows, j], self._tau[rows, j]
-        position = np.power.outer(self._q[rows, j], np.arange(1, 4))
+        low, high = np.min(self._q[rows, j]), np.max(self._q[rows, j])
+        position = chebvander((2 * self._q[rows, j] - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
         noise = _without(np.column_stack([own, position, self._columns[rows, j]]), tau[:, np.newaxis])
         size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
         return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise])[0])))
@@ -309,20 +314,20 @@ class _Check:
         scale = np.concatenate([K[:, rows] @ m for rows, m in zip(at, self._bodies.maps, strict=True)], axis=1)
         joints = np.flatnonzero(self.known).tolist()
         weights = np.zeros(self._robot.n)
-        A, b, powers = [], [], []
+        A, b, shapes = [], [], []
         for j in joints:
             rows, own, position, weights[j] = self._of_joint(j)
             rest = (self._tau - self._by_file)[rows, j]
             A.append(weights[j] * _without(own, self._columns[rows, j] @ scale))
             b.append(weights[j] * _without(own, rest[:, np.newaxis])[:, 0])
-            powers.append(_without(own, position))
+            shapes.append(_without(own, position))
         ends = np.cumsum([0, *map(len, b)])
         prior = np.concatenate([*A, np.eye(scale.shape[1])])
         right = np.append(np.concatenate(b), np.zeros(scale.shape[1]))
         Q = np.linalg.qr(prior)[0]
         left = right - Q @ (Q.T @ right)
         gains, efforts = [], []
-        for k, own in enumerate(powers):
+        for k, own in enumerate(shapes):
             columns = np.zeros((len(right), own.shape[1]))
             columns[ends[k] : ends[k + 1]] = weights[joints[k]] * own
             columns -= Q @ (Q.T @ columns)
@@ -331,8 +336,8 @@ class _Check:
             gains.append(_square(left) - _square(left - columns @ factors))
             efforts.append(np.std(own @ factors) / np.std(self._tau[self._used[:, joints[k]], joints[k]]))
         best = int(np.argmax(gains))
-        free = np.concatenate([np.concatenate(A), np.zeros((ends[-1], powers[best].shape[1]))], axis=1)
-        free[ends[best] : ends[best + 1], scale.shape[1] :] = weights[joints[best]] * powers[best]
+        free = np.concatenate([np.concatenate(A), np.zeros((ends[-1], shapes[best].shape[1]))], axis=1)
+        free[ends[best] : ends[best + 1], scale.shape[1] :] = weights[joints[best]] * shapes[best]
         unlikely = _square(left) - _square(_without(free, right[: ends[-1], np.newaxis]))
         sure = gains[best] > max(_SURE_SPRING, (1 - _MUCH_BETTER) * unlikely) and efforts[best] > _STRONG
         return joints[best] if sure else None
