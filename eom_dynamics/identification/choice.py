@@ -98,13 +98,16 @@ def choose(
     using = replace(using, cutoff=cutoffs[0], measured_velocity=bool(velocities[0]))
     if len(cutoffs) * len(velocities) > 1:
 
-        def trial(f: float, v: bool, prior: str | None) -> Trial:
-            parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
-            return _trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior)
+        def compared(candidates: Sequence[tuple[float, bool]], prior: str | None, before: float) -> list[Trial]:
+            found = []
+            for k, (f, v) in enumerate(candidates):
+                if progress:
+                    progress(before + 0.5 * k / len(candidates))
+                parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
+                found.append(_trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior))
+            return found
 
-        coarse = [trial(f, v, None) for f in cutoffs[::2] for v in velocities]
-        if progress:
-            progress(0.5)
+        coarse = compared([(f, v) for f in cutoffs[::2] for v in velocities], None, 0.0)
         least = min(coarse, key=lambda each: each.error)
         if not np.isfinite(least.error):
             raise IdentificationError(
@@ -114,7 +117,7 @@ def choose(
         near = [each.cutoff for each in coarse if each.error < least.error + _NEAR]
         fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
         fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
-        trials = [trial(f, least.measured_velocity, prior) for f in fine]
+        trials = compared([(f, least.measured_velocity) for f in fine], prior, 0.5)
         best = _parsimonious(trials)
         using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
     qd, _ = noise_of_motion(excerpts, using)

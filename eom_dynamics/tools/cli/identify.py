@@ -252,6 +252,7 @@ def run(options: argparse.Namespace) -> int:
             "Date": provenance.date(),
             "Software": provenance.software(),
         }
+        report("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:
             found, lost = write_robot(temporary, options.robot, robot_options(options), found, about)
         if options.page:
