@@ -63,6 +63,21 @@ def is_possible(parameters: np.ndarray) -> bool:
     return all(np.linalg.eigvalsh(pseudo_inertia_of(pi))[0] > 0 for pi in parameters.reshape(-1, 10) if pi[0])
 
 
+def test_progress_by_step() -> None:
+    """Steps come one after the other, and the fraction of each that is done rises."""
+    robot, true, _ = arm()
+    steps: list[tuple[str, float]] = []
+    recorded = recording(robot, true, rate=25.0, duration=20.0)
+    fit(robot, recorded, options=Options(prior_weight=1.0), progress=lambda step, done: steps.append((step, done)))
+    names = list(dict.fromkeys(step for step, _ in steps))
+    assert names[:2] == ["compile the regressor", "choose the cut-off"] and names[-1] == "verify"
+    for name in names:
+        done = [share for step, share in steps if step == name]
+        assert done == sorted(done) and done[0] >= 0 and done[-1] < 1
+    choice = [share for step, share in steps if step == "choose the cut-off"]
+    assert len(choice) > 4 and min(choice) == 0.0 and max(choice) > 0.5
+
+
 @pytest.mark.parametrize("side", ["joint", "motor"])
 def test_parameters_of_a_planar_arm(side: str) -> None:
     _, true, found = arm(side)
