@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification of simulated arms with known truth, twenty recordings with noise each, and of a long recording.
 
-Each arm carries a tool, moves on its optimal excitation for 60 s, and differs from its file by its inertias, springs,
+Each arm carries a tool, moves on its optimal excitation for 100 s, and differs from its file by its inertias, springs,
 rotors and friction. Noise: 1e-5 rad of encoders, and efforts of 0.5 % of their limit.
 """
 
