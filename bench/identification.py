@@ -218,12 +218,15 @@ def _bad_recordings(truth: Truth) -> dict[str, Fit]:
         "efforts of noise alone": replace(good, tau=np.std(good.tau, axis=0) * draw.standard_normal(good.tau.shape)),
         "positions in degrees": replace(good, q=np.rad2deg(good.q)),
     }
-    return {name: fit(truth.robot, source, options=Options(side="motor")) for name, source in cases.items()}
+    options = Options(side="motor", suspect="use")
+    return {name: fit(truth.robot, source, options=options) for name, source in cases.items()}
 
 
 def _is_possible(found: Fit) -> bool:
-    bodies = found.parameters.reshape(-1, 10)
-    return all(np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body in bodies if body.any())
+    """Whether all bodies that were found are; those of the file, which joints keep, need not be."""
+    of_file = found.regressor.dynamics.inertial_parameters.reshape(-1, 10)
+    pairs = zip(found.parameters.reshape(-1, 10), of_file, strict=True)
+    return all(np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body, given in pairs if np.any(body != given))
 
 
 def _largest(errors: Sequence[dict[str, Array]]) -> dict[str, float]:

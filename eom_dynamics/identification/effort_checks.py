@@ -25,6 +25,7 @@ from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score, correlation_time
+from .unit_hints import in_another_unit
 
 # Samples that decide.
 _SAMPLES = 2000
@@ -216,6 +217,9 @@ class _Check:
             # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
             if far.sum() <= known.sum() / 2:
                 far = known & _beyond(factor, deviation, _ONE_JOINT)
+                for j in np.flatnonzero(np.abs(factor) > _MOST).tolist():
+                    as_recorded, converted = self._costs(j, (1.0, abs(factor[j])))
+                    far[j] |= converted < _MUCH_BETTER * as_recorded
         found = self._signs(known & (factor < 0))
         if far.any():
             found.append(self._units(factor, far, known))
@@ -228,7 +232,7 @@ class _Check:
             return []
         names = self._robot.joint_names
         costs = np.ones((len(names), 2))
-        costs[joints] = [self._costs_of_signs(j) for j in joints]
+        costs[joints] = [self._costs(j, (1.0, -1.0)) for j in joints]
         negative, positive = (costs[:, 1 - k] < _MUCH_BETTER * costs[:, k] for k in (0, 1))
         if not negative.any():
             return []
@@ -268,8 +272,8 @@ class _Check:
         taken = float(power @ inverse @ A.T @ self._tau[rows, j])
         return taken < -_SURE * np.sqrt(float(power @ inverse @ power)) / weight
 
-    def _costs_of_signs(self, j: int) -> tuple[float, float]:
-        """Costs of joint j's efforts as recorded, and of the opposite sign, for a robot as there can be.
+    def _costs(self, j: int, scales: Sequence[float]) -> list[float]:
+        """Costs of joint j's efforts, if they were recorded at each of these scales, for a robot as there can be.
 
         That is one of physically consistent inertias, with the distance from those of the file, friction that does not
         drive it, and a spring beside the motor.
@@ -277,18 +281,18 @@ class _Check:
         rows, own, position, weight = self._of_joint(j)
         equations = weight * np.column_stack([self._columns[rows, j], own, position, self._tau[rows, j]])
         upper = np.asarray(np.linalg.qr(equations, mode="r"))
-        R, tau = upper[:, :-1], upper[:, -1]
         K, k = self._regressor.base.combinations, own.shape[1] + position.shape[1]
         lower = np.full(k, -np.inf)
         lower[[name != "offset" for name in self._names] + position.shape[1] * [False]] = 0.0
         unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
         costs = []
-        for effort in (tau, -tau):
-            found = solve(unknowns, R, effort, 1.0, draft=True)
-            left = _square(R @ np.append(K @ found.parameters, found.terms) - effort)
+        for scale in scales:
+            R, tau = scale * upper[:, :-1], upper[:, -1]
+            found = solve(unknowns, R, tau, 1.0, draft=True)
+            left = _square(R @ np.append(K @ found.parameters, found.terms) - tau)
             pairs = zip(self._bodies.priors, found.relative, strict=True)
             costs.append(0.5 * left + sum(prior.of_relative(X) for prior, X in pairs))
-        return costs[0], costs[1]
+        return costs
 
     def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
         """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
@@ -369,6 +373,17 @@ def spring_notes(regressor: Regressor, samples: Sequence[FilteredSamples], file:
         f"close to those of the file do not explain, as of a spring beside its motor: --terms {','.join(names)},{LINE} "
         f"identifies a linear one; a counterbalance or gas spring needs an entry {LINE} in the robot's file"
     ]
+
+
+def beyond_limits(robot: Robot, training: Sequence[Recording]) -> list[Contradiction]:
+    """A contradiction if efforts of some joints, and not of others, are far beyond what the file allows."""
+    if not (names := in_another_unit(robot, training)):
+        return []
+    options = " ".join(f"--effort-scale {name}=X" for name in names)
+    words = (
+        f"efforts of {', '.join(names)} are another unit's, far beyond the limits of the file: {options} converts them"
+    )
+    return [Contradiction(names, words)]
 
 
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:

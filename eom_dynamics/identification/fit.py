@@ -19,7 +19,7 @@ from ..arrays import Array
 from ..robot import Robot
 from .blas_threads import one_blas_thread
 from .choice import Trial, choose
-from .effort_checks import contradictions, lag, lag_notes, spring_notes, too_short, unexplained
+from .effort_checks import beyond_limits, contradictions, lag, lag_notes, spring_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
@@ -180,7 +180,8 @@ def _fit(
     except IdentificationError as error:
         raise IdentificationError(f"{'; '.join(hints)}; otherwise: {error}" if hints else str(error)) from None
     report("compare with the file", 0.0)
-    wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
+    wrong = contradictions(regressor, data.samples, file) or beyond_limits(robot, training)
+    wrong = wrong or too_short(training, validation)
     late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
     wrong += late
     notes += lines

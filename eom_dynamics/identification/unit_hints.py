@@ -55,16 +55,34 @@ def _on_times(robot: Robot, recording: Recording) -> str:
     return f"{recording.name}: are times in seconds? Velocities stay below {100 * share:.2g} % of their limits"
 
 
-def _on_efforts(robot: Robot, recording: Recording) -> str:
+def in_another_unit(robot: Robot, recordings: Iterable[Recording]) -> tuple[str, ...]:
+    """Joints whose efforts are far beyond their limits while those of others are not: no drive has such efforts.
+
+    Where those of all are, limits of the file may be missing rather than wrong.
+    """
+    bad, far = np.ones((2, robot.n), dtype=bool)
+    for recording in recordings:
+        counts, beyond = _beyond_limits(robot, recording)
+        bad &= counts > MOSTLY_BEYOND * max(1, len(recording))
+        far &= beyond
+    return () if bad.all() else tuple(compress(robot.joint_names, bad & far))
+
+
+def _beyond_limits(robot: Robot, recording: Recording) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Number of efforts (n,) at or beyond the limit of the joint, and whether some are far beyond."""
     limits = np.array([joint.limits.effort for joint in robot.independent_joints])
-    with np.errstate(invalid="ignore"):
-        beyond: NDArray[np.intp] = np.sum(np.abs(recording.tau) >= AT_LIMIT * limits, axis=0)
-    bad = np.asarray(beyond > MOSTLY_BEYOND * max(1, len(recording)))
+    size = np.nan_to_num(np.abs(recording.tau))
+    counts = np.asarray(np.sum(size >= AT_LIMIT * limits, axis=0))
+    return counts, np.asarray(np.quantile(size, 0.99, axis=0) > _FAR * limits)
+
+
+def _on_efforts(robot: Robot, recording: Recording) -> str:
+    beyond, far = _beyond_limits(robot, recording)
+    bad = beyond > MOSTLY_BEYOND * max(1, len(recording))
     if not bad.any():
         return ""
-    far = np.nanquantile(np.abs(recording.tau[:, bad]), 0.99, axis=0) > _FAR * limits[bad]
     return (
         f"{recording.name}: {int(beyond[bad].sum()):,} of {int(bad.sum()) * len(recording):,} efforts of "
         f"{', '.join(compress(robot.joint_names, bad))} are at or beyond the limits of effort in the robot's file, and "
-        f"do not count as saturated; {_MILLI if far.all() else 'check their unit, and the names of joints'}"
+        f"do not count as saturated; {_MILLI if far[bad].all() else 'check their unit, and the names of joints'}"
     )

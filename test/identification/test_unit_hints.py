@@ -11,7 +11,7 @@ from excited import motion
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.identification import Options, Recording, fit
-from eom_dynamics.identification.unit_hints import unit_hints
+from eom_dynamics.identification.unit_hints import in_another_unit, unit_hints
 
 
 def limited_robot() -> Robot:
@@ -59,6 +59,17 @@ def test_efforts_that_are_mostly_beyond_their_limits_are_taken_with_a_note() -> 
     found = fit(limited_robot(), recorded(effort=1e3), options=Options(cutoff=8.0, prior_weight=1.0))
     (note,) = (line for line in found.notes if "at or beyond" in line)
     assert note.startswith("recording: 39,3") and "of 40,000 efforts" in note and "do not count as saturated" in note
+
+
+def test_efforts_of_one_joint_far_beyond_its_limit_are_in_another_unit() -> None:
+    """Where those of all are beyond, it may be the limits that are wrong."""
+    robot, recording = limited_robot(), recorded(effort=1e3)
+    one = replace(recording, tau=recording.tau * [1e-3, 1.0])
+    assert in_another_unit(robot, [one]) == (robot.joint_names[1],)
+    assert in_another_unit(robot, [one, recorded()]) == in_another_unit(robot, [recording]) == ()
+    options = Options(cutoff=8.0, prior_weight=1.0, inertia=False)
+    (line, *_) = fit(robot, one, options=options).contradictions
+    assert "another unit" in line and robot.joint_names[1] in line and robot.joint_names[0] not in line
 
 
 def test_robot_without_limits() -> None:
