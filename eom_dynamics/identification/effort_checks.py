@@ -43,6 +43,9 @@ _MUCH_BETTER = 0.4
 # effort that is named, relative to that of the joint.
 _SURE_SPRING, _STRONG = 100.0, 0.2
 
+# Share of what masses do not explain that a weaker spring must explain to be named.
+_ALL = 0.9
+
 # Degree of the polynomial of the position that stands for any spring: the force of a gas spring is not a cubic.
 _DEGREE = 5
 
@@ -343,8 +346,9 @@ class _Check:
         free = np.concatenate([np.concatenate(A), np.zeros((ends[-1], shapes[best].shape[1]))], axis=1)
         free[ends[best] : ends[best + 1], scale.shape[1] :] = weights[joints[best]] * shapes[best]
         unlikely = _square(left) - _square(_without(free, right[: ends[-1], np.newaxis]))
-        sure = gains[best] > max(_SURE_SPRING, (1 - _MUCH_BETTER) * unlikely) and efforts[best] > _STRONG
-        return joints[best] if sure else None
+        sure = gains[best] > max(_SURE_SPRING, (1 - _MUCH_BETTER) * unlikely)
+        worth = efforts[best] > _STRONG or gains[best] > _ALL * unlikely
+        return joints[best] if sure and worth else None
 
     def factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
