@@ -368,3 +368,13 @@ def test_tables_whose_slopes_differ_by_any_factor_have_a_curve(delta: list[float
     tau = np.array([1e-13, 0.5, 0.7e12])
     np.testing.assert_allclose(spring.effort(spring.inverse(tau[:1])), tau[:1], rtol=1e-12)
     assert np.all(spring.stiffness(np.linspace(-3, 3, 1001)) > 0)
+
+
+@pytest.mark.parametrize("damping", [1e-3, 1e-6, 1e-12])
+def test_a_small_damper_divides_no_rounding_errors(damping: float) -> None:
+    """Its spring is as good as linear, also with the deflection of the filter, which is rounded."""
+    spring, motion = DampedSpring(1e4, damping), Jet([7.0, -300.0, 2e4])
+    for state in (None, spring.settled(motion), spring.settled(motion) * (1 + 4e-15)):
+        (found,), _ = spring.deflections([motion], state=state)
+        T = damping / 1e4
+        np.testing.assert_allclose(list(found)[1:], [(-300.0 - 2e4 * T) / 1e4, 2.0], rtol=1e-12)
