@@ -314,7 +314,7 @@ class ElasticArm(CompiledMethods):
         rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
         found = function.results(*rows)
         if not all(np.isfinite(x).all() for x in found):
-            self.feedforward(*motion, **given)  # raises the error of a state that it refuses
+            self._refuse(known)  # raises the error of a state that the feedforward refuses
             raise StateError("numbers too large: derivatives of the feedforward would not be finite")
         shaped = (x.reshape(*samples, orders, n, x.shape[-1]) for x in found)
         return Feedforward(*(np.moveaxis(x, -1, -3) for x in shaped))
