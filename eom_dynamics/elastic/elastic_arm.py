@@ -223,7 +223,7 @@ class ElasticArm(CompiledMethods):
                 moves in the complete rotor model; or the lead is negative.
         """
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
-        if lead:
+        if not_negative(lead, "lead"):
             state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
             return self.feedforward(*state, deflection=deflection, **later)
         given["deflection"] = deflection
