@@ -223,7 +223,7 @@ class ElasticArm(CompiledMethods):
                 moves in the complete rotor model; or the lead is negative.
         """
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
-        if lead:
+        if not_negative(lead, "lead"):
             state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
             return self.feedforward(*state, deflection=deflection, **later)
         given["deflection"] = deflection
@@ -312,8 +312,12 @@ class ElasticArm(CompiledMethods):
             x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
             rows.append(np.repeat(x, orders * n, axis=0))
         rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
-        found = (x.reshape(*samples, orders, n, x.shape[-1]) for x in function.results(*rows))
-        return Feedforward(*(np.moveaxis(x, -1, -3) for x in found))
+        found = function.results(*rows)
+        if not all(np.isfinite(x).all() for x in found):
+            self._refuse(known)  # raises the error of a state that the feedforward refuses
+            raise StateError("numbers too large: derivatives of the feedforward would not be finite")
+        shaped = (x.reshape(*samples, orders, n, x.shape[-1]) for x in found)
+        return Feedforward(*(np.moveaxis(x, -1, -3) for x in shaped))
 
     def feedforward_along(self, states: Sequence[Array], changes: Sequence[Array]) -> Feedforward:
         """Derivatives of the feedforward along changes of q … qdddd, without a wrench, at nominal stiffness.

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import count, positive
 from ..arrays import Array
 from ..codegen.functions import (
     CompiledFunction,
@@ -132,10 +133,14 @@ def chain_gains(natural_frequency: float, order: int = 4) -> Array:
     They are the coefficients of (s + w)^order, lowest first, without the highest.
 
     Args:
-        natural_frequency: w, rad/s.
+        natural_frequency: w > 0, rad/s.
         order: number of integrators.
+
+    Raises:
+        StateError: the frequency is not positive, for which the error would grow, or there is no integrator.
     """
-    return np.ascontiguousarray(np.poly(np.full(order, -natural_frequency))[:0:-1], dtype=float)
+    w = positive(natural_frequency, "natural_frequency")
+    return np.ascontiguousarray(np.poly(np.full(count(order, "order", 1), -w))[:0:-1], dtype=float)
 
 
 @former_keywords(stiffness="commanded_stiffness")
