@@ -63,7 +63,7 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
     if not path.endswith(URDF_ENDINGS):
         robot.refuse("urdf", f"must be a .urdf or .xacro file, is {path!r:.200}")
     if not os.path.exists(path):
-        robot.refuse("urdf", f"there is no file {path!r:.200}; relative paths start from the folder of the parameter file")
+        robot.refuse("urdf", f"there is no file {path!r:.200}; relative paths start from the parameter file's folder")
     arguments: dict[str, str] = {}
     if "xacro_arguments" in robot:
         if not is_xacro:
