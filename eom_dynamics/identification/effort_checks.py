@@ -18,7 +18,7 @@ from ..arrays import Array
 from ..dynamics import Dynamics
 from ..recursion import PARAMETERS
 from ..robot import Robot
-from .consistent import free_bodies
+from .consistent import Unknowns, free_bodies, solve
 from .filtering import Filter, FilteredSamples, prepare
 from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
@@ -30,9 +30,6 @@ _SAMPLES = 2000
 
 # Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
 _SURE, _MOST = 5.0, 5.0
-
-# Standard deviations of a factor of a joint whose effort is nearly all gravity.
-_EVIDENT = 20.0
 
 # Factor beyond which the unit of one joint alone is another one: degrees and hundreds are, a missing tool is not.
 _ONE_JOINT = 40.0
@@ -113,6 +110,7 @@ class _Check:
         inertial = file.copy()
         inertial[regressor.inertial :] = 0.0
         self._inertial = inertial
+        self._bodies = free_bodies(regressor.dynamics.inertial_parameters)
         self._columns = regressor.inertial_columns(self._q, self._qd, self._qdd)
         self._by_file = self._predicted(self._q, self._qd, self._qdd)
         self.known = self._used.sum(axis=0) > 4 * (1 + self._own.shape[-1])
@@ -204,35 +202,36 @@ class _Check:
 
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
-        robot, n = self._robot, self._robot.n
+        n = self._robot.n
         factor, deviation = np.full(n, np.nan), np.full(n, np.inf)
         for j in np.flatnonzero(self.known).tolist():
-            factor[j], deviation[j] = self._factor(j)
-        dissipated = np.array([self._dissipated(j) if self.known[j] else 0.0 for j in range(n)])
+            factor[j], deviation[j] = self.factor(j)
         with np.errstate(invalid="ignore"):
             known = np.abs(factor) > _SURE * deviation
-            # Friction never drives a joint, whatever its masses are; it decides where it is known.
-            decided = np.abs(dissipated) > _SURE
-            evident = np.abs(factor) > _EVIDENT * deviation
-            sure = known & (evident | ~np.any(dissipated > _SURE))
-            negative = np.where(decided, dissipated < 0, sure & (factor < 0))
-            positive = np.where(decided, dissipated > 0, sure & (factor > 0))
             far = known & _beyond(factor, deviation, _MOST)
             # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
             if far.sum() <= known.sum() / 2:
                 far = known & _beyond(factor, deviation, _ONE_JOINT)
-        found = []
-        if negative.any():
-            wrong = np.ones(n, dtype=bool) if not positive.any() else negative
-            names = tuple(compress(robot.joint_names, wrong))
-            option = "--effort-scale -1" if wrong.all() else " ".join(f"--effort-scale {name}=-1" for name in names)
-            words = (
-                f"efforts of {', '.join(names)} have the opposite sign of the file's prediction: {option} turns them"
-            )
-            found.append(Contradiction(names, words))
+        found = self._signs(known & (factor < 0))
         if far.any():
             found.append(self._units(factor, far, known))
         return found
+
+    def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
+        """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it."""
+        joints = np.flatnonzero(self.known).tolist()
+        if not doubtful.any() and not any(self._friction_drives(j) for j in joints):
+            return []
+        names = self._robot.joint_names
+        costs = np.ones((len(names), 2))
+        costs[joints] = [self._costs_of_signs(j) for j in joints]
+        negative, positive = (costs[:, 1 - k] < _MUCH_BETTER * costs[:, k] for k in (0, 1))
+        if not negative.any():
+            return []
+        wrong = names if not positive.any() else tuple(compress(names, negative))
+        option = "--effort-scale -1" if wrong == names else " ".join(f"--effort-scale {name}=-1" for name in wrong)
+        words = f"efforts of {', '.join(wrong)} have the opposite sign of the file's prediction: {option} turns them"
+        return [Contradiction(wrong, words)]
 
     def _units(self, factor: Array, far: Array, sure: Array) -> Contradiction:
         size = np.abs(factor)
@@ -252,22 +251,52 @@ class _Check:
         words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
         return Contradiction(names, words)
 
-    def _dissipated(self, j: int) -> float:
-        """Power that friction takes from joint j for any masses, in standard deviations; 0 if it is not identified."""
+    def _friction_drives(self, j: int) -> bool:
+        """Whether friction surely drives joint j, for any masses and any effort that depends on the position."""
         friction = [k for k, name in enumerate(self._names) if name in ("viscous", "coulomb")]
-        rows = self._used[:, j]
         if not friction:
-            return 0.0
-        own = self._own[rows, j]
-        others = np.column_stack([self._columns[rows, j], np.delete(own, friction, axis=1)])
-        A, b = _without(others, own[:, friction]), _without(others, self._tau[rows, j][:, np.newaxis])[:, 0]
+            return False
+        rows, own, position, weight = self._of_joint(j)
+        others = np.column_stack([self._columns[rows, j], position, np.delete(own, friction, axis=1)])
+        A = _without(others, own[:, friction])
         inverse = np.linalg.pinv(A.T @ A)
-        found = inverse @ A.T @ b
-        residual = b - A @ found
-        power = np.mean(own[:, friction] * self._qd[rows, j][:, np.newaxis], axis=0)
-        time = float(correlation_time([residual[:, np.newaxis]])[0])
-        variance = float(power @ inverse @ power) * _square(residual) * time / max(len(b) - others.shape[1], 1)
-        return float(power @ found) / np.sqrt(variance) if variance > 0 else 0.0
+        power = np.mean(own[:, friction] * self._qd[rows, j, np.newaxis], axis=0)
+        taken = float(power @ inverse @ A.T @ self._tau[rows, j])
+        return taken < -_SURE * np.sqrt(float(power @ inverse @ power)) / weight
+
+    def _costs_of_signs(self, j: int) -> tuple[float, float]:
+        """Costs of joint j's efforts as recorded, and of the opposite sign, for a robot as there can be.
+
+        That is one of physically consistent inertias, with the distance from those of the file, friction that does not
+        drive it, and a spring beside the motor.
+        """
+        rows, own, position, weight = self._of_joint(j)
+        equations = weight * np.column_stack([self._columns[rows, j], own, position, self._tau[rows, j]])
+        upper = np.asarray(np.linalg.qr(equations, mode="r"))
+        R, tau = upper[:, :-1], upper[:, -1]
+        K, k = self._regressor.base.combinations, own.shape[1] + position.shape[1]
+        lower = np.full(k, -np.inf)
+        lower[[name != "offset" for name in self._names] + position.shape[1] * [False]] = 0.0
+        unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
+        costs = []
+        for effort in (tau, -tau):
+            found = solve(unknowns, R, effort, 1.0, draft=True)
+            left = _square(R @ np.append(K @ found.parameters, found.terms) - effort)
+            pairs = zip(self._bodies.priors, found.relative, strict=True)
+            costs.append(0.5 * left + sum(prior.of_relative(X) for prior, X in pairs))
+        return costs[0], costs[1]
+
+    def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
+        """Rows of joint j, its terms and powers of its position, and a weight: one over the noise.
+
+        The noise is what all parameters and a function of the position leave, with its correlation.
+        """
+        rows = self._used[:, j]
+        own, tau = self._own[rows, j], self._tau[rows, j]
+        position = np.power.outer(self._q[rows, j], np.arange(1, 4))
+        noise = _without(np.column_stack([own, position, self._columns[rows, j]]), tau[:, np.newaxis])
+        size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
+        return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise])[0])))
 
     def spring(self) -> int | None:
         """The joint whose effort has a part that depends on its position, which inertias close to the file have not.
@@ -275,20 +304,15 @@ class _Check:
         By least squares with the prior of :mod:`.consistent`, linear about the file, of equations weighted by what all
         parameters and a function of the position leave: of all joints, the one whose function explains most.
         """
-        bodies = free_bodies(self._regressor.dynamics.inertial_parameters)
-        at = [slice(PARAMETERS * i, PARAMETERS * (i + 1)) for i in bodies.free]
+        at = [slice(PARAMETERS * i, PARAMETERS * (i + 1)) for i in self._bodies.free]
         K = self._regressor.base.combinations
-        scale = np.concatenate([K[:, rows] @ m for rows, m in zip(at, bodies.maps, strict=True)], axis=1)
+        scale = np.concatenate([K[:, rows] @ m for rows, m in zip(at, self._bodies.maps, strict=True)], axis=1)
         joints = np.flatnonzero(self.known).tolist()
         weights = np.zeros(self._robot.n)
         A, b, powers = [], [], []
         for j in joints:
-            rows = self._used[:, j]
-            own, rest = self._own[rows, j], (self._tau - self._by_file)[rows, j]
-            position = np.power.outer(self._q[rows, j], np.arange(1, 4))
-            noise = _without(np.column_stack([own, position, self._columns[rows, j]]), self._tau[rows, j, np.newaxis])
-            finest = _FINEST * float(np.std(self._tau[rows, j]))
-            weights[j] = 1 / (max(float(np.std(noise)), finest) * np.sqrt(correlation_time([noise])[0]))
+            rows, own, position, weights[j] = self._of_joint(j)
+            rest = (self._tau - self._by_file)[rows, j]
             A.append(weights[j] * _without(own, self._columns[rows, j] @ scale))
             b.append(weights[j] * _without(own, rest[:, np.newaxis])[:, 0])
             powers.append(_without(own, position))
@@ -313,7 +337,7 @@ class _Check:
         sure = gains[best] > max(_SURE_SPRING, (1 - _MUCH_BETTER) * unlikely) and efforts[best] > _STRONG
         return joints[best] if sure else None
 
-    def _factor(self, j: int) -> tuple[float, float]:
+    def factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._used[:, j]
         own, tau = self._own[rows, j], self._tau[rows, j]

@@ -15,7 +15,7 @@ from eom_dynamics import Robot, load_robot
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor
-from eom_dynamics.identification.effort_checks import contradictions, lag, lag_notes, spring_notes
+from eom_dynamics.identification.effort_checks import _Check, contradictions, lag, lag_notes, spring_notes
 from eom_dynamics.identification.filtering import Filter, FilteredSamples, settings
 from eom_dynamics.identification.parameter_vector import vector_of_file
 from eom_dynamics.identification.training_data import training_data
@@ -91,6 +91,25 @@ def test_contradictions(case: Case, change: Callable[[Recording], Recording], st
     expected = start.format(all=", ".join(names), first=names[0], second=names[1])
     (found, *_) = words(case, change(recorded))
     assert found.startswith(expected)
+
+
+def without_friction(robot: Robot) -> Robot:
+    return replace(robot, joints=tuple(replace(joint, damping=0.0, friction=0.0) for joint in robot.joints))
+
+
+@pytest.mark.parametrize(("wrong", "named"), [(None, []), (0, ["shoulder_pan_joint"]), (2, ["elbow_joint"])])
+def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named: list[str]) -> None:
+    """Centres of mass that are off can turn the effort of a wrist, but not that of a shoulder; there is no friction."""
+    robot = load_robot("ur5e")
+    true = true_robot(robot, seed=135)
+    true = replace(true, joints=tuple(replace(joint, damping=0.0, friction=0.0) for joint in true.joints))
+    regressor, recorded = Regressor(robot, ("offset",)), recording(robot, true, rate=50.0)
+    recorded = scaled(recorded, *np.where(np.arange(robot.n) == wrong, -1.0, 1.0))
+    file = vector_of_file(regressor, "joint")
+    samples = training_data(regressor, file, [recorded], settings(robot, 5.0)).samples
+    factor, deviation = _Check(regressor, samples, file).factor(4)
+    assert factor < -5 * deviation
+    assert [each.joints for each in contradictions(regressor, samples, file)] == ([tuple(named)] if named else [])
 
 
 @pytest.mark.parametrize("case", CASES)
