@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.simulation import ElasticPlant, simulate
+from eom_dynamics.tools.cli.identify import add_arguments
 from eom_dynamics.trajectory import paper_motion
 
 CONFIG = Path(__file__).parents[2] / "config" / "pendulum.yaml"
@@ -121,3 +123,7 @@ def test_identification(arm: ElasticArm, bilinear: type[Spring]) -> None:
         assert found.parameters[name][1] < 0.1 * value
     check_elastic(arm.robot)
     assert ElasticOptions({None: "bilinear"}).law(arm.robot.joints[0]) == "bilinear"
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    with pytest.raises(argparse.ArgumentError, match=r"there is no law 'soft'; there are linear, .*, bilinear"):
+        parser.parse_args(["--spring-law", "soft"])
