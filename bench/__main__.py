@@ -39,8 +39,10 @@ SECTIONS = (
     "minimum_time",
 )
 
-ON_REQUEST = ("public_recordings",)
-"""Sections whose data are not part of a checkout."""
+RECORDINGS = "public_recordings"
+
+ON_REQUEST = ("round_trip", RECORDINGS)
+"""Sections that need ROS 2, or data that are not part of a checkout."""
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -53,6 +55,7 @@ DOCUMENTS = {
     "benefit": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
+    "round_trip": DOCS / "node.md",
     "identification": DOCS / "identification.md",
     "identification_peers": DOCS / "identification.md",
     "identification_cases": DOCS / "identification.md",
@@ -78,11 +81,11 @@ def main() -> int:
         help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
     )
     parser.add_argument(
-        "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {ON_REQUEST[0]}"
+        "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
     options = parser.parse_args()
-    if ON_REQUEST[0] in options.only and options.recordings is None:
-        parser.error(f"{ON_REQUEST[0]} takes --recordings FOLDER")
+    if RECORDINGS in options.only and options.recordings is None:
+        parser.error(f"{RECORDINGS} takes --recordings FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
     settings.recordings = options.recordings

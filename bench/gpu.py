@@ -3,8 +3,9 @@
 
     .venv/bin/python bench/gpu.py [ROBOT]
 
-needs an NVIDIA GPU and nvcc. The exported code first passes the test that is exported with it. Other libraries are
-compared where they are installed: pip install "frax[cuda12]" mujoco-mjx mujoco-warp
+writes the figures to docs/dynamics.md, and needs an NVIDIA GPU and nvcc. The exported code first passes the test that
+is exported with it. Other libraries are compared where they are installed:
+pip install "frax[cuda12]" mujoco-mjx mujoco-warp
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from dynamics_peers import base_with_inertia
-from report import Section, Table, error
+from report import Section, Table, error, write_between_marks
 
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.export import project, project_files
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "dynamics.md"
 
 # As many as the exported test has, or thereabouts.
 _STATES = 1_000_000
@@ -55,7 +59,11 @@ def main() -> int:
     table = Table(
         "states a second, data on the device", ("way", "gives", "precision", "million states a second", "error")
     )
-    for function, gives in (("inverse_dynamics", "tau, taud, taudd"), ("effort", "tau")):
+    for function, gives in (
+        ("feedforward", "motor effort"),
+        ("inverse_dynamics", "tau, taud, taudd"),
+        ("effort", "tau"),
+    ):
         rate, worst = _exported(robot, function)
         table.add(f"exported CUDA: `{function}`", gives, "double", f"{1e-6 * rate:,.0f}", worst)
     states = [np.random.default_rng(k).uniform(-1, 1, (_STATES, robot.n)) for k in range(3)]
@@ -65,13 +73,19 @@ def main() -> int:
         if not _is_installed(package):
             section.text.append(f"{name} is not installed, and therefore not compared.")
             continue
-        run, results = make(robot, urdf, states)
+        try:
+            run, results = make(robot, urdf, states)
+        except ValueError as refused:  # MuJoCo checks inertias without a margin for rounded ones
+            section.text.append(f"{name} refuses the robot: {str(refused).splitlines()[0]}.")
+            continue
         run()
         off = float(np.max(np.abs(results()[:_CHECKED] - wanted)) / np.max(np.abs(wanted)))
         assert off < _SINGLE, f"{name} is off by {off}"
         table.add(name, "tau", precision, f"{1e-6 * _STATES / _seconds(run):,.0f}", error(off))
     section.tables = [table]
     section.show()
+    source = f"`bench/gpu.py {robot.name}`, {datetime.now(timezone.utc).date().isoformat()}, on one {device}."
+    write_between_marks(DOCUMENT, section.name, f"{section.markdown()}\n\n{source}")
     return 0
 
 
@@ -87,7 +101,7 @@ def _exported(robot: Robot, function: str) -> tuple[float, str]:
         _output(["nvcc", "-O3", "-arch=native", *map(str, code.glob("*.cu")), "-o", str(code / "test")])
         report = _output([str(code / "test")])
     print(report)
-    (rate,) = re.findall(r"([0-9.e+]+) states per second", report)
+    (rate,) = re.findall(rf"_{function} +([0-9.e+]+) states per second", report)
     return float(rate), max(re.findall(r"error +([0-9.e+-]+)", report), key=float)
 
 
@@ -102,7 +116,8 @@ def _frax(robot: Robot, urdf: str, states: list[Array]) -> tuple[Run, Callable[[
         file.write(urdf)
         file.flush()
         model = Model(file.name)
-    gravity = jnp.concatenate([jnp.asarray(robot.gravity), jnp.zeros(3)])
+    # Gravity as an acceleration of the base.
+    gravity = jnp.concatenate([-jnp.asarray(robot.gravity), jnp.zeros(3)])
     efforts = jax.jit(jax.vmap(lambda q, qd, qdd: model.rnea(q, qd, qdd, gravity, None)))
     return _by_jax(efforts, [jnp.asarray(x) for x in states])
 

@@ -99,5 +99,10 @@ def _robots(spring: Spring) -> dict[str, Robot]:
         name: replace(robot, joints=tuple(replace(x, spring=spring, actuator=actuator) for x in robot.joints))
         for name, actuator in MOTORS.items()
     }
-    rubbing = tuple(replace(x, spring=spring, damping=0.5, friction=0.3) for x in robot.joints)
-    return found | {"joint friction": replace(robot, joints=rubbing, joint_friction=True)}
+    return found | {"joint friction": rubbing(robot, spring)}
+
+
+def rubbing(robot: Robot, spring: Spring) -> Robot:
+    """The arm with a spring and friction in its joints."""
+    joints = tuple(replace(x, spring=spring, damping=0.5, friction=0.3) for x in robot.joints)
+    return replace(robot, joints=joints, joint_friction=True)

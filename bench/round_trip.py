@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Round trip of setpoints through the dynamics node beside a node that only echoes: same messages, one run.
+"""Round trip of setpoints through the dynamics node beside a node that only echoes: same messages, in one run.
 
-``python bench/round_trip.py [--rate HZ] [--robot FILE] [--beside TREE] [--rounds N]`` starts the echo node of echo.py,
-the dynamics node and, with ``--beside``, the dynamics node of another checkout, and streams to them in turn, in windows
-of half a second whose order rotates, so that ratios hold on a machine that is not quiet. All nodes run throughout;
-those that are not spoken to sleep.
+The two nodes are streamed to in turn, in windows of half a second whose order rotates, so that ratios hold on a machine
+that is not quiet. Both run throughout; the one that is not spoken to sleeps. Every number that the dynamics node
+answers is compared with that of the library. Needs ROS 2 and the interfaces, as ``make build`` installs them.
+
+    python bench/round_trip.py ROBOT [--rate HZ] [--rounds N] [--realtime PRIORITY]
+
+measures an arm of your own.
 """
 
 from __future__ import annotations
@@ -15,155 +18,297 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from motors import MOTORS, SPRINGS, rubbing
 from rclpy.qos import QoSProfile
-from report import CONSOLE
+from report import CONSOLE, Bar, Section, Table
+from settings import Settings
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.actuators import Transmission
+from eom_dynamics.arrays import Array
+from eom_dynamics.messages.deflection_filter import DeflectionFilter
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.messages.samples import doubles
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.trajectory import paper_motion
 
 HERE = Path(__file__).parent
 WINDOW = 0.5
+RATES = (1000.0, 2000.0)
+ROUNDS = 20
 # At the start of each window: the first setpoints after a pause are slower with every node.
 SETTLE = 50
 
+P50, P99 = 1.0, 1.2
+"""Largest ratios to the echo node."""
+
+ANSWERED = {
+    "effort": "tau",
+    "effort_rate": "taud",
+    "effort_acceleration": "taudd",
+    "motor_position": "motor_position",
+    "motor_velocity": "motor_velocity",
+    "motor_acceleration": "motor_acceleration",
+    "motor_effort": "motor_effort",
+}
+"""Field of the feedforward, by field of the answer."""
+
+
+@dataclass
+class Figures:
+    """Figures of an arm at a rate.
+
+    Attributes:
+        ours, echo: 50th and 99th percentile of the round trip, median of the windows, µs (2,).
+        pooled, echo_pooled: those of all windows as one.
+        sent, lost: number of setpoints.
+        numbers, different: answered numbers, and those that are not the library's to the bit.
+        stream: what the node's diagnostics say.
+    """
+
+    ours: Array
+    echo: Array
+    pooled: Array
+    echo_pooled: Array
+    sent: int
+    lost: int
+    numbers: int
+    different: int
+    stream: str
+
+
+def run(settings: Settings) -> Section:
+    """Stream to every kind of arm at each rate."""
+    section = Section("round_trip", "Round trip of a setpoint beside a node that echoes")
+    table = Table(
+        "median of windows; pooled in brackets",
+        ("arm", "Hz", "p50, µs", "× echo", "p99, µs", "× echo", "lost", "other bits than the library", "stream"),
+    )
+    every = []
+    rounds = ROUNDS if settings.rounds > ROUNDS else 2
+    for name, robot in arms().items():
+        for rate, found in zip(RATES, measure(robot, RATES, rounds), strict=True):
+            every.append(found)
+            ratios, pooled = found.ours / found.echo, found.pooled / found.echo_pooled
+            cells = [f"{rate:g}"]
+            for k in range(2):
+                cells += [f"{found.ours[k]:.0f} ({found.pooled[k]:.0f})", f"{ratios[k]:.2f} ({pooled[k]:.2f})"]
+            cells += [f"{found.lost} of {found.sent:,}", f"{found.different} of {found.numbers:,}", found.stream]
+            table.add(name, *cells)
+            CONSOLE.print(name, *cells)
+    section.tables = [table]
+    section.text = [f"{rounds} windows of {WINDOW:g} s for each node, arm and rate."]
+    worst = np.max([found.ours / found.echo for found in every], axis=0)
+    for k, (what, most) in enumerate((("p50", P50), ("p99", P99))):
+        promise = f"{what} of the round trip of any arm at most {most} × that of a node that echoes"
+        section.bars.append(Bar(promise, f"{worst[k]:.2f} ×", bool(worst[k] <= most)))
+    lost, different = sum(x.lost for x in every), sum(x.different for x in every)
+    section.bars.append(Bar("no setpoint is lost", f"{lost}", lost == 0))
+    section.bars.append(Bar("every bit is that of the library", f"{different} other numbers", different == 0))
+    return section
+
+
+def arms() -> dict[str, Robot]:
+    """Packaged arms with springs, and the iiwa with each kind of spring and loss."""
+    iiwa = load_robot("iiwa")
+    found = {name: load_robot(name) for name in ("sea_planar_2r", "vsa_planar_2r", "iiwa")}
+    lossy = MOTORS["friction and gear loss"]
+    for spring in SPRINGS:
+        joints = tuple(replace(x, spring=spring, actuator=lossy) for x in iiwa.joints)
+        found[f"iiwa, {spring.kind.replace('_', ' ')}, friction and gear loss"] = replace(iiwa, joints=joints)
+    found["iiwa, linear, joint friction"] = rubbing(iiwa, SPRINGS[0])
+    differential = (0, 1), Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
+    found["iiwa, linear, differential"] = replace(iiwa, transmission=differential)
+    return found
+
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="round_trip", description=__doc__)
-    parser.add_argument("--rate", type=float, default=1000.0)
-    parser.add_argument("--robot", type=Path, default=HERE.parent / "config" / "iiwa.yaml", help="parameter file")
-    parser.add_argument("--rounds", type=int, default=10, help="windows of each node; default: %(default)d")
-    parser.add_argument("--beside", type=Path, help="root of another checkout")
-    parser.add_argument("--executor", default="events")
+    """Measure an arm and print."""
+    parser = argparse.ArgumentParser(
+        prog="round_trip", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("robot", help="a packaged robot or a file")
+    parser.add_argument("--rate", type=float, nargs="+", default=RATES, metavar="HZ")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="windows of each node; default: %(default)d")
     parser.add_argument("--realtime", type=int, default=0, help="SCHED_FIFO priority of all processes, echo included")
     options = parser.parse_args()
     if options.realtime:  # threads and processes inherit it: others on the machine then do not count
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.realtime))
+    rates = tuple(options.rate)
+    for rate, found in zip(rates, measure(load_robot(options.robot), rates, options.rounds), strict=True):
+        for name, windows, pooled in (("echo", found.echo, found.echo_pooled), ("ours", found.ours, found.pooled)):
+            ratios = windows / found.echo
+            CONSOLE.print(
+                f"{rate:g} Hz, {name}: p50 {windows[0]:.1f} ({pooled[0]:.1f}) µs, p99 {windows[1]:.1f} "
+                f"({pooled[1]:.1f}) µs, × echo {ratios[0]:.2f} and {ratios[1]:.2f}"
+            )
+        CONSOLE.print(
+            f"lost {found.lost} of {found.sent}, {found.different} of {found.numbers} numbers with other bits than "
+            f"the library's; stream: {found.stream}"
+        )
+
+
+def measure(robot: Robot, rates: tuple[float, ...], rounds: int) -> list[Figures]:
+    """Start both nodes, and stream at each rate."""
     os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 102))
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    trees = {"dynamics node": HERE.parent} | ({"other checkout": options.beside.resolve()} if options.beside else {})
-    started = {"echo": _start([HERE / "echo.py"], HERE.parent, "/echo")}
-    config = options.robot.resolve()
-    for name, tree in trees.items():
-        arguments = ["-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config]
-        arguments += ["-p", f"executor:={options.executor}"]
-        started[name] = _start(arguments, tree, _namespace(name))
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "robot.yaml"
+        config.write_text(robot_as_yaml(robot).text, encoding="utf-8")
+        node = ["-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config]
+        with _started("echo", HERE / "echo.py", "--ros-args"), _started("ours", *node):
+            client = _Client(load_robot(config))
+            try:
+                return [client.measure(rate, rounds) for rate in rates]
+            finally:
+                client.end()
+
+
+@contextmanager
+def _started(name: str, *arguments: Any) -> Iterator[None]:
+    command = [sys.executable, *map(str, arguments), "-r", f"__ns:=/{name}"]
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     try:
-        figures = _measure(list(started), config, options.rate, options.rounds)
+        yield
     finally:
-        for process in started.values():
-            process.terminate()
-        for process in started.values():
-            process.wait()
-    echo = figures["echo"]
-    CONSOLE.print(f"{options.rate:g} Hz, {options.rounds} windows of {WINDOW:g} s each; median of windows (pooled), µs")
-    for name, (windows, pooled, lost) in figures.items():
-        ratios = windows / echo[0]
-        CONSOLE.print(
-            f"{name:16s} p50 {windows[0]:7.1f} ({pooled[0]:7.1f})  p99 {windows[1]:7.1f} ({pooled[1]:7.1f})  "
-            f"× echo: {ratios[0]:.2f} ({pooled[0] / echo[1][0]:.2f})  {ratios[1]:.2f} ({pooled[1] / echo[1][1]:.2f})"
-            f"  lost {lost}"
+        process.terminate()
+        process.wait()
+
+
+class _Client:
+    """Streams to both nodes and takes their answers."""
+
+    def __init__(self, robot: Robot) -> None:
+        rclpy.init()
+        self._arm, self._node, self._executor = (
+            ElasticArm(robot),
+            rclpy.create_node("measuring"),
+            make_executor(events=True),
         )
+        self._executor.add_node(self._node)
+        self._sent: dict[int, tuple[float, int]] = {}  # time and number of the state, by stamp
+        self._answers: dict[int, tuple[float, Any]] = {}
+        self._stamp, self._streams, self._kept = 0, {""}, []
+        self._publishers = {}
+        for name in ("echo", "ours"):
+            quality = QoSProfile(depth=1000)
+            self._publishers[name] = self._node.create_publisher(JointTrajectorySetpoint, f"/{name}/setpoint", quality)
+            self._kept.append(
+                self._node.create_subscription(FeedforwardCommand, f"/{name}/feedforward", self._answered, quality)
+            )
+        self._kept.append(self._node.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, 10))
+        self._message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
+        side = self._arm.side
+        if side.variable.any():
+            self._message.stiffness = doubles(side.nominal_stiffness)
+            self._message.stiffness_rate = self._message.stiffness_acceleration = doubles(np.zeros(robot.n))
+        for name in self._publishers:
+            deadline = time.monotonic() + 60
+            self._states = np.zeros((5, 1, robot.n))
+            first = self._send(name, 0)
+            while not any(stamp in self._answers for stamp in range(first, self._stamp + 1, 1_000_000)):
+                self._send(name, 0)
+                spin_until(self._executor, time.monotonic() + 0.05)
+                assert time.monotonic() < deadline, f"{name} does not answer"
+        while self._streams == {""}:
+            spin_until(self._executor, time.monotonic() + 0.05)
 
+    def end(self) -> None:
+        self._node.destroy_node()
+        rclpy.try_shutdown()
 
-def _namespace(name: str) -> str:
-    return "/" + name.replace(" ", "_")
-
-
-def _start(arguments: list[Any], tree: Path, namespace: str) -> subprocess.Popen[bytes]:
-    if "--ros-args" not in arguments:
-        arguments = [*arguments, "--ros-args"]
-    environment = os.environ | {"PYTHONPATH": str(tree)}
-    command = [sys.executable, *map(str, arguments), "-r", f"__ns:={namespace}"]
-    return subprocess.Popen(command, env=environment, cwd=tree, stderr=subprocess.DEVNULL)
-
-
-def _measure(names: list[str], config: Path, rate: float, rounds: int) -> dict[str, tuple[Any, Any, int]]:
-    rclpy.init()
-    node = rclpy.create_node("measuring")
-    executor = make_executor(events=True)
-    executor.add_node(node)
-    sent: dict[int, float] = {}
-    trips: dict[int, float] = {}
-
-    def answered(command: Any) -> None:
+    def _answered(self, command: Any) -> None:
         now = time.monotonic()
-        stamp = command.header.stamp.sec * 1_000_000_000 + command.header.stamp.nanosec
-        if stamp in sent:
-            trips[stamp] = now - sent[stamp]
+        self._answers[command.header.stamp.sec * 1_000_000_000 + command.header.stamp.nanosec] = now, command
 
-    publishers, subscriptions = {}, []
-    for name in names:
-        namespace = _namespace(name)
-        publishers[name] = node.create_publisher(
-            JointTrajectorySetpoint, f"{namespace}/setpoint", QoSProfile(depth=1000)
-        )
-        subscriptions.append(
-            node.create_subscription(FeedforwardCommand, f"{namespace}/feedforward", answered, QoSProfile(depth=1000))
-        )
-    robot = load_robot(config)
-    message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
-    side = ElasticArm(robot).side
-    if side.variable.any():
-        message.stiffness = doubles(side.nominal_stiffness)
-        message.stiffness_rate = message.stiffness_acceleration = doubles(np.zeros(robot.n))
-    count = round(WINDOW * rate) + SETTLE
-    states = 0.2 * np.array(paper_motion(robot.n).derivatives(np.arange(count) / rate))
-    stamp = 0
+    def _diagnosed(self, array: Any) -> None:
+        found = {pair.value for status in array.status for pair in status.values if pair.key == "stream"}
+        self._streams = found or self._streams
 
-    def send(name: str, k: int) -> int:
-        nonlocal stamp
-        stamp += 1_000_000
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
-        for field, row in zip(STATE_FIELDS, states[:, k], strict=True):
+    def _send(self, name: str, k: int) -> int:
+        self._stamp += 1_000_000
+        message = self._message
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._stamp, 1_000_000_000)
+        for field, row in zip(STATE_FIELDS, self._states[:, k], strict=True):
             setattr(message, field, doubles(row))
-        sent[stamp] = time.monotonic()
-        publishers[name].publish(message)
-        return stamp
+        self._sent[self._stamp] = time.monotonic(), k
+        self._publishers[name].publish(message)
+        return self._stamp
 
-    for name in names:
-        deadline = time.monotonic() + 30
-        first = send(name, 0)
-        while not any(stamp in trips for stamp in range(first, stamp + 1, 1_000_000)):
-            send(name, 0)
-            spin_until(executor, time.monotonic() + 0.05)
-            assert time.monotonic() < deadline, f"{name} does not answer"
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    windows: dict[str, list[Any]] = {name: [] for name in names}
-    for round_ in range(rounds):
-        for k in range(len(names)):
-            name = names[(round_ + k) % len(names)]
-            own = []
-            start = time.monotonic() + 0.02
-            for i in range(count):
-                spin_until(executor, start + i / rate)
-                own.append(send(name, i))
-            spin_until(executor, time.monotonic() + 0.05)
-            windows[name].append(np.array([trips.get(stamp, np.nan) for stamp in own[SETTLE:]]) * 1e6)
-    node.destroy_node()
-    rclpy.try_shutdown()
-    figures = {}
-    for name, each in windows.items():
-        percents = [np.nanpercentile(window, (50, 99)) for window in each]
-        pooled = np.concatenate(each)
-        figures[name] = (
-            np.median(percents, axis=0),
-            np.nanpercentile(pooled, (50, 99)),
-            int(np.sum(np.isnan(pooled))),
+    def measure(self, rate: float, rounds: int) -> Figures:
+        """Stream to both in turn."""
+        count = round(WINDOW * rate) + SETTLE
+        motion = paper_motion(self._arm.robot.n)
+        self._states = 0.2 * np.array(motion.derivatives(np.arange(count) / rate))
+        windows: dict[str, list[list[int]]] = {"echo": [], "ours": []}
+        self._answers.clear()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        for round_ in range(rounds):
+            for name in sorted(windows, reverse=bool(round_ % 2)):
+                stamps, start = [], time.monotonic() + 0.02
+                for k in range(count):
+                    spin_until(self._executor, start + k / rate)
+                    stamps.append(self._send(name, k))
+                spin_until(self._executor, time.monotonic() + 0.05)
+                windows[name].append(stamps)
+        gc.enable()
+        numbers, different = self._compared([stamp for stamps in windows["ours"] for stamp in stamps])
+        trips = {name: [self._trips(stamps[SETTLE:]) for stamps in each] for name, each in windows.items()}
+        medians = {name: np.median([_percentiles(x) for x in each], axis=0) for name, each in trips.items()}
+        pooled = {name: np.concatenate(each) for name, each in trips.items()}
+        return Figures(
+            *(medians["ours"], medians["echo"], _percentiles(pooled["ours"]), _percentiles(pooled["echo"])),
+            *(pooled["ours"].size, int(np.sum(np.isnan(pooled["ours"]))), numbers, different),
+            " ".join(sorted(self._streams)),
         )
-    return figures
+
+    def _trips(self, stamps: list[int]) -> Array:
+        """Round trips, µs; NaN for setpoints without an answer."""
+        answers = (self._answers.get(stamp, (np.nan,))[0] for stamp in stamps)
+        return 1e6 * np.array([at - self._sent[x][0] for at, x in zip(answers, stamps, strict=True)])
+
+    def _compared(self, stamps: list[int]) -> tuple[int, int]:
+        """Numbers of the answers, and how many are not those of the library to the bit."""
+        memory = DeflectionFilter(self._arm)
+        wanted = [self._arm.feedforward(*state) for state in self._states.swapaxes(0, 1)]
+        numbers = different = 0
+        for stamp in stamps:
+            if stamp not in self._answers:
+                memory.forget()
+                continue
+            k = self._sent[stamp][1]
+            own = wanted[k]
+            if memory.needed:
+                efforts = np.array([own.tau, own.taud, own.taudd])
+                deflection = memory.at(stamp, efforts)
+                own = self._arm.feedforward(*self._states[:, k], deflection=deflection)
+                memory.keep(stamp, efforts, deflection)
+            answer = self._answers[stamp][1]
+            for field, name in ANSWERED.items():
+                got = np.frombuffer(getattr(answer, field))
+                numbers += got.size
+                different += int(np.sum(got.view(np.int64) != getattr(own, name).view(np.int64)))
+        return numbers, different
+
+
+def _percentiles(trips: Array) -> Array:
+    return np.nanpercentile(trips, (50, 99))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from itertools import islice
 
@@ -20,11 +19,13 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.6) -> str 
         known: names to compare with; at most 500 are, and no names of more than 100 characters.
         cutoff: least similarity, from 0 to 1, as in :func:`difflib.get_close_matches`.
     """
+    from difflib import get_close_matches  # for messages only
+
     text = str(name)
     if len(text) > _LONGEST:
         return None
     names = [other for other in islice(known, _MOST) if len(other) <= _LONGEST]
-    return next(iter(difflib.get_close_matches(text, names, n=1, cutoff=cutoff)), None)
+    return next(iter(get_close_matches(text, names, n=1, cutoff=cutoff)), None)
 
 
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:

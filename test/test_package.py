@@ -20,13 +20,13 @@ def test_each_public_name_is_there() -> None:
         _ = eom.trajectories
 
 
-def test_subpackages_are_imported_at_first_access() -> None:
-    """They import SciPy or SymPy, which take longer than the rest."""
+def test_what_few_programs_need_is_imported_at_first_use() -> None:
+    """Subpackages with SciPy or SymPy, which take longer than the rest; readers of YAML, and writers."""
     code = (
         "import sys, eom_dynamics as eom\n"
         "lazy = ('trajectory', 'simulation', 'loops', 'lagrange')\n"
         "assert not any(f'eom_dynamics.{name}' in sys.modules for name in lazy)\n"
-        "assert not {'scipy', 'sympy'} & set(sys.modules)\n"
+        "assert not {'scipy', 'sympy', 'yaml', 'difflib', 'xml.etree'} & set(sys.modules)\n"
         "eom.trajectory.through, eom.simulation.simulate, eom.loops.ClosedLoopArm, eom.kinematics.body_poses\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,6 +16,7 @@ from linkages import four_bar, four_bar_angles
 import eom_dynamics as eom
 from eom_dynamics import lagrange
 from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.elastic import Feedforward, motor_jet, motor_pd_effort
 from eom_dynamics.elastic.base_motion import base_motion
 from eom_dynamics.elastic.spring_chain import SpringChain, SpringStage, chain_motor_jet
 from eom_dynamics.equations import RigidBody, newton_euler, system_form
@@ -451,3 +452,33 @@ def test_a_symbolic_robot_points_there_too() -> None:
         TypeError, match=r"planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dynamics\.la"
     ):
         eom.Dynamics(replace(robot, joints=(heavy, *robot.joints[1:])))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda arm, y: motor_pd_effort(y, np.zeros(3), np.zeros(2), 1.0, 1.0), r"arrays must have shape \(4,\)"),
+        (lambda arm, y: motor_pd_effort(y, "a", np.zeros(4), 1.0, 1.0), "measured_position must "),
+        (lambda arm, y: arm.efforts_of_deflections("a", np.zeros(4)), "delta must be real numbers"),
+        (lambda arm, y: arm.efforts_of_deflections([0.0, np.nan], np.zeros(4)), "delta must be finite"),
+        (lambda arm, y: arm.deflections_over_time("ab", [np.zeros((2, 2))] * 3), "t must be real numbers"),
+        (lambda arm, y: arm.deflections_over_time([1.0, 0.0], [np.zeros((2, 2))] * 3), "t must increase"),
+        (lambda arm, y: arm.deflections_over_time([0.0, 1.0], [np.zeros((2, 2))] * 2), "efforts must be a sequence"),
+        (lambda arm, y: arm.feedforward(*[np.zeros(2)] * 5, commanded_stiffness=None), "must be a sequence"),
+        (
+            lambda arm, y: arm.spring_efforts(*np.zeros((2, 4)), *np.zeros((2, 2)), commanded_stiffness=1.0),
+            "must be a sequence",
+        ),
+        (lambda arm, y: motor_jet(arm, np.zeros((9, 2)), 1.5), "order must be an integer from 0"),
+        (lambda arm, y: motor_jet(arm, np.zeros((9, 2)), -1), "order must be an integer from 0"),
+        (
+            lambda arm, y: motor_jet(arm, np.zeros((9, 2)), 1, commanded_stiffness=[[300, 300]] * 3 + [[np.nan] * 2]),
+            "stiffness k, derivative 3, must be finite",
+        ),
+    ],
+)
+def test_the_motor_side(call: Callable[[eom.ElasticArm, Feedforward], object], message: str) -> None:
+    arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"), backend="numpy")
+    command = arm.feedforward(*np.zeros((5, 2)))
+    with pytest.raises(StateError, match=message):
+        call(arm, command)

@@ -63,8 +63,9 @@ class Motor:
         """The nearest torque within the limits of torque, current and voltage.
 
         Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
+        Without resistance no torque changes the voltage.
         """
-        limited = np.isfinite(self.voltage_limit)
+        limited = np.isfinite(self.voltage_limit) & np.greater(self.resistance, 0)
         if np.any(limited):
             # Where only some motors are limited, the range of the others is beyond all torques.
             with np.errstate(divide="ignore", invalid="ignore"):

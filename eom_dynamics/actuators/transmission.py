@@ -26,7 +26,8 @@ class Transmission:
     def __init__(self, matrix: ArrayLike) -> None:
         """Check the matrix; raises ParameterError unless it is square, finite and invertible."""
         self.matrix = square("matrix", matrix)
-        if not np.linalg.cond(self.matrix) < _WORST_CONDITION:
+        invertible = np.linalg.cond(self.matrix) < _WORST_CONDITION
+        if not (invertible and np.isfinite(np.linalg.inv(self.matrix)).all()):
             refuse("matrix", "must be invertible: the motors cannot drive all motions of the joints")
         self.inverse = np.linalg.inv(self.matrix)
 

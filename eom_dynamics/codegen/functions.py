@@ -149,7 +149,8 @@ class Signature:
         if not required <= len(arguments) <= len(self.arguments):
             raise TypeError(f"{required} to {len(self.arguments)} arguments are required, {len(arguments)} are given")
         if unknown := keywords.keys() - {keyword.name for keyword in self.keywords}:
-            raise TypeError(f"there is no keyword argument {min(unknown)}")
+            known = ", ".join(keyword.name for keyword in self.keywords)
+            raise TypeError(f"there is no keyword argument {min(unknown)}; there is {known or 'none'}")
         first = self.arguments[0]
         (array,), samples = state_arrays(arguments[:1], [first.name], [first.shape], finite=finite)
         finite = finite or samples == (0,)  # no kernel is called

@@ -51,7 +51,17 @@ from ..renamed import former_keywords
 from ..robot import Robot
 from ..robot.model import ROTOR_MODELS
 from ..robot.payload import PayloadLike
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, refuse_overflow
+from ..states import (
+    EFFORT_NAMES,
+    PAYLOAD_NAMES,
+    STATE_NAMES,
+    WRENCH_NAMES,
+    joint_states,
+    name_of,
+    real_array,
+    refuse_overflow,
+    sequence,
+)
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
@@ -223,7 +233,7 @@ class ElasticArm(CompiledMethods):
                 moves in the complete rotor model; or the lead is negative.
         """
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
-        if lead:
+        if not_negative(lead, "lead"):
             state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
             return self.feedforward(*state, deflection=deflection, **later)
         given["deflection"] = deflection
@@ -312,8 +322,12 @@ class ElasticArm(CompiledMethods):
             x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
             rows.append(np.repeat(x, orders * n, axis=0))
         rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
-        found = (x.reshape(*samples, orders, n, x.shape[-1]) for x in function.results(*rows))
-        return Feedforward(*(np.moveaxis(x, -1, -3) for x in found))
+        found = function.results(*rows)
+        if not all(np.isfinite(x).all() for x in found):
+            self._refuse(known)  # raises the error of a state that the feedforward refuses
+            raise StateError("numbers too large: derivatives of the feedforward would not be finite")
+        shaped = (x.reshape(*samples, orders, n, x.shape[-1]) for x in found)
+        return Feedforward(*(np.moveaxis(x, -1, -3) for x in shaped))
 
     def feedforward_along(self, states: Sequence[Array], changes: Sequence[Array]) -> Feedforward:
         """Derivatives of the feedforward along changes of q … qdddd, without a wrench, at nominal stiffness.
@@ -522,11 +536,9 @@ class ElasticArm(CompiledMethods):
         Other arguments and errors are those of :meth:`spring_efforts`.
         """
         m = len(self.motor_joint)
-        delta, deltad = np.asarray(delta, dtype=float), np.asarray(deltad, dtype=float)
+        delta, deltad = real_array(delta, "delta"), real_array(deltad, "deltad")
         if delta.shape != deltad.shape or delta.shape[-1:] != (m,) or delta.ndim > 2:
             raise StateError(f"deflections must both have shape ({m},) or (N, {m}), have {delta.shape}, {deltad.shape}")
-        if not np.all(np.isfinite(delta) & np.isfinite(deltad)):
-            raise StateError("deflections must be finite")
         commanded = self._commanded(commanded_stiffness, delta.shape[:-1])
         return self.spring_set.efforts(delta, deltad, stiffness=commanded, rigid_too=rigid_too)
 
@@ -565,12 +577,14 @@ class ElasticArm(CompiledMethods):
             start: (n,) deflection at the first time, rad or m; by default without transient.
 
         Raises:
-            StateError: times do not increase, or shapes differ.
+            StateError: times do not increase, or an array is not finite or has another shape.
         """
-        t = np.asarray(t, dtype=float)
-        shape = (len(t), self.robot.n) if t.ndim == 1 else ()
-        if any(np.shape(x) != shape for x in efforts) or not np.all(np.diff(t) > 0):
-            raise StateError(f"t must increase and have shape (N,), efforts must have shape (N, {self.robot.n})")
+        t = real_array(t, "t")
+        if t.ndim != 1 or not np.all(np.diff(t) > 0):
+            raise StateError(f"t must increase and have shape (N,), has {t.shape}")
+        shape = (len(t), self.robot.n)
+        given = sequence(efforts, "efforts", ", ".join(EFFORT_NAMES), least=len(EFFORT_NAMES), most=len(EFFORT_NAMES))
+        efforts = [real_array(x, name, shape) for x, name in zip(given, EFFORT_NAMES, strict=True)]
         result = np.zeros(shape)
         if not np.any(self.damped):
             return result
@@ -583,18 +597,19 @@ class ElasticArm(CompiledMethods):
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
         return result
 
-    def stiffness_command(self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...]) -> list[Array]:
-        """k, kd, kdd, each of a shape (n,) or (N, n), with the defaults of :meth:`feedforward`."""
-        return self.spring_set.commanded(self._commanded(stiffness, shape[:-1]), shape[:-1])
+    def stiffness_command(
+        self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
+    ) -> list[Array]:
+        """k, kd, …, each of a shape (n,) or (N, n), with the defaults of :meth:`feedforward`."""
+        return self.spring_set.commanded(self._commanded(stiffness, shape[:-1], orders), shape[:-1], orders)
 
-    def _commanded(self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...]) -> list[Array]:
+    def _commanded(
+        self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
+    ) -> list[Array]:
         """Commanded stiffness and time derivatives, those that are given, zero at other joints."""
-        if not len(stiffness):
-            return []
-        if len(stiffness) > 3:
-            raise StateError(f"stiffness must be (k, kd, kdd) or the first of them, has {len(stiffness)} entries")
         given = []
-        for x, name in zip(stiffness, STIFFNESS_NAMES, strict=False):
+        for k, x in enumerate(sequence(stiffness, "commanded_stiffness", ", ".join(STIFFNESS_NAMES), most=orders)):
+            name = name_of(STIFFNESS_NAMES, k)
             array = _like_joints(x, f"stiffness {name}", (*samples, self.robot.n))
             if not np.all(np.isfinite(array[..., self.variable])):
                 raise StateError(f"stiffness {name} must be finite at joints where it is commanded")

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import count, positive
 from ..arrays import Array
 from ..codegen.functions import (
     CompiledFunction,
@@ -40,7 +41,7 @@ from ..codegen.functions import (
 from ..exceptions import KernelError, StateError
 from ..renamed import former_keywords
 from ..robot.payload import PayloadLike
-from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, real_array
 from . import flat_programs
 from .elastic_arm import ElasticArm, Feedforward
 from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
@@ -132,10 +133,14 @@ def chain_gains(natural_frequency: float, order: int = 4) -> Array:
     They are the coefficients of (s + w)^order, lowest first, without the highest.
 
     Args:
-        natural_frequency: w, rad/s.
+        natural_frequency: w > 0, rad/s.
         order: number of integrators.
+
+    Raises:
+        StateError: the frequency is not positive, for which the error would grow, or there is no integrator.
     """
-    return np.ascontiguousarray(np.poly(np.full(order, -natural_frequency))[:0:-1], dtype=float)
+    w = positive(natural_frequency, "natural_frequency")
+    return np.ascontiguousarray(np.poly(np.full(count(order, "order", 1), -w))[:0:-1], dtype=float)
 
 
 @former_keywords(stiffness="commanded_stiffness")
@@ -206,6 +211,9 @@ def motor_pd_effort(
         command: the feedforward.
         motor_position, motor_velocity: measured, (m,) or (N, m), on the link side of the gear.
         kp, kd: gains, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
+
+    Raises:
+        StateError: an array is not finite, or has another shape.
     """
     effort: Array = _motor_pd(command.motor_effort.shape[-1])(
         command.motor_position, command.motor_velocity, motor_position, motor_velocity, command.motor_effort, kp, kd
@@ -314,4 +322,16 @@ def _motor_pd(m: int) -> Callable[..., tuple[Array, ...]]:
         function = compiled_program(program, "native")
     except KernelError:
         function = compiled_program(program, "numpy")
-    return function.state_call(lambda *arrays: function(*np.broadcast_arrays(*arrays)))
+
+    def general(*values: ArrayLike) -> tuple[Array, ...]:
+        arrays = [real_array(x, name) for x, name in zip(values, program.inputs, strict=True)]
+        try:
+            rows = np.broadcast_arrays(*arrays)
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for x, name in zip(arrays, program.inputs, strict=True))
+            raise StateError(
+                f"arrays must have shape ({m},) or (N, {m}), gains be numbers or ({m},): {shapes}"
+            ) from None
+        return function(*rows)
+
+    return function.state_call(general)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import count
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
@@ -24,7 +25,7 @@ from ..kinematics import body_poses
 from ..recursion import inverse_dynamics, link_tree
 from ..renamed import former_keywords
 from ..robot import Robot
-from ..states import joint_states, wrench_sequence, wrenches
+from ..states import joint_states, sequence, wrench_sequence, wrenches
 from .elastic_arm import ElasticArm
 
 Vector = Jet
@@ -84,7 +85,7 @@ def motor_jet(
             motion does not determine motor motion algebraically.
     """
     robot, groups = arm.robot, _elimination(arm)
-    needed = order + 2 + 2 * _depth(arm, groups)
+    needed = count(order, "order") + 2 + 2 * _depth(arm, groups)
     if len(motion) <= needed:
         raise StateError(f"motion must have q and {needed} time derivatives, has {max(len(motion) - 1, 0)}")
     states = joint_states(robot.n, *motion[: needed + 1])
@@ -92,7 +93,8 @@ def motor_jet(
     given = wrench_sequence(wrench)
     tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
     carried = _Carried(arm, states) if arm.rotors is not None else None
-    commanded = _commanded(arm, commanded_stiffness, samples, needed)
+    rows = sequence(commanded_stiffness, "commanded_stiffness", "k, kd, …")[: needed + 1]
+    commanded = arm.stiffness_command(rows, states[0].shape, needed + 1)
     k = [Jet([x[..., joint] for x in commanded]) for joint in range(robot.n)]
     state = None if deflection is None else arm.deflection_state(deflection, states[0].shape)
 
@@ -282,17 +284,6 @@ def _dot(x: Vector, y: Vector) -> Jet:
 def _scaled(x: Jet, y: Vector) -> Vector:
     length = min(len(x), len(y))
     return Jet([leibniz(x, y, k, lambda a, b: np.asarray(a)[..., np.newaxis] * b) for k in range(length)])
-
-
-def _commanded(arm: ElasticArm, stiffness: Sequence[ArrayLike], samples: tuple[int, ...], order: int) -> list[Array]:
-    """Commanded stiffness with ``order`` derivatives."""
-    shape = (*samples, arm.robot.n)
-    first = arm.stiffness_command(stiffness[:3], shape)
-    rest = [np.asarray(x, dtype=float) for x in stiffness[3:]]
-    if any(x.shape not in (shape, shape[-1:]) for x in rest):
-        raise StateError(f"stiffness must have shape {shape}")
-    rows = [*first, *(np.broadcast_to(x, shape) for x in rest)]
-    return (rows + [np.zeros(shape)] * order)[: order + 1]
 
 
 def stacked(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:

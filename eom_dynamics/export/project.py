@@ -12,6 +12,7 @@ import numpy as np
 from .. import __version__
 from ..codegen.backends import require_robot
 from ..codegen.program import Program
+from ..codegen.programs import WITH_PAYLOAD
 from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
@@ -21,10 +22,8 @@ from ..states import STATE_NAMES
 from ..units import SHAFT_UNITS, unit
 from .functions import (
     FEEDFORWARD,
-    FEEDFORWARD_WITH_PAYLOAD,
     FUNCTIONS,
     LINEARIZATION,
-    LINEARIZATION_WITH_PAYLOAD,
     ON_BASE,
     PLANT,
     Function,
@@ -106,29 +105,29 @@ _OTHERS = {
 
 SUMMARIES = {
     "inverse_dynamics": "Joint efforts with their first and second time derivatives.",
-    "inverse_dynamics_with_payload": "The same with payloads at the tools, also ones that change.",
     "effort": "Joint efforts.",
     "mass_matrix": "The mass matrix.",
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
     "links_with_rotors": "Joint efforts with rotors carried by the links, and efforts that accelerate these.",
-    "links_with_rotors_with_payload": "The same with payloads at the tools, also ones that change.",
     "efforts_on_base": "Joint efforts with two time derivatives on a moving base.",
     "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",
     "drive": "Torque, speed, current and voltage of the motors, and their efforts within limits.",
     "filtered": "Deflections of damped springs from one setpoint to the next.",
     "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
     "flat_state": "Joint accelerations and their rates from the efforts of the springs.",
-    "flat_state_with_payload": "The same with payloads at the tools, also ones that change.",
     "linearizing_snap": "Fourth derivative of q, and stiffness, that make every joint a chain of four integrators.",
     LINEARIZATION: "Setpoint in the measured state whose feedforward is the motor effort of feedback linearization.",
-    LINEARIZATION_WITH_PAYLOAD: "The same with payloads at the tools, also ones that change.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
-    FEEDFORWARD_WITH_PAYLOAD: "The feedforward with payloads at the tools, also ones that change.",
     ON_BASE: "The feedforward on a moving base.",
 }
 """Description of each function."""
+
+SUMMARIES |= {
+    name + WITH_PAYLOAD: f"{text[:-1]}; with payloads at the tools, also ones that change."
+    for name, text in SUMMARIES.items()
+}
 
 _MATRICES = {
     "M": "mass matrix",

@@ -14,8 +14,8 @@ from ..elastic import BaseMotion, ElasticArm, Feedforward, LimitCheck, LimitViol
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
-from ..robot.payload import payload_shape, with_parameters
-from ..states import STATE_NAMES, refuse_overflow
+from ..robot.payload import with_parameters
+from ..states import refuse_overflow
 from .base_motion import read_base_motion
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
@@ -169,10 +169,8 @@ class SetpointEvaluator:
             if ahead:
                 state = ahead.state
             if stamp is not None and self.deflections.needed:
-                loads = {name: given[name] for name in ("wrench", "base", "payload")}
-                efforts = np.stack(arm.efforts(*state, **loads))
-                refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
-                deflection = self.deflections.at(stamp, efforts)
+                loads = np.stack(arm.feedforward(*state, **given)[: len(EFFORT_FIELDS)])
+                deflection = self.deflections.at(stamp, loads)
             command = arm.feedforward(*state, deflection=deflection, **given)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
@@ -194,13 +192,9 @@ class SetpointEvaluator:
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
-        zero = [np.zeros(payload_shape(self.arm.robot))]
-        rest = np.zeros((len(STATE_NAMES), self.arm.robot.n))
-        bases = [None, BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))] if self._moving_base else [None]
-        with np.errstate(all="ignore"):
-            for base in bases:
-                self.arm.feedforward(*rest, base=base, payload=zero)
-                self.arm.efforts(*rest, base=base, payload=zero)
+        self.arm.stages(payload=True)
+        if self._moving_base and self.arm.rotors is None:
+            self.arm.stages(on_base=True, payload=True)
 
     def restart(self) -> None:
         """Begin a stream: forget the state of springs with dampers."""

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from .description import Description
 from .model import Robot
 from .readers import parameter_tree, urdf_file, xml
 from .readers.files import DescriptionFile
-from .writers.parameters import robot_as_yaml
-from .writers.urdf import robot_as_urdf
-from .writers.written import Written
+
+if TYPE_CHECKING:
+    from .writers.written import Written
 
 
-@dataclass(frozen=True)
-class RobotFormat:
+class RobotFormat(NamedTuple):
     """A format of robot files.
 
     Attributes:
@@ -37,6 +36,21 @@ class RobotFormat:
     writes: tuple[str, ...] = ()
 
 
+# Writers are imported at the first robot that is written: few programs write one.
+
+
+def _as_yaml(robot: Robot) -> Written:
+    from .writers.parameters import robot_as_yaml
+
+    return robot_as_yaml(robot)
+
+
+def _as_urdf(robot: Robot) -> Written:
+    from .writers.urdf import robot_as_urdf
+
+    return robot_as_urdf(robot)
+
+
 _YAML = (".yaml", ".yml")
 
 PARAMETER_FILE = RobotFormat(
@@ -45,7 +59,7 @@ PARAMETER_FILE = RobotFormat(
     parameter_tree.read_parameter_file,
     parameter_tree.is_parameters,
     parameter_tree.MAX_BYTES,
-    robot_as_yaml,
+    _as_yaml,
     _YAML,
 )
 
@@ -57,7 +71,7 @@ FORMATS = (
         urdf_file.read_urdf_file,
         xml.is_xml,
         xml.MAX_CHARACTERS,
-        robot_as_urdf,
+        _as_urdf,
         (".urdf",),
     ),
 )

@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -56,10 +57,22 @@ def run_player(
 
     Returns:
         Exit code: 0; 1 if the setpoints are not answered, or the recording cannot be written; 2 for wrong use, such as
-        a recording that exists, without ``--force``.
+        a recording that exists, without ``--force``; 130 after Ctrl-C.
     """
     prepare_streams()
-    arguments = sys.argv if arguments is None else arguments
+    try:
+        return _run(parser, sys.argv if arguments is None else arguments, make, play)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        print(f"{parser.prog}: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(
+    parser: argparse.ArgumentParser,
+    arguments: list[str],
+    make: Callable[[Setpoints, ReportCounts, argparse.Namespace], AnyPlayer],
+    play: Callable[[AnyPlayer, argparse.Namespace], dict[str, Any]],
+) -> int:
     parser.add_argument("--force", action="store_true", help="overwrite a file of answers that exists")
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     # NumPy would add the ending.
@@ -77,6 +90,8 @@ def run_player(
     def report(counts: dict[str, int]) -> None:
         print(json.dumps(counts), file=stdout, flush=True)
 
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     rclpy.init(args=arguments)
     player = make(setpoints, report, options)
     try:
@@ -84,9 +99,6 @@ def run_player(
         report(player.counts())
     except (PlayerError, SchedulingError, OSError) as error:
         print(f"{parser.prog}: {printable(str(error))}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        print(f"{parser.prog}: interrupted", file=sys.stderr)
         return 1
     finally:
         player.close()

@@ -100,7 +100,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"eom_dynamics record: {options.path}: cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
     print(f"{recorder.count:,} messages, {1e-6 * recorder.size:.1f} MB: {options.path}")
-    return 0 if recorder.count else 1
+    if recorder.count:
+        return 0
+    print("eom_dynamics record: no message came; are the nodes in this namespace and ROS_DOMAIN_ID?", file=sys.stderr)
+    return 1
 
 
 def _record(file: IO[bytes], options: argparse.Namespace, arguments: list[str], stop: StopSignals) -> Recorder:

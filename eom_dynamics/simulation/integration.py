@@ -25,7 +25,7 @@ from .elastic_plant import ElasticPlant, require_plant
 from .errors import SimulationError
 from .integrators import ADAPTIVE, FIXED_STEP, FixedStep, check_method, check_times, check_tolerances, even_steps
 
-# Evaluations of the rate without progress in time, in all and for each entry of y, after which none is expected.
+# Evaluations of the rate at one time, in all and for each entry of y, after which no progress is expected.
 _STANDING = 1000, 200
 
 # Times that SciPy's integrator may stop at a margin without an arm that ends.
@@ -211,14 +211,15 @@ def integrated(
     Raises:
         SimulationError: the rate at the start is not finite, or the integrator cannot continue.
     """
-    now, inside, furthest, standing = span[0], False, span[0], 0
+    now, inside, place, standing = span[0], False, np.inf, 0
     spacing, most = 1e-15 * (span[1] - span[0]), _STANDING[0] + _STANDING[1] * y.size
 
     def watched(t: float, y: Array) -> Array:
-        nonlocal now, inside, furthest, standing
+        nonlocal now, inside, place, standing
         now, inside = t, True
-        standing = standing + 1 if t <= furthest + spacing else 0
-        furthest = max(furthest, t) if standing == 0 else furthest
+        # Not from the latest time reached: a first step that is too long and rejected may lie far ahead.
+        standing = standing + 1 if abs(t - place) <= spacing else 0
+        place = place if standing else t
         # LSODA shortens its steps without end.
         if standing > most:
             raise SimulationError(_located(robot, now, "the motion leaves all bounds"))

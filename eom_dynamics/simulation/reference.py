@@ -176,7 +176,7 @@ def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
     wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise ValueError(f"has no column {missing[0]}")
+        raise ValueError(f"has no column {missing[0]}; it needs t, q.JOINT … qdddd.JOINT and has {listed(names)}")
     if not lines:
         raise ValueError("has no rows of numbers")
     table = np.loadtxt(lines, delimiter=",", ndmin=2)

@@ -13,6 +13,7 @@ from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedSetpoint
+from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
 from .fade import Fade, fade
 from .setpoint_age import SetpointAge
@@ -131,10 +132,10 @@ class Watchdog:
             away = np.abs(q - self._position)
             joint = int(np.argmax(away))
             if away[joint] > self.settings.resume_distance:
+                held = self._arm.robot.independent_joints[joint]
                 raise StateError(
-                    f"{self._arm.robot.joint_names[joint]} is {away[joint]:.3g} rad or m from where it is held since "
-                    f"setpoints were lost, must be at most {self.settings.resume_distance:g} (parameter "
-                    "resume_distance)"
+                    f"{held.name} is {away[joint]:.3g} {unit('position', held.type)} from where it is held since "
+                    f"setpoints were lost, more than {self.settings.resume_distance:g} (parameter resume_distance)"
                 )
 
     def feed(self, solution: EvaluatedSetpoint) -> None:

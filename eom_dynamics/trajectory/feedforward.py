@@ -81,7 +81,7 @@ def trajectory_feedforward(
     t = sample_times(trajectory, rate) if rate else points
     progress(0.0)
     with np.errstate(all="ignore"):
-        efforts = arm.dynamics.inverse_dynamics(*_states(arm, trajectory, points))[0]
+        efforts = _feedforward(arm, _states(arm, trajectory, points), points).tau
         fine = max(rate, min(CHECK_RATE, most / duration) if duration else CHECK_RATE)
         with_memory = bool(np.any(arm.damped))
         through = np.union1d(t, sample_times(trajectory, fine)) if with_memory and rate < fine else t
@@ -154,7 +154,7 @@ def _deflections(arm: ElasticArm, t: Array, states: Array, first: int, before: A
     """Deflections of springs with dampers in the chunk from ``first`` on, after those of the previous chunk."""
     begin = first if before is None else first - 1
     part = slice(begin, first + _CHUNK)
-    efforts = arm.dynamics.inverse_dynamics(*states[:, part])
+    efforts = _feedforward(arm, tuple(states[:, part]), t[part])[:3]
     found = arm.deflections_over_time(t[part], efforts, start=None if before is None else before[-1])
     return found[first - begin :]
 

@@ -61,3 +61,10 @@ def test_clipped_torque_is_within_all_limits_or_brakes(torque: float, speed: flo
         assert abs(float(motor.voltage(clipped, np.array(speed)))) <= 6.0 * (1 + 1e-12)
     else:
         assert float(clipped) * speed < 0
+
+
+def test_voltage_limit_without_resistance_clips_no_torque() -> None:
+    motor = Motor(0.1, 0.0, torque_limit=2.0, voltage_limit=3.0)
+    torque, speed = np.array([-3.0, 0.5, 0.5, 3.0]), np.array([90.0, 90.0, 30.0, -90.0])
+    np.testing.assert_array_equal(motor.clipped(torque, speed), [-2.0, 0.5, 0.5, 2.0])
+    np.testing.assert_array_equal(Motor(0.1, 0.0, voltage_limit=3.0).clipped(torque, speed), torque)

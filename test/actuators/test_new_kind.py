@@ -3,32 +3,30 @@
 
 from __future__ import annotations
 
+import argparse
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from differences import derivative, deviation
+from pages import page_variables
 from scipy.optimize import brentq
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.actuators.checks import positive
-from eom_dynamics.actuators.springs import SPRINGS, MemorylessSpring, Parameter, Spring
+from eom_dynamics.actuators.springs import SPRINGS, Spring
 from eom_dynamics.arrays import Array
-from eom_dynamics.elementary import asinh, select, sqrt
 from eom_dynamics.identification.elastic_options import ElasticOptions, check_elastic
 from eom_dynamics.identification.springs import fit_spring
-from eom_dynamics.jet import Jet
-from eom_dynamics.jet_functions import quotient, square_root
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.simulation import ElasticPlant, simulate
+from eom_dynamics.tools.cli.identify import add_arguments
 from eom_dynamics.trajectory import paper_motion
 
 CONFIG = Path(__file__).parents[2] / "config" / "pendulum.yaml"
@@ -37,39 +35,8 @@ MOTION = paper_motion(1)
 
 @pytest.fixture(scope="module")
 def bilinear() -> Iterator[Any]:
-    """The exercise: all that there is of the kind, registered for this module."""
-
-    @dataclass(frozen=True, eq=False)
-    class BilinearSpring(MemorylessSpring, kind="bilinear"):
-        """tau = (K + k)/2 delta + (K - k)/2 (sqrt(delta² + w²) - w): K pulls, k pushes.
-
-        Attributes:
-            pull, push: K and k > 0, N m/rad (N/m).
-            width: w > 0 of the knee between them, rad (m).
-        """
-
-        pull: Annotated[float, Parameter("stiffness", positive, scales=True)]
-        push: Annotated[float, Parameter("push_stiffness", positive, scales=True)]
-        width: Annotated[float, Parameter("width", positive)]
-
-        def law(self, delta: Jet) -> Jet:
-            """The root less w, without its difference, is delta²/(root + w)."""
-            square = delta * delta
-            beyond = quotient(square, square_root(square + self.width**2) + self.width)
-            return delta * (0.5 * (self.pull + self.push)) + beyond * (0.5 * (self.pull - self.push))
-
-        def energy_law(self, delta: Any) -> Any:
-            """Integral of the law."""
-            w, root = self.width, sqrt(delta * delta + self.width**2)
-            knee = 0.5 * (delta * root + w * w * asinh(delta * (1 / w))) - w * delta
-            return 0.25 * (self.pull + self.push) * delta * delta + 0.5 * (self.pull - self.push) * knee
-
-        def bounds(self, tau: Any) -> Any:
-            """Between both lines."""
-            near, far = (tau / k for k in (max(self.pull, self.push), min(self.pull, self.push)))
-            return (select(tau, near, far), select(tau, far, near)), near
-
-    yield BilinearSpring
+    """The example of the docs: all that there is of the kind, registered for this module."""
+    yield page_variables("actuators")["BilinearSpring"]
     del SPRINGS["bilinear"]
 
 
@@ -156,3 +123,7 @@ def test_identification(arm: ElasticArm, bilinear: type[Spring]) -> None:
         assert found.parameters[name][1] < 0.1 * value
     check_elastic(arm.robot)
     assert ElasticOptions({None: "bilinear"}).law(arm.robot.joints[0]) == "bilinear"
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    with pytest.raises(argparse.ArgumentError, match=r"there is no law 'soft'; there are linear, .*, bilinear"):
+        parser.parse_args(["--spring-law", "soft"])

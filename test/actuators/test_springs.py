@@ -16,6 +16,7 @@ from scipy.interpolate import CubicSpline
 from springs import EVERY_KIND, MEMORYLESS, with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics.actuators import Transmission
 from eom_dynamics.actuators.springs import (
     AntagonisticPair,
     CoupledSpring,
@@ -340,8 +341,40 @@ def test_coupled_spring() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: CubicSpring(-1.0, 0.0), lambda: CoupledSpring([[1.0, 2.0]]), lambda: PolynomialSpring([])]
+    "make",
+    [
+        lambda: CubicSpring(-1.0, 0.0),
+        lambda: CoupledSpring([[1.0, 2.0]]),
+        lambda: CoupledSpring(np.eye(2) * 1e-320),
+        lambda: PolynomialSpring([]),
+        lambda: PolynomialSpring([1.0] + [0.0] * 99 + [1.0]),
+        lambda: PolynomialSpring([300.0, 200.0, 4000.0, 0.0, 1e-308]),
+        lambda: PolynomialSpring([1.0, 0.0, 1e308]),
+        lambda: TabulatedSpring([0.0, 1e-320], [0.0, 1.0]),
+        lambda: TabulatedSpring([0.0, 1.0], [0.0, 5e-324]),
+        lambda: TabulatedSpring(np.arange(1001.0), np.arange(1001.0)),
+        lambda: Transmission(np.eye(2) * 1e-320),
+    ],
 )
 def test_impossible_springs_are_refused(make: Any) -> None:
     with pytest.raises(RobotDescriptionError):
         make()
+
+
+@pytest.mark.parametrize("delta", [[0.0, 1.0, 2.0], [0.0, 1.0, 1.0 + 4e-16, 2.0]])
+def test_tables_whose_slopes_differ_by_any_factor_have_a_curve(delta: list[float]) -> None:
+    """Also where the linear program of the curve fails."""
+    spring = TabulatedSpring(delta, [0.0, 1e-12, *np.geomspace(1.0, 1e12, len(delta) - 2)])
+    tau = np.array([1e-13, 0.5, 0.7e12])
+    np.testing.assert_allclose(spring.effort(spring.inverse(tau[:1])), tau[:1], rtol=1e-12)
+    assert np.all(spring.stiffness(np.linspace(-3, 3, 1001)) > 0)
+
+
+@pytest.mark.parametrize("damping", [1e-3, 1e-6, 1e-12])
+def test_a_small_damper_divides_no_rounding_errors(damping: float) -> None:
+    """Its spring is as good as linear, also with the deflection of the filter, which is rounded."""
+    spring, motion = DampedSpring(1e4, damping), Jet([7.0, -300.0, 2e4])
+    for state in (None, spring.settled(motion), spring.settled(motion) * (1 + 4e-15)):
+        (found,), _ = spring.deflections([motion], state=state)
+        T = damping / 1e4
+        np.testing.assert_allclose(list(found)[1:], [(-300.0 - 2e4 * T) / 1e4, 2.0], rtol=1e-12)

@@ -249,7 +249,7 @@ class TestArguments:
     CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any], str], ...] = (
         ((ONES,) * 2, {}, "3 to 5 arguments are required, 2 are given"),
         ((ONES,) * 6, {}, "3 to 5 arguments are required, 6 are given"),
-        ((ONES,) * 3, {"force": ONES}, "there is no keyword argument force"),
+        ((ONES,) * 3, {"force": ONES}, "there is no keyword argument force; there is wrench, stiffness, deflection"),
         ((ONES[:-1],) * 3, {}, "q must have shape (4,) or (N, 4), has (3,)"),
         ((ONES, ONES, np.ones((2, N))), {}, "qdd must have shape (4,), has (2, 4)"),
         ((ONES, None, ONES), {}, "qd must have shape (4,), has ()"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.codegen.casadi_function import casadi_function
 from eom_dynamics.codegen.programs import inverse_dynamics_of_order
@@ -66,3 +66,11 @@ def test_many_states_are_those_of_each() -> None:
         one = subject.feedforward_partials(*states[:, i], commanded_stiffness=[x[i] for x in stiffness])
         for whole, part in zip(found, one, strict=True):
             np.testing.assert_array_equal(whole[i], part)
+
+
+def test_what_the_feedforward_refuses_has_no_partials() -> None:
+    subject = arm("variable")
+    with pytest.raises(StateError, match="stiffness 1 is outside the actuator's range"):
+        subject.feedforward_partials(*STATE, commanded_stiffness=[np.ones(2)])
+    with pytest.raises(StateError, match="numbers too large: effort of joint 'joint_1'"):
+        subject.feedforward_partials(STATE[0], np.full(2, 1e200), *STATE[2:])

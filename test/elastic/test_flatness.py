@@ -340,3 +340,11 @@ def test_stiffness_out_of_range_of_linearization_is_named() -> None:
     stiffness = [np.array([400.0, 1e5])]
     with pytest.raises(StateError, match="joint_2: stiffness 100000 is outside the actuator's range"):
         linearizing_effort(arm, state, MOTION, chain_gains(20.0), commanded_stiffness=stiffness)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "order"), [(-20.0, 4), (0.0, 4), (np.nan, 4), (20.0, 0), (20.0, -1), (20.0, 1.5)]
+)
+def test_gains_that_cannot_be(frequency: float, order: Any) -> None:
+    with pytest.raises(StateError, match=r"(natural_frequency|order) must be"):
+        chain_gains(frequency, order)

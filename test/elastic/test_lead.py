@@ -94,7 +94,7 @@ def test_no_lead_leaves_the_bits_alone():
         assert x.tobytes() == y.tobytes()
 
 
-@pytest.mark.parametrize("lead", [-1e-3, np.nan, np.inf])
+@pytest.mark.parametrize("lead", [-1e-3, np.nan, np.inf, None, np.zeros(2)])
 def test_leads_that_cannot_be(lead):
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
     with pytest.raises(StateError, match="lead must be a finite number, not negative"):

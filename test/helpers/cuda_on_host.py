@@ -43,5 +43,5 @@ def adapt(folder: Path) -> None:
     (folder / "cuda_runtime.h").write_text(_RUNTIME)
     for file in folder.glob("*.cu"):
         text = file.read_text().replace("kernel<<<blocks, THREADS, 0, stream>>>", _LAUNCH)
-        text = text.replace("COUNT = 100000 * STATES + 3, REPETITIONS = 20", "COUNT = 30 * STATES + 3, REPETITIONS = 1")
+        text = text.replace("COUNT = 1000003, REPETITIONS = 20", "COUNT = 30 * STATES + 3, REPETITIONS = 1")
         (folder / f"{file.name}.cpp").write_text(text)

@@ -15,5 +15,6 @@ def page_variables(name: str) -> dict[str, Any]:
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert blocks
     variables: dict[str, Any] = {}
-    exec("\n".join(blocks), variables)
+    # As in a file of its own, without the future imports of this one.
+    exec(compile("\n".join(blocks), name, "exec", dont_inherit=True), variables)
     return variables

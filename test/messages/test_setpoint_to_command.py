@@ -3,17 +3,22 @@
 
 import warnings
 from array import array
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.springs import ExponentialPair
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator, matrices
 
 ROBOT = eom.load_robot("planar_2r")
+
+SLACK = ExponentialPair(1.0, 6.0, 2.5)
+"""Is slack at its nominal stiffness under the weight of the arm."""
 
 
 def message(state):
@@ -44,6 +49,17 @@ def test_matrices_that_overflow_are_refused():
     solution = EvaluatedSetpoint(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
     with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
         matrices(SetpointEvaluator(eom.ElasticArm(ROBOT)), solution)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"rotor_model": "complete"}, {"joints": (replace(ROBOT.joints[0], spring=SLACK), ROBOT.joints[1])}],
+    ids=["complete rotor model", "nominal stiffness too low at rest"],
+)
+def test_code_for_payloads_is_compiled_for_every_arm(changes):
+    arm = eom.ElasticArm(replace(ROBOT, **changes))
+    SetpointEvaluator(arm).prepare_payload()
+    assert "feedforward_with_payload" in arm._functions
 
 
 def test_each_tool_has_its_own_wrench():

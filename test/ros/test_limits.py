@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of joints and motors in stream, services and trajectories: reported, refused, clipped or ignored."""
 
+import os
 from array import array
 
 import numpy as np
 import pytest
-from node_client import Client, message_fields, status_of
+from node_client import FRESH, Client, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -148,6 +149,13 @@ def test_a_planner_sends_polynomials_beyond_limits(node):
     assert node.set_parameter("trajectory_limits", "refuse") == ""
 
 
+def assert_no_step(node):
+    velocity = np.array([answer.motor_velocity for answer in node.feedforward])
+    stamps = np.array([answer.header.stamp.sec + 1e-9 * answer.header.stamp.nanosec for answer in node.feedforward])
+    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
+    assert np.max(np.abs(np.diff(velocity, axis=0) / np.diff(stamps)[:, np.newaxis])) < 30
+
+
 def test_an_empty_trajectory_brings_the_arm_to_rest_within_limits(node):
     from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 
@@ -173,10 +181,7 @@ def test_an_empty_trajectory_brings_the_arm_to_rest_within_limits(node):
     node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9, "the last command")
     for answer in node.feedforward:
         assert np.all(np.abs(answer.effort) <= LARGEST) and np.max(np.abs(answer.effort_rate)) <= 1000.0
-    velocity = np.array([answer.motor_velocity for answer in node.feedforward])
-    stamps = np.array([answer.header.stamp.sec + 1e-9 * answer.header.stamp.nanosec for answer in node.feedforward])
-    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
-    assert np.max(np.abs(np.diff(velocity, axis=0) / np.diff(stamps)[:, np.newaxis])) < 30
+    assert_no_step(node)
     # From there: 0.3 rad in 50 ms, to be at its first knot in time.
     here = np.array(node.feedforward[-1].motor_position)
     publisher.publish(polynomial(here + 0.3, -0.3, 2.0, first=0.05))
@@ -209,3 +214,30 @@ def test_planning_services_report_or_refuse(planning):
     assert planning.set_parameter("limits", "ignore") == ""
     assert batch().message == ""
     assert planning.set_parameter("limits", "warn") == ""
+
+
+def test_a_stop_that_is_computed_late_makes_no_step(start, tmp_path, monkeypatch):
+    """As on a busy machine: the first one takes longer than the time between its request and its start."""
+    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+
+    (tmp_path / "sitecustomize.py").write_text(
+        "import time\n"
+        "from eom_dynamics.trajectory import stop\n"
+        "compute, delays = stop.stop, [0.15]\n"
+        "def late(*arguments):\n"
+        "    time.sleep(delays.pop() if delays else 0.0)\n"
+        "    return compute(*arguments)\n"
+        "stop.stop = late\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    node = start(*ARGUMENTS, prefix=FRESH)
+    every = node.collect(TrajectoryStatus, "trajectory_status")
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    node.repeat(lambda: publisher.publish(polynomial(HOME, 0.8, 4.0)), lambda: every, "the subscription")
+    node.wait(lambda: node.feedforward and node.feedforward[-1].motor_velocity[0] > 0.3, "motion")
+    publisher.publish(SplineTrajectory())
+    node.wait(lambda: every[-1].status == TrajectoryStatus.FINISHED, "rest")
+    assert "with a step" not in node.process.log
+    assert TrajectoryStatus.STOPPED in [status.status for status in every]
+    node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9, "the last command")
+    assert_no_step(node)

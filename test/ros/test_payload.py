@@ -51,7 +51,7 @@ def test_a_payload_begins_and_ends_between_two_setpoints_of_a_stream(start):
     answer(client, 19 * 10**6 + 1)
     first = set_payload(client, PAYLOAD, 0.05)
     assert first.success, first.message
-    assert "once its code is compiled" in first.message
+    assert "takes effect when its code is compiled" in first.message
     values_of(client, "payload", f"2 kg at {TOOL}; changing", "the code")
     for k in range(20, 120):
         setpoint(client, motion(k), k * 10**6 + 1)
@@ -134,4 +134,5 @@ def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time
     answered = iiwa.call(SetPayload, "set_payload", SetPayload.Request(payload=wrong))
     assert (answered.success, answered.message) == (False, reason)
     values_of(iiwa, "last refused payload", reason, "the refusal")
+    assert "refused: payload:" not in iiwa.process.log
     iiwa.answers_to(iiwa.publish(**dict(zip(STATE_FIELDS, motion(1), strict=True))))

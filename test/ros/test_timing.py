@@ -42,7 +42,7 @@ def message() -> Any:
 def ask(node: Any, **options: Any) -> Any:
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
-    request = ComputeTrajectoryFeedforward.Request(trajectory=message(), **options)
+    request = ComputeTrajectoryFeedforward.Request(**{"trajectory": message(), **options})
     return node.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
 
 
@@ -75,6 +75,14 @@ def test_an_unknown_timing_is_refused(node: Any) -> None:
     assert not answer.success
     assert answer.message == "timing must be given, slow_down or fastest, is 'late'"
     assert ask(node).success
+
+
+def test_a_motion_that_no_timing_allows_is_refused_with_the_limit(node: Any) -> None:
+    outside = message()
+    outside.points[1].positions[3] = 0.0
+    answer = ask(node, trajectory=outside, timing="slow_down")
+    assert not answer.success and f"{NAMES[3]}: " in answer.message
+    assert answer.message.endswith("; no longer duration meets all limits; change the path")
 
 
 def test_published_trajectories_are_played_as_fast_as_limits_allow(node: Any) -> None:

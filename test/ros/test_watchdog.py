@@ -130,7 +130,7 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     away = STATE * 0.0
     away[0] = end + 0.2
     refused = node.publish(**setpoint(away))
-    node.wait(lambda: "fer_joint1 is 0.2 rad or m from where it is held" in node.process.log, "the reason")
+    node.wait(lambda: "fer_joint1 is 0.2 rad from where it is held" in node.process.log, "the reason")
     wait_for(node, HELD, statuses(node).count(HELD) + 100)
     assert all(m.header.stamp.nanosec != refused for m in node.feedforward)
     away[0] = end + 0.05

@@ -14,6 +14,7 @@ from scipy.special import ellipk
 from eom_dynamics import Dynamics, ElasticArm, Robot, StateError, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, Simulation, SimulationError, energy, energy_audit, simulate
+from eom_dynamics.simulation.integration import integrated
 from eom_dynamics.simulation.integrators import FIXED_STEP, Collocation
 from eom_dynamics.trajectory import paper_motion
 
@@ -192,6 +193,21 @@ def test_other_integrators_of_scipy(method: str) -> None:
     t, start = [0.0, 0.2], plant.state([0.5], [0.0])
     found = simulate(plant, None, t, start, method=method, relative_tolerance=1e-8, absolute_tolerance=1e-8)
     assert np.max(np.abs(found.states - simulate(plant, None, t, start).states)) < 1e-6
+
+
+def test_a_rejected_step_to_the_end_is_no_standstill() -> None:
+    # An oscillator at rest until it is driven: a step to the end is rejected, and thousands of evaluations follow.
+    tried: list[float] = []
+
+    def rate(t: float, y: Array) -> Array:
+        tried.append(t)
+        return np.array([y[1], 4e6 * (max(t - 0.2, 0.0) ** 5 - y[0])])
+
+    options: Any = {"method": "DOP853", "rtol": 1e-9, "atol": 1e-12}
+    found = integrated("", rate, (0.0, 1.0), np.zeros(2), **options)
+    assert max(tried[:1000]) > 0.99 and len(tried) > 3000
+    # It follows the drive x but for x''/w².
+    assert found.y[0, -1] == pytest.approx(0.8**5 - 20 * 0.8**3 / 4e6, abs=1e-8)
 
 
 def test_times_between_results_are_reported() -> None:

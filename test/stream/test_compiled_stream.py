@@ -289,9 +289,9 @@ def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
 ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
-def _arm(name, **changes):
+def _arm(name, *, rotor_model="reduced", **changes):
     """A robot with changes of all of its joints."""
-    return with_springs(eom.load_robot("planar_2r"), EVERY_KIND[name], **changes)
+    return replace(with_springs(eom.load_robot("planar_2r"), EVERY_KIND[name], **changes), rotor_model=rotor_model)
 
 
 def _every_arm():
@@ -304,6 +304,7 @@ def _every_arm():
     T = Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
     yield "transmission", replace(_arm("cubic"), transmission=((0, 1), T))
     yield "complete rotors", replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
+    yield "complete rotors, damped", _arm("damped", rotor_inertia=0.5, gear_ratio=10.0, rotor_model="complete")
     yield "joint friction", replace(_arm("cubic", damping=0.3, friction=0.2), joint_friction=True)
     motor = Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)
     yield "voltage", _arm("linear", actuator=Actuator(motor=motor), gear_ratio=10.0)

@@ -93,7 +93,9 @@ def test_returning_setpoints_are_followed_from_near_the_commanded_position_alone
     dog = lost("hold")
     held = [dog.respond(k * MS) for k in range(300)][-1].flow.state[0]
     away = held + np.array([0.0, 0.11])
-    with pytest.raises(eom.StateError, match=r"^joint_2 is 0.11 rad or m from where it is held .*resume_distance\)$"):
+    with pytest.raises(
+        eom.StateError, match=r"^joint_2 is 0.11 rad from .*, more than 0.1 \(parameter resume_distance\)$"
+    ):
         dog.admit(away)
     assert dog.phase is Phase.HELD
     near = held + np.array([0.09, -0.09])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feedforward of trajectories against the closed form and a simulated arm."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
@@ -114,6 +116,19 @@ def test_deflection_of_springs_with_dampers(small_motion):
     # delta_(i + 1) = decay delta_i + (1 - decay) settled_i + slope_i h / K
     delta = lfilter([1.0], [1.0, -decay], np.concatenate([start, (1 - decay) * settled + slope * h / K]), axis=0)
     np.testing.assert_allclose(fine.command.motor_position - fine.samples.q, delta[::20], rtol=0, atol=1e-8)
+
+
+def test_rotors_that_links_carry_are_part_of_the_efforts(small_motion):
+    """Also of those at the waypoints, and of those that deflect springs with dampers."""
+    changes = {"rotor_inertia": 0.5, "gear_ratio": 10.0}
+    robot = replace(with_springs(SMALL_ROBOT, DampedSpring(500.0, 0.05), **changes), rotor_model="complete")
+    arm = ElasticArm(robot)
+    found = trajectory_feedforward(arm, small_motion, TIMES / 2, rate=1000.0)
+    at_waypoints = found.samples.t.searchsorted(TIMES / 2)
+    np.testing.assert_allclose(found.efforts, found.command.tau[at_waypoints], rtol=0, atol=1e-10)
+    # With the time constant T = 1e-4 s no transient lasts; what settled deflections neglect is T³ d³tau/dt³/K.
+    settled = arm.feedforward(*found.samples[1:]).motor_position
+    np.testing.assert_allclose(found.command.motor_position, settled, rtol=0, atol=5e-8)
 
 
 def test_progress(motion, monkeypatch):

@@ -18,13 +18,16 @@ from .base import EffortJets, Parameter, Scalar, Spring
 # Largest difference from symmetry, relative to the largest entry.
 _SYMMETRY = 1e-9
 
+# Eigenvalue of which the compliance is still finite.
+_SOFTEST = 1e-300
+
 
 def _symmetric_positive_definite(name: str, value: Any) -> Array:
     K = square(name, value)
     if np.max(np.abs(K - K.T)) > _SYMMETRY * np.max(np.abs(K)):
         refuse(name, "must be symmetric: a spring stores energy and gives it back")
     least = float(np.linalg.eigvalsh(K)[0])
-    if least <= 0:
+    if least <= _SOFTEST:
         refuse(name, f"must be positive definite; its least eigenvalue is {least:g}")
     return 0.5 * (K + K.T)
 

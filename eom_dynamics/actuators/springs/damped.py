@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ...arrays import Array
+from ...elementary import absolute, select
 from ...jet import Jet
 from ..checks import positive
 from .base import EffortJets, Parameter, Scalar, Spring
 from .hermite import hermite_derivatives
 from .phi_functions import phi_functions
+
+# Of a deflection, relative: less is no transient.
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +44,24 @@ class DampedSpring(Spring, kind="damped"):
     def deflections(
         self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
     ) -> tuple[Sequence[Jet], Sequence[Jet]]:
-        """The present deflection, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D, …"""
+        """The present deflection, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D, …
+
+        By the deflection without transient and what is beside it, which decays with exp(-t/T), T = D/K: the differences
+        of nearly equal efforts, which a small D divides, are those of one number only, and vanish in its rounding.
+        """
         (effort,) = tau
-        delta = [self.settled(effort) if state is None else state]
-        for x in effort[:-1]:
-            delta.append((x - self.constant * delta[-1]) / self.damping)
+        T = self.damping / self.constant
+        still = [self.settled(effort), (effort[1] - T * effort[2]) / self.constant, effort[2] / self.constant, 0.0]
+        for x in effort[3:-1]:
+            still.append((x - self.constant * still[-1]) / self.damping)
+        if state is None:
+            return [Jet(still[: len(effort)])], tau
+        beside = state - still[0]
+        beside = select(absolute(beside) - _ROUNDING * absolute(still[0]), beside, 0.0)
+        delta = [state]
+        for x in still[1 : len(effort)]:
+            beside = beside * (-1 / T)
+            delta.append(x + beside)
         return [Jet(delta)], tau
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:

@@ -18,6 +18,9 @@ from ..checks import refuse, row
 from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
 
+# The roots of its derivative take memory and time of the second and third power of the number.
+_MOST_COEFFICIENTS = 40
+
 
 @dataclass(frozen=True, eq=False)
 class PolynomialSpring(MemorylessSpring, kind="polynomial"):
@@ -64,14 +67,20 @@ def polynomial_at(coefficients: Sequence[Scalar], x: Any) -> Any:
 
 def _least_stiffness(coefficients: Array) -> float:
     """Least stiffness (m,) of all deflections; raises ParameterError if it is not positive."""
+    if len(coefficients) > _MOST_COEFFICIENTS:
+        refuse("coefficients", f"must be at most {_MOST_COEFFICIENTS}, are {len(coefficients)}; use a table")
     stiffness = np.trim_zeros(coefficients * np.arange(1, len(coefficients) + 1), "b")
     if len(stiffness) % 2 == 0:
         refuse("coefficients", "the spring is not monotone: its highest power must be odd")
-    turns = polynomial.polyroots(polynomial.polyder(stiffness)) if len(stiffness) > 1 else np.zeros(0)
-    # Double roots may have an imaginary part from rounding; the stiffness at their real part is as small.
-    places = np.append(turns.real, 0.0)
-    values = polynomial.polyval(places, stiffness)
+    with np.errstate(all="ignore"):
+        try:
+            turns = polynomial.polyroots(polynomial.polyder(stiffness)) if len(stiffness) > 1 else np.zeros(0)
+        except np.linalg.LinAlgError:
+            refuse("coefficients", "differ too much in size: whether the spring is monotone cannot be computed")
+        # Double roots may have an imaginary part from rounding; the stiffness at their real part is as small.
+        places = np.append(turns.real, 0.0)
+        values = polynomial.polyval(places, stiffness)
     least, place = float(np.min(values)), float(places[np.argmin(values)])
-    if least <= 0 or stiffness[-1] < 0:
+    if not least > 0 or stiffness[-1] < 0:
         refuse("coefficients", f"the spring is not monotone: its stiffness is {least:g} at a deflection of {place:g}")
     return least

@@ -139,14 +139,29 @@ def _columns(at: Scalar, coefficients: Array) -> Sequence[Scalar]:
     return [lookup(at, column) for column in coefficients.T]
 
 
+# The linear program of the curve takes memory and time of the second and third power of the number.
+_MOST_POINTS = 1000
+
+# Powers of the deflection must not overflow beside such a slope.
+_STEEPEST = 1e50
+
+
 def _check(delta: Array, tau: Array) -> None:
     for name, values in (("deflections", delta), ("efforts", tau)):
         if values.ndim != 1 or len(values) < 2:
             refuse(name, f"must be a list of at least two numbers, is {values}")
+        if len(values) > _MOST_POINTS:
+            refuse(name, f"must have at most {_MOST_POINTS} entries, has {len(values)}; leave out some")
         if not np.all(np.diff(values) > 0):
             refuse(name, "must increase from each point of the table to the next: the spring is not monotone")
     if len(delta) != len(tau):
         refuse("efforts", f"must have as many entries as deflections, {len(delta)}; has {len(tau)}")
+    with np.errstate(all="ignore"):
+        slopes = np.diff(tau) / np.diff(delta)
+    if not np.all((slopes > 1 / _STEEPEST) & (slopes < _STEEPEST)):
+        refuse(
+            "efforts", f"must rise between all points by {1 / _STEEPEST:g} to {_STEEPEST:g} per unit of the deflection"
+        )
     at_rest = np.flatnonzero(delta == 0)
     if len(at_rest) != 1 or tau[at_rest[0]] != 0:
         refuse("deflections", "the table must have the point (0, 0), where the spring is at rest")

@@ -145,7 +145,7 @@ def _group(
         names = tuple(section.names("joints"))
         for name in names:
             if name not in joints:
-                section.refuse("joints", f"{name!r} is not a joint {what}; those are {listed(joints)}")
+                section.refuse("joints", f"{name!r} is not a joint {what}; those are {listed(joints) or 'none'}")
         if len(names) < 2:
             section.refuse("joints", "must be at least two")
         g = len(names)

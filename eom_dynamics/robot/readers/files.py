@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ...exceptions import RobotDescriptionError
 
@@ -14,8 +14,7 @@ Expand = Callable[[Path, Mapping[str, str]], str]
 """Returns the URDF of a xacro file and its arguments, as :func:`.xacro.expand_xacro` does."""
 
 
-@dataclass(frozen=True)
-class DescriptionFile:
+class DescriptionFile(NamedTuple):
     """A robot description to read, and options of :func:`eom_dynamics.load_robot` that concern its format.
 
     Attributes:

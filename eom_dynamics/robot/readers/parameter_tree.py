@@ -24,7 +24,6 @@ from ..assembly import assemble
 from ..description import Description
 from ..model import Robot
 from .files import DescriptionFile, Expand
-from .parameter_file import find_robot
 from .robot_section import own_description
 from .section import Section
 from .urdf_file import description_of_entry, refuse_reference
@@ -86,6 +85,8 @@ def read_parameter_file(file: DescriptionFile) -> Description:
     Raises:
         RobotDescriptionError: it does not describe exactly one robot, or cannot be used.
     """
+    from .parameter_file import find_robot  # with PyYAML, which no other format needs
+
     _, parameters = find_robot(file.text(MAX_BYTES), file.label)
     if file.inertia_reference is not None:
         if "urdf" in parameters:

@@ -62,6 +62,8 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
     is_xacro = path.endswith(XACRO_ENDING)
     if not path.endswith(URDF_ENDINGS):
         robot.refuse("urdf", f"must be a .urdf or .xacro file, is {path!r:.200}")
+    if not os.path.exists(path):
+        robot.refuse("urdf", f"there is no file {path!r:.200}; relative paths start from the parameter file's folder")
     arguments: dict[str, str] = {}
     if "xacro_arguments" in robot:
         if not is_xacro:

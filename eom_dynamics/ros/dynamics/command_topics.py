@@ -32,6 +32,7 @@ class CommandTopics:
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
         holds_command: whether there is a valid command since :meth:`forget`, to be repeated.
+        first: number of the first message that somebody hears, which a compiled call returns.
     """
 
     def __init__(self, node: LifecycleNode) -> None:
@@ -55,11 +56,6 @@ class CommandTopics:
         # Where the messages do not hold the last command: the stream that does, and its status.
         self._latest: ShapedStream | None = None
         self.count_listeners()
-
-    @property
-    def first(self) -> int:
-        """Number of the first message that somebody hears, which a compiled call returns."""
-        return self._first
 
     def forget(self) -> None:
         """Forget the last command."""
@@ -126,7 +122,7 @@ class CommandTopics:
             if not self._counts or publisher.get_subscription_count()
         ]
         publishes = [(which, _raw(self._publishers[which])) for which in self._heard]
-        self._first = self._heard[0] if self._heard else FEEDFORWARD
+        self.first = self._heard[0] if self._heard else FEEDFORWARD
         self._publish_first = publishes[0][1] if publishes else None
         self._publish_others = publishes[1:]
 

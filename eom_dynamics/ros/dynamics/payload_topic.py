@@ -90,7 +90,7 @@ class PayloadTopic:
         self._waiting.append(message)
         if len(self._waiting) == 1:
             self._worker.submit(solver.prepare_payload, lambda error: self._ready(solver, error))
-        return "begins with a setpoint once its code is compiled, which the first payload of a robot takes a second for"
+        return "takes effect when its code is compiled, about a second for the first payload of a robot"
 
     def _ready(self, solver: SetpointEvaluator, error: Exception | None) -> None:
         """Use the payloads that have waited for their code."""
@@ -107,6 +107,7 @@ class PayloadTopic:
         reason = self.last_refusal = printable(refusal_reason(error))
         detail = "" if isinstance(error, EomDynamicsError) else "\n" + "".join(traceback.format_exception(error))
         self._node.get_logger().warning(
-            f"payload refused: {reason}{detail}", throttle_duration_sec=self._node.warning_period
+            f"payload refused: {reason.removeprefix('payload: ')}{detail}",
+            throttle_duration_sec=self._node.warning_period,
         )
         return reason

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from functools import partial
 
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
@@ -176,19 +175,23 @@ class SetpointStream:
         stamp = call.stamp
         if self._lifespan and self._is_expired(stamp):
             return
-        self.statistics.received += 1
-
-        def publish() -> Array:
-            if self._admit is not None:
-                self._admit(stamp, shaped.state)
+        statistics, admit = self.statistics, self._admit
+        statistics.received += 1
+        try:
+            if admit is not None:
+                admit(stamp, shaped.state)
             self._commands.publish_bytes(shaped, command)
             call.commit()
-            return shaped.committed_state
-
-        read = partial(deserialize_message, message, JointTrajectorySetpoint)
-        if self._deliver(stamp, shaped.shape.frame_id, publish, shaped.solution, read) and call.exceeded:
-            self._warn_of_limits(shaped.violations())
-        self.statistics.add_time(time.perf_counter_ns() - started)
+            self._tasks.command(stamp, shaped.committed_state)
+            if admit is not None:
+                self._supervise(stamp, shaped.shape.frame_id, shaped.solution())
+        except Exception as error:
+            self._fail(deserialize_message(message, JointTrajectorySetpoint), error)
+        else:
+            statistics.published += 1
+            if call.exceeded:
+                self._warn_of_limits(shaped.violations())
+        statistics.add_time(time.perf_counter_ns() - started)
 
     def _load(self, payload: PayloadBlend, shaped: ShapedStream, message: bytes) -> bool:
         """Have compiled calls take a payload into account that changes; whether they may answer a message."""
@@ -219,37 +222,17 @@ class SetpointStream:
             compiled.commands_motors, compiled.limit_policy = self._commands.commands_motors, self.limits
             self._shapes.learn(compiled, setpoint, message)
 
-    def _deliver(
-        self,
-        stamp: int,
-        frame_id: str,
-        publish: Callable[[], Array],
-        solution: Callable[[], EvaluatedSetpoint],
-        setpoint: Callable[[], JointTrajectorySetpoint],
-    ) -> bool:
-        """Publish the command for a setpoint, or refuse the setpoint; return whether it was published.
+    def _supervise(self, stamp: int, frame_id: str, solution: EvaluatedSetpoint) -> None:
+        """Pass the command for a setpoint to the supervision; stamp, ns, and frame are those of the setpoint."""
+        self._stamp, self._frame_id = stamp, frame_id
+        self.supervision.feed(stamp, solution)
 
-        Args:
-            stamp: of the setpoint, ns.
-            frame_id: likewise.
-            publish: admits the setpoint, publishes its command, and returns its state (5, n).
-            solution: returns the command.
-            setpoint: returns the setpoint, if it is refused.
-        """
-        try:
-            self._tasks.command(stamp, publish())
-            if self._admit is not None:
-                self._stamp, self._frame_id = stamp, frame_id
-                self.supervision.feed(stamp, solution())
-        except StateError as error:
-            self._refuse(setpoint(), error)
-            return False
-        except Exception as error:
-            if self._node.context.ok():  # at shutdown the publishers are gone
-                self._refuse(setpoint(), error, traceback.format_exc())
-            return False
-        self.statistics.published += 1
-        return True
+    def _fail(self, setpoint: JointTrajectorySetpoint, error: Exception) -> None:
+        """Refuse a setpoint without a published command, while the error is handled."""
+        if isinstance(error, StateError):
+            self._refuse(setpoint, error)
+        elif self._node.context.ok():  # at shutdown the publishers are gone
+            self._refuse(setpoint, error, traceback.format_exc())
 
     def _warn_of_limits(self, violations: tuple[LimitViolation, ...]) -> None:
         if violations:
@@ -310,20 +293,21 @@ class SetpointStream:
             return False
         stamp = setpoint.header.stamp
         nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
-        found: list[EvaluatedSetpoint] = []
-
-        def publish() -> Array:
-            assert self.solver is not None  # as above
-            policy = limits or self.limits
-            found.append(
-                self.solver.evaluate(setpoint, stamp=nanoseconds, limits=policy, admit=self._admit, ahead=ahead)
+        answered = False
+        try:
+            found = self.solver.evaluate(
+                setpoint, stamp=nanoseconds, limits=limits or self.limits, admit=self._admit, ahead=ahead
             )
-            self._commands.publish(setpoint.header, found[0], Status.FRESH)
-            return found[0].state
-
-        answered = self._deliver(nanoseconds, setpoint.header.frame_id, publish, lambda: found[0], lambda: setpoint)
-        if answered:
-            self._warn_of_limits(found[0].exceeded)
+            self._commands.publish(setpoint.header, found, Status.FRESH)
+            self._tasks.command(nanoseconds, found.state)
+            if self._admit is not None:
+                self._supervise(nanoseconds, setpoint.header.frame_id, found)
+        except Exception as error:
+            self._fail(setpoint, error)
+        else:
+            answered = True
+            statistics.published += 1
+            self._warn_of_limits(found.exceeded)
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 

@@ -138,8 +138,8 @@ class SplineTopic:
         """Publish a status of the trajectory of an identity."""
         self._status.publish(TrajectoryStatus(header=told.header, request=told.request, status=status, message=message))
 
-    def _come_to_rest(self, arm: ElasticArm, told: TrajectoryStatus) -> None:
-        """Replace the motion under way by one that stops; it is computed in a thread."""
+    def _come_to_rest(self, arm: ElasticArm, told: TrajectoryStatus, lead: int = _LEAD) -> None:
+        """Replace the motion under way by one that stops, from ``lead`` ns on; it is computed in a thread."""
         self._epoch += 1
         self._stopping = stopping = object()
         now = self._node.get_clock().now().nanoseconds
@@ -147,13 +147,19 @@ class SplineTopic:
         if under_way is None:
             self._player.stop(_STOPPED)
             return
-        motion, t = under_way[0], under_way[1] + _LEAD * 1e-9
-        stamp = now + _LEAD
+        motion, t = under_way[0], under_way[1] + lead * 1e-9
         if t < motion.end:  # else it is about to end, at rest
-            self._stops.submit(partial(stop, arm, motion, t), partial(self._stop, arm, told, stamp, stopping))
+            done = partial(self._stop, arm, told, now + lead, lead, stopping)
+            self._stops.submit(partial(stop, arm, motion, t), done)
 
     def _stop(
-        self, arm: ElasticArm, told: TrajectoryStatus, stamp: int, stopping: object, found: Spline | Exception
+        self,
+        arm: ElasticArm,
+        told: TrajectoryStatus,
+        stamp: int,
+        lead: int,
+        stopping: object,
+        found: Spline | Exception,
     ) -> None:
         if stopping is not self._stopping or not self._player.playing:
             return
@@ -161,6 +167,10 @@ class SplineTopic:
         try:
             if isinstance(found, Exception):
                 raise found
+            # On a busy machine, the motion has left the state from which it was to stop, and may be far from it.
+            if (late := self._node.get_clock().now().nanoseconds - stamp) > 0:
+                self._come_to_rest(arm, told, 2 * (lead + late))
+                return
             # Whatever the limits, it is the best that can be done.
             self._replace(found, stamp, told, arm, lambda verdict: None, _STOPPED)
             self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: an empty one has arrived")

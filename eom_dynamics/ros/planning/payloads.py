@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...dynamics import Dynamics
 from ...elastic import ElasticArm, Feedforward
 from ...exceptions import StateError
 from ...messages.payloads import read_payload
 from ...messages.refusals import refusal_reason
+from ...robot import Robot
 from ...robot.payload import payload_shape, with_parameters
 from ...terminal import printable
 from ..interfaces import Payload
@@ -83,15 +85,32 @@ class CarriedPayloads:
             )
 
 
+class _LoadedDynamics(Dynamics):
+    def __init__(self, dynamics: Dynamics, robot: Robot, payload: list[Array]) -> None:
+        self.robot, self.order, self.backend, self._functions = robot, dynamics.order, "numpy", {}
+        self._dynamics, self._payload = dynamics, payload
+
+    def forward_dynamics(self, *states: Any, **given: Any) -> Array:
+        """As of :class:`Dynamics`."""
+        return self._dynamics.forward_dynamics(*states, **given, payload=self._payload)
+
+
 class _LoadedArm(ElasticArm):
     """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
 
-    The feedforward is compiled code of the arm without payloads, which takes them as an input; all else is in arrays.
+    Feedforward and forward dynamics are compiled code of the arm without payloads, which takes them as an input, and
+    the motors are its own; all else is in arrays, at first use.
     """
 
     def __init__(self, arm: ElasticArm, parameters: Array) -> None:
-        super().__init__(with_parameters(arm.robot, parameters), backend="numpy")
+        # Without what the arm has computed at first use: the class has that by the same names. Of carried rotors, only
+        # their presence matters here; their own dynamics, for simulation, are those without payloads.
+        vars(self).update((name, value) for name, value in vars(arm).items() if not hasattr(type(self), name))
+        self.robot, self.backend = with_parameters(arm.robot, parameters), "numpy"
+        self._functions, self.calls = {}, {}
+        self._arguments = {**self._arguments, "backend": self.backend}
         self._arm, self._payload = arm, [parameters]
+        self.dynamics = _LoadedDynamics(arm.dynamics, self.robot, self._payload)
 
     def feedforward(self, *states: Any, **given: Any) -> Feedforward:
         """As of :class:`ElasticArm`."""

@@ -124,9 +124,10 @@ def timed(
         return motion.start + fastest.times_at(times), Spline(motion.start + fastest.t, fastest.states)
     if timing != _Constants.SLOW_DOWN:
         raise StateError(f"timing must be given, slow_down or fastest, is {timing!r:.60}")
-    scaling = checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES).time_scaling
+    check = checked(arm, motion, CHECK_RATE, _Constants.MAX_SAMPLES)
+    scaling = check.time_scaling
     if scaling is None:
-        raise TrajectoryError("no longer duration meets all limits; change the path")
+        raise TrajectoryError(f"{check}; change the path")
     return motion.start + scaling * (times - motion.start), motion.stretched(scaling)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..benchmark.robot_benchmark import as_text, benchmark, failures
 from .arguments import add_robot_arguments, load, whole_number
 from .console import fail
 
@@ -32,6 +31,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         RobotDescriptionError: the robot cannot be used as described.
     """
+    from ..benchmark.robot_benchmark import as_text, benchmark, failures
+
     robot = load(options)
     results = benchmark(robot, options.rounds)
     print(json.dumps(results, indent=2) if options.json else as_text(robot, results))

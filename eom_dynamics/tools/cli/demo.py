@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from ...exceptions import EomDynamicsError
 from ...extras import require, require_ros
 from ...robot import Robot
-from ...robot.writers.parameters import robot_as_yaml
 from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
@@ -177,6 +176,7 @@ def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[s
         EomDynamicsError: the example is not installed.
         SystemExit: it failed, and has said why.
     """
+    from ...robot.writers.parameters import robot_as_yaml
     from ..demo.processes import child_command, exit_by_signals
 
     # In the sources, or where a package has its data: beside lib/python3.X/site-packages.

@@ -357,7 +357,7 @@ def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
 
 
 def _other_laws() -> Collection[str]:
-    """Laws of springs that are registered beside those of the package."""
+    """All laws of springs that can be identified, also of kinds that are not of the package."""
     from ...identification.elastic_options import joint_laws
 
     return joint_laws()
@@ -368,5 +368,6 @@ def _law(text: str) -> tuple[str | None, str]:
     if assigned and not joint:
         raise argparse.ArgumentTypeError(f"must be LAW or JOINT=LAW, is {text!r}")
     if law not in _LAWS and law not in _other_laws():
-        raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(_LAWS)}")
+        known = dict.fromkeys((*_LAWS, *_other_laws()))
+        raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(known)}")
     return joint or None, law

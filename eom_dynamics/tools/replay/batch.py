@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,9 @@ from ..recordings import Stamps
 
 # A damaged bag can have a reason of its own for each message.
 _MOST_REASONS = 50
+
+# Not the digits of a name or an index, such as joint_1 and position[0].
+_NUMBER = re.compile(r"(?<![\w.\[])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Batch:
 class Refusals:
     """Counts of messages that could not be used.
 
+    Reasons that differ in their numbers alone, such as the stiffness of each setpoint, are one; its text is the first.
+
     Attributes:
         reasons: number of messages by reason.
         first: time of recording of the first of them by reason, ns.
@@ -64,6 +70,7 @@ class Refusals:
     reasons: dict[str, int] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
+    _kinds: dict[str, str] = field(default_factory=dict)
 
     def text(self, reason: str) -> str:
         """Return a reason with its detail."""
@@ -71,10 +78,12 @@ class Refusals:
 
     def add(self, reason: str, time: int, count: int = 1) -> None:
         """Count messages, the first of them recorded at ``time``, ns."""
-        if reason not in self.first:
-            if len(self.first) >= _MOST_REASONS:
-                reason = "other reasons"
-            self.first.setdefault(reason, time)
+        kind = _NUMBER.sub("#", reason)
+        if kind not in self._kinds and len(self._kinds) >= _MOST_REASONS:
+            reason = "other reasons"
+        else:
+            reason = self._kinds.setdefault(kind, reason)
+        self.first.setdefault(reason, time)
         self.reasons[reason] = self.reasons.get(reason, 0) + count
 
     def ranked(self) -> list[tuple[str, int]]:

@@ -62,7 +62,8 @@ class Difference:
 
     Attributes:
         topic: its name.
-        field: its name; ``messages`` for those in one bag only, ``layout`` for names or lengths of fields that differ.
+        field: its name; ``messages`` for those in one bag only, ``layout`` for names, frames or lengths of
+            fields that differ.
         compared: number of messages.
         largest: difference, in the unit of the field.
         beyond: number of messages with a difference beyond the tolerance.
@@ -83,6 +84,20 @@ class Difference:
     relative: float = 0.0
     worst: str = ""
     worst_at: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What differs, on one line, without the topic."""
+        if not self.compared:
+            return "the golden bag has no such topic of this type"
+        if self.field == "messages":
+            return f"{self.beyond:,} messages are in one bag only"
+        if self.field == "layout":
+            return f"names, frames or lengths of fields differ in {self.beyond:,} messages: is it the same robot?"
+        return (
+            f"{self.field} differs in {self.beyond:,} messages, by up to {self.largest:.3g}"
+            f"{f' of {self.worst}' if self.worst else ''}, tolerance {self.absolute:g} + {self.relative:g} relative"
+        )
 
     def add(self, beyond: NDArray[np.bool_], times: NDArray[np.int64]) -> None:
         """Take messages (N,) with their times, and whether each is beyond the tolerance."""

@@ -59,12 +59,7 @@ class Result:
         """Return a line if the bag was not replayed, or for each field that differs from the golden bag."""
         if self.outcome.report is None:
             return [self.outcome.error]
-        return [
-            f"{row.topic}: {row.field} differs in {row.beyond:,} messages, by up to {row.largest:.3g}"
-            f"{f' of {row.worst}' if row.worst else ''}, tolerance {row.absolute:g} + {row.relative:g} relative"
-            for row in self.differences or ()
-            if row.beyond
-        ]
+        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.beyond]
 
 
 def replay(

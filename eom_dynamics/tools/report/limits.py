@@ -36,10 +36,10 @@ def uses(record: Record) -> list[Peak]:
     found: list[Peak] = []
     for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
         for what in quantities:
-            if stream is not None and what in stream.values:
+            if stream is not None and what in stream.values and (what == "position" or own.limited(what)):
                 values = _of_joints(arm.robot, stream, what, own.names[what])
                 found += _of_values(own, what, record.t(stream), values)
-    if record.motors is not None:
+    if record.motors is not None and own.of_motors:
         for what, values in _of_motors(arm, record.motors).items():
             found += _of_values(own, what, record.t(record.motors), values)
     return sorted(found, key=lambda use: -use.ratio)

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
+from ...trajectory.limits import Peak
 from ..pages.charts import place
 from ..pages.html_page import choice, lines, results_page, section, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
@@ -56,18 +57,18 @@ def _pick(names: Sequence[str]) -> str:
 
 def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], points: int) -> str:
     """Show one record."""
-    html = [_tiles(record), _notes(record)]
+    peaks = uses(record)
+    html = [_tiles(record, peaks), _notes(record), _limits(record, peaks)]
     for name, figures in own.items():
         title, text = heading(record, name)
         placed = "".join(place(f"{k}_{key}") for key in figures)
         shown = _TABLES[name](record) if name in _TABLES else ""
         html.append(section(title, f'<div class="pair">{placed}</div>', shown, text=text))
-    html.insert(2, _limits(record))
     html.append(_drawn(record, points))
     return f'<div data-part="{k}"{" hidden" if k else ""}>{"".join(html)}</div>'
 
 
-def _tiles(record: Record) -> str:
+def _tiles(record: Record, peaks: Sequence[Peak]) -> str:
     shown = [(f"{number(record.duration)} s", "from first to last stamp")]
     shown += [(f"{count:,}", "messages of " + ", ".join(topics)) for count, topics in _counts(record).items()]
     fit = deviation(record, record.setpoint, "position", "position")
@@ -79,7 +80,7 @@ def _tiles(record: Record) -> str:
         )
     if effort is not None:
         shown.append((_worst(effort.rms, units.effort(effort.names)), "RMS of τ − measured effort, worst joint"))
-    for peak in uses(record)[:1]:
+    for peak in peaks[:1]:
         shown.append((used(peak), f"of a limit, at most: {peak.quantity.replace('_', ' ')} of {peak.name}"))
     delay = latency(record)
     if delay is not None:
@@ -108,9 +109,8 @@ def _notes(record: Record) -> str:
     return about + lines("warning", record.notes) + lines("soft", [f"Shaded: {'; '.join(shades)}."] if shades else [])
 
 
-def _limits(record: Record) -> str:
+def _limits(record: Record, peaks: Sequence[Peak]) -> str:
     """Show the use of limits, the highest first, with a choice of the joint."""
-    peaks = uses(record)
     if not peaks:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
         return section("Limits", text=f"No limits: {reason}.")

@@ -122,7 +122,8 @@ class GeometricPath:
             k, joint = np.argwhere(wrong)[0]
             raise TrajectoryError(
                 f"the path has a corner between {s[k]:.6g} and {s[k + 1]:.6g}: joint {joint} moves by "
-                f"{moved[k, joint]:.3g}, its derivatives give {expected[k, joint]:.3g}; a path must be smooth"
+                f"{moved[k, joint]:.3g}, its derivatives give {expected[k, joint]:.3g}; a path must be smooth: "
+                "of waypoints leave out those close to others, or blend corners (corner)"
             )
 
     def _inverse(self, s: Array) -> Array:

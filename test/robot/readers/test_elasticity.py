@@ -129,7 +129,7 @@ def test_a_joint_has_one_spring() -> None:
     group = {"joints": JOINTS, "matrix": [2.0, 0.0, 0.0, 2.0]}
     message = refusal(packaged_parameters("planar_2r") | {"coupled_stiffness": group})
     assert message.startswith(
-        "arm.yaml: robot.coupled_stiffness.joints: 'joint_1' is not a joint without an elasticity"
+        "arm.yaml: robot.coupled_stiffness.joints: 'joint_1' is not a joint without an elasticity; those are none"
     )
 
 

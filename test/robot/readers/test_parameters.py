@@ -117,7 +117,7 @@ REFUSED = {
         {"joints": {"elbow": {"limits": {"lower": 3.5}}}},
         "robot.joints.elbow.limits.lower: must not exceed upper, 3, is 3.5",
     ),
-    "no file": ({"urdf": "urdf/leg.urdf"}, "leg.urdf: cannot be read: No such file or directory"),
+    "no file": ({"urdf": "urdf/leg.urdf"}, "robot.urdf: there is no file '"),
     "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a .urdf or .xacro file, is "),
     "arguments of a URDF": ({"xacro_arguments": {"a": 1}}, "robot.xacro_arguments: are for .xacro files; remove them"),
     "payload nowhere": (

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def test_the_format_is_that_of_the_name(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_parameter_file_too_large_to_be_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = replace(formats.PARAMETER_FILE, largest=1000)
+    small = formats.PARAMETER_FILE._replace(largest=1000)
     monkeypatch.setattr(formats, "FORMATS", (small, *formats.FORMATS[1:]))
     assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.yaml")]) == 2
     error = capsys.readouterr().err

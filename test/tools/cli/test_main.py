@@ -201,16 +201,25 @@ def test_an_interrupt_while_python_starts_ends_without_a_traceback(tmp_path: Pat
         assert process.returncode in (-signal.SIGINT, 0, 130) and "Traceback" not in error, (k, error)
 
 
-@pytest.mark.parametrize("executable", ["bin/eom_dynamics", "lib/eom_dynamics/dynamics_node"])
-def test_an_interrupt_during_start_up_ends_without_a_traceback(executable: str, tmp_path: Path) -> None:
-    path = Path(sys.prefix) / executable
-    if not path.is_file():
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        ("bin/eom_dynamics", "numpy"),
+        ("lib/eom_dynamics/dynamics_node", "rclpy"),
+        ("-m eom_dynamics.ros.dynamics_node", "numpy"),
+        ("-m eom_dynamics.ros.player", "rclpy"),
+    ],
+)
+def test_an_interrupt_during_start_up_ends_without_a_traceback(command: str, module: str, tmp_path: Path) -> None:
+    path = Path(sys.prefix) / command
+    if not command.startswith("-m") and not path.is_file():
         pytest.skip(f"{path} is not installed")
-    # Imported in place of one of the first modules.
-    (tmp_path / "yaml.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+    started = [sys.executable, *command.split()] if command.startswith("-m") else [path]
+    # Imported in place of one of the first modules, and of one of the last.
+    (tmp_path / f"{module}.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     with subprocess.Popen(
-        [path, "inspect", "iiwa"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+        [*started, "inspect", "iiwa"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             deadline = time.monotonic() + 30

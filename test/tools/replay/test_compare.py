@@ -93,6 +93,7 @@ def test_messages_in_one_bag_only_are_counted_and_the_others_compared(tmp_path: 
     assert set(found) == {("/feedforward", "messages")}
     assert found["/feedforward", "messages"].beyond == 13 + 100
     assert found["/feedforward", "messages"].first == made[1][2047][0]
+    assert found["/feedforward", "messages"].text == "113 messages are in one bag only"
     back = differing(compare_bags(other, made[0], Tolerances()))
     assert back["/feedforward", "messages"].beyond == 13 + 100
 
@@ -105,6 +106,7 @@ def test_different_names_are_a_difference_in_layout(tmp_path: Path, made) -> Non
     other = golden(tmp_path / "golden", made[1], change)
     found = differing(row for row in compare_bags(made[0], other, Tolerances()) if row.topic == "/feedforward")
     assert set(found) == {("/feedforward", "layout")} and found["/feedforward", "layout"].beyond == 1
+    assert found["/feedforward", "layout"].text.startswith("names, frames or lengths of fields differ in 1 messages")
 
 
 def test_nan_equals_only_nan(tmp_path: Path, made) -> None:
@@ -121,6 +123,7 @@ def test_nan_equals_only_nan(tmp_path: Path, made) -> None:
 def test_a_topic_missing_in_the_golden_bag_is_a_difference(tmp_path: Path, made) -> None:
     found = differing(compare_bags(made[0], golden(tmp_path / "golden", made[1]), Tolerances()))
     assert set(found) == {("/motor_setpoint", "messages"), ("/effort_command", "messages")}
+    assert {row.text for row in found.values()} == {"the golden bag has no such topic of this type"}
 
 
 def test_a_damaged_or_unrelated_golden_bag_is_refused(tmp_path: Path, made) -> None:

@@ -38,6 +38,7 @@ from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.tools.bags import Bag, BagError
 from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
+from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
@@ -496,3 +497,18 @@ def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
     file.write_text(text.replace("name: planar_2r", "name: planar_2r\n      drive_delay: 0.003"))
     alone = write_bag(tmp_path / "alone", {"/arm/setpoint": (SETPOINT, messages)})
     assert replay_bag(Job(alone, tmp_path / "third", str(file))).command_lead == 0.003
+
+
+def test_refusals_that_differ_in_numbers_alone_are_one() -> None:
+    refusals = Refusals()
+    for k in range(100):
+        refusals.add(f"joint_1: stiffness {250 + 0.1 * k:g} is below {260 + 1e-7 * k:g}, the least", k)
+        refusals.add(f"position[{k % 2}] (joint 'joint_{k % 2}') is nan", k)
+    assert refusals.ranked() == [
+        ("joint_1: stiffness 250 is below 260, the least", 100),
+        ("position[0] (joint 'joint_0') is nan", 50),
+        ("position[1] (joint 'joint_1') is nan", 50),
+    ]
+    for k in range(100):
+        refusals.add(f"damaged {'x' * k}", k)
+    assert len(refusals.reasons) == 51 and refusals.reasons["other reasons"] == 53

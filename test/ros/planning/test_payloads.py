@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arms with payloads: those of a robot, in whose file the payload is, without new code for each payload."""
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.codegen.recipe import Recipe
+from eom_dynamics.robot.payload import payload_parameters, with_payload
+from eom_dynamics.ros.planning.payloads import _with_payloads
+
+
+@pytest.mark.parametrize("rotor_model", ["reduced", "complete"])
+def test_a_new_payload_needs_no_new_program(rng, monkeypatch, rotor_model):
+    robot = eom.load_robot("sea_planar_2r")
+    arm = eom.ElasticArm(robot, rotor_model=rotor_model)
+    state, tau = rng.uniform(-1, 1, (5, 2)), rng.uniform(-1, 1, 2)
+
+    def answers(payload):
+        loaded = _with_payloads(arm, payload_parameters(robot, [payload]).tobytes())
+        return loaded, (*loaded.feedforward(*state), loaded.dynamics.forward_dynamics(*state[:2], tau))
+
+    answers(eom.Payload(1.0))
+    with monkeypatch.context() as no_programs:
+        no_programs.delattr(Recipe, "__call__")
+        payload = eom.Payload(2.0, [0.1, 0.0, 0.05], [0.01, 0.0, 0.0, 0.02, 0.0, 0.03])
+        loaded, found = answers(payload)
+    wanted = eom.ElasticArm(with_payload(robot, payload), rotor_model=rotor_model)
+    expected = (*wanted.feedforward(*state), wanted.dynamics.forward_dynamics(*state[:2], tau))
+    # Rounding of some hundred operations.
+    np.testing.assert_allclose(np.stack(found), np.stack(expected), rtol=1e-12, atol=1e-12)
+    along = [
+        each.feedforward_along(state[:, np.newaxis], state[:, np.newaxis, np.newaxis]) for each in (loaded, wanted)
+    ]
+    np.testing.assert_allclose(np.stack(along[0]), np.stack(along[1]), rtol=1e-10, atol=1e-10)
+    M = [each.dynamics.mass_matrix(state[0]) for each in (loaded, wanted)]
+    np.testing.assert_allclose(*M, rtol=1e-12)
