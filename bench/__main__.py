@@ -78,7 +78,7 @@ def main() -> int:
         choices=(*SECTIONS, *ON_REQUEST),
         default=SECTIONS,
         metavar="SECTION",
-        help=f"run only some of {', '.join(SECTIONS)}; writes {', '.join(DOCUMENTS)} alone",
+        help=f"run only some of {', '.join((*SECTIONS, *ON_REQUEST))}; performance.md is written by its four together",
     )
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
@@ -117,7 +117,7 @@ def main() -> int:
 
 
 def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
-    """Write each section to its document, and the others' one if all were run; returns the documents."""
+    """Write each section to its document, those that share one only together; returns the documents."""
     written = set()
     for section in sections:
         if path := DOCUMENTS.get(section.name):
@@ -125,13 +125,12 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
             written.add(path)
-    if len(sections) == len(SECTIONS):
+    shared = [section for section in sections if section.name not in DOCUMENTS]
+    if {section.name for section in shared} == set(SECTIONS) - set(DOCUMENTS):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
-        bars = [bar for section in sections for bar in section.bars]
-        write_between_marks(PERFORMANCE, "promises", bars_markdown(bars))
-        for section in sections:
-            if section.name not in DOCUMENTS:
-                write_between_marks(PERFORMANCE, section.name, section.markdown())
+        write_between_marks(PERFORMANCE, "promises", bars_markdown([bar for each in shared for bar in each.bars]))
+        for section in shared:
+            write_between_marks(PERFORMANCE, section.name, section.markdown())
         written.add(PERFORMANCE)
     return sorted(written)
 

@@ -69,7 +69,8 @@ def _least_stiffness(coefficients: Array) -> float:
     """Least stiffness (m,) of all deflections; raises ParameterError if it is not positive."""
     if len(coefficients) > _MOST_COEFFICIENTS:
         refuse("coefficients", f"must be at most {_MOST_COEFFICIENTS}, are {len(coefficients)}; use a table")
-    stiffness = np.trim_zeros(coefficients * np.arange(1, len(coefficients) + 1), "b")
+    with np.errstate(over="ignore"):
+        stiffness = np.trim_zeros(coefficients * np.arange(1, len(coefficients) + 1), "b")
     if len(stiffness) % 2 == 0:
         refuse("coefficients", "the spring is not monotone: its highest power must be odd")
     with np.errstate(all="ignore"):
