@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
+import numpy as np
+
 from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
 from ...identification.both_sides import ArmRecording
@@ -20,6 +22,7 @@ from ...identification.elastic_arm import (
 from ...identification.elastic_options import ElasticOptions, check_elastic
 from ...identification.elastic_robot import with_resonance
 from ...identification.elastic_scores import ElasticScore, elastic_score
+from ...identification.residuals import EffortErrors
 from ...robot import Robot
 from .sides import MotorSource, Sides, arm_recordings, motors_alone, motors_in_joint_units
 
@@ -28,6 +31,9 @@ MODES = ("auto", "both", "resonance", "off")
 ``auto``: from what was recorded, where the robot has springs."""
 
 BOTH = "both sides of the springs"
+
+# Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
+_CHANCE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +134,29 @@ def identify_both_sides(
     figures = judgement or score
     assert figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
-    if any(worse.values()):
-        listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in worse.items() if names)
-        notes.append(f"identified ones predict efforts worse than those of the file, which are kept: {listed}")
-        elasticity = elasticity.without(**worse)
+    same = _no_better(robot, elasticity, figures.springs)
+    for kept, than in (
+        (worse, "worse than"),
+        ({"springs": [x for x in same if x not in worse["springs"]]}, "no better than"),
+    ):
+        if any(kept.values()):
+            listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in kept.items() if names)
+            notes.append(f"identified ones predict efforts {than} those of the file, which are kept: {listed}")
+    if any(worse.values()) or same:
+        elasticity = elasticity.without(springs={*worse["springs"], *same}, motors=worse["motors"])
         score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
     more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
     return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes)
+
+
+def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:
+    """Joints whose springs explain no more of the efforts than those of the file do, by more than chance."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gain = dict(zip(robot.joint_names, np.square(errors.before / errors.after) - 1, strict=True))
+    return [
+        name for name, fit in elasticity.springs.items() if gain[name] * fit.samples <= _CHANCE * len(fit.parameters)
+    ]
 
 
 def link_recordings(

@@ -132,6 +132,15 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys: p
     assert " notes</summary>" in html
 
 
+def test_springs_of_the_file_that_recordings_confirm_stay(source: Recording, tmp_path: Path) -> None:
+    """Numbers found by chance would replace them, far from them where a parameter has little effect."""
+    robot, output = tmp_path / "true.yaml", tmp_path / "arm.yaml"
+    robot.write_text(robot_as_yaml(ROBOT).text)
+    assert identify(write(tmp_path / "run.csv", source.t, columns(source)), str(robot), output) == 0
+    springs = [[x for x in path.read_text().splitlines() if "elasticity:" in x] for path in (output, robot)]
+    assert springs[0] == springs[1]
+
+
 def test_terms_are_switched(
     source: Recording, described: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
