@@ -145,6 +145,9 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
             loader.exec_module(module)
         except ImportError as error:
             raise KernelError(f"the compiled {name} cannot be loaded: {error}") from None
+    # The path was that of a descriptor, which is closed here: what reads the files of all modules would read another
+    # one that has its number, and wait for ever if that is a pipe.
+    del module.__file__
     return module
 
 

@@ -185,3 +185,9 @@ def test_caller_outlives_its_dynamics() -> None:
     gc.collect()
     assert [x.shape for x in run(*np.ones((5, 2)))] == [(2,)] * 3
     assert [x.shape for x in run(*np.ones((5, 4, 2)))] == [(4, 2)] * 3
+
+
+def test_extension_modules_name_no_file(native: Dynamics) -> None:
+    """They were loaded by a descriptor, whose number is later that of another file, such as a pipe."""
+    own = [module for name, module in sys.modules.items() if name.startswith("eom_dynamics_")]
+    assert own and not any(hasattr(module, "__file__") for module in own)
