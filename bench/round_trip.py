@@ -48,7 +48,7 @@ from eom_dynamics.trajectory import paper_motion
 HERE = Path(__file__).parent
 WINDOW = 0.5
 RATES = (1000.0, 2000.0)
-ROUNDS = 20
+ROUNDS = 12
 # At the start of each window: the first setpoints after a pause are slower with every node.
 SETTLE = 50
 
