@@ -46,8 +46,8 @@ class DampedSpring(Spring, kind="damped"):
     ) -> tuple[Sequence[Jet], Sequence[Jet]]:
         """The present deflection, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D, …
 
-        By the deflection without transient and what is beside it, which decays with exp(-t/T), T = D/K: the differences
-        of nearly equal efforts, which a small D divides, are those of one number only, and vanish in its rounding.
+        Without a transient, and as far as rounding tells, they are those of the settled deflection: a small D divides
+        the differences, of nearly equal efforts, which then are rounding errors alone.
         """
         (effort,) = tau
         T = self.damping / self.constant
@@ -56,12 +56,10 @@ class DampedSpring(Spring, kind="damped"):
             still.append((x - self.constant * still[-1]) / self.damping)
         if state is None:
             return [Jet(still[: len(effort)])], tau
-        beside = state - still[0]
-        beside = select(absolute(beside) - _ROUNDING * absolute(still[0]), beside, 0.0)
+        moving = absolute(state - still[0]) - _ROUNDING * absolute(still[0])
         delta = [state]
-        for x in still[1 : len(effort)]:
-            beside = beside * (-1 / T)
-            delta.append(x + beside)
+        for x, settled in zip(effort[:-1], still[1:], strict=False):
+            delta.append(select(moving, (x - self.constant * delta[-1]) / self.damping, settled))
         return [Jet(delta)], tau
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
