@@ -134,16 +134,13 @@ def identify_both_sides(
     figures = judgement or score
     assert figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
-    same = _no_better(robot, elasticity, figures.springs)
-    for kept, than in (
-        (worse, "worse than"),
-        ({"springs": [x for x in same if x not in worse["springs"]]}, "no better than"),
-    ):
+    same = [name for name in _no_better(robot, elasticity, figures.springs) if name not in worse["springs"]]
+    for kept, than in ((worse, "worse than"), ({"springs": same}, "no better than")):
         if any(kept.values()):
             listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in kept.items() if names)
             notes.append(f"identified ones predict efforts {than} those of the file, which are kept: {listed}")
     if any(worse.values()) or same:
-        elasticity = elasticity.without(springs={*worse["springs"], *same}, motors=worse["motors"])
+        elasticity = elasticity.without(springs=[*worse["springs"], *same], motors=worse["motors"])
         score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
     more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
