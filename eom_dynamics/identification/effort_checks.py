@@ -114,7 +114,8 @@ class _Check:
         names = self._names = [
             name for name in ("viscous", "coulomb", "rotor_inertia", "offset") if name in regressor.terms
         ]
-        self._own = np.stack([np.concatenate([part.bases[name] for part in parts]) for name in names], axis=-1)
+        own = [np.concatenate([part.bases[name] for part in parts]) for name in names]
+        self._own = np.stack(own, axis=-1) if own else np.zeros((*self._tau.shape, 0))
         inertial = file.copy()
         inertial[regressor.inertial :] = 0.0
         self._inertial = inertial

@@ -66,11 +66,13 @@ class Sides:
         links: positions and efforts of the links; None if only motors were recorded.
         motors: positions and efforts of the motors; None if they were not recorded.
         currents: of the motors, A, as efforts; None if they were not recorded.
+        origin: stamp of their time zero, ns.
     """
 
     links: Recording | None
     motors: Recording | None = None
     currents: Recording | None = None
+    origin: int = 0
 
     def split(self, share: float) -> tuple[Sides, Sides]:
         """What is left for training, and blocks of this ``share`` of the samples of the links to judge by.
@@ -92,7 +94,11 @@ class Sides:
             return side[~held], side[held]
 
         others = [parts(side) for side in (self.motors, self.currents)]
-        return Sides(training, *(pair[0] for pair in others)), Sides(held_out, *(pair[1] for pair in others))
+        (motors, judged_motors), (currents, judged_currents) = others
+        return (
+            Sides(training, motors, currents, self.origin),
+            Sides(held_out, judged_motors, judged_currents, self.origin),
+        )
 
 
 def read_sides(
@@ -153,7 +159,7 @@ def read_sides(
             recording, start = read_stamped(path, robot, where, progress)
             origin = start if origin is None else origin
             found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
-    return Sides(**found)
+    return Sides(**found, origin=origin or 0)
 
 
 def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) -> tuple[list[ArmRecording], list[str]]:
