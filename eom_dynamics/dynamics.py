@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of one robot by code that is specialised for it, for one state or a batch."""
+"""Dynamics of one robot by specialised compiled code, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ class Dynamics(CompiledMethods):
         return partial(Dynamics, order=self.order, backend=self.backend), (self.robot,)
 
     def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, here of all methods that compute."""
+        """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""
         n, shape = self.robot.n, self.robot.wrench_shape
         if method.endswith(WITH_PAYLOAD):
             method = method.removesuffix(WITH_PAYLOAD)

@@ -28,7 +28,7 @@ def minimize(
     cones: Array,
     reason: str,
 ) -> Array:
-    """Minimiser u of u' P u / 2 + p' u with E u = e, A u <= a, and each three rows of B u in a second-order cone.
+    """Minimise u' P u / 2 + p' u over E u = e, A u <= a, with every three rows of B u in a second-order cone.
 
     Args:
         P, p: (k, k) positive semidefinite and (k,).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of the base of an arm that is carried, as an inertial measurement unit measures it."""
+"""Motion of a moving base, as an inertial measurement unit measures it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = {"angular_velocity": 4, "specific_force": 3}
 
 
 class BaseMotion(NamedTuple):
-    """Motion of the base in its own frame; pose and velocity do not matter for the efforts.
+    """Angular velocity and specific force of the base, in its frame; efforts depend on nothing else of its motion.
 
     Attributes:
         angular_velocity: w, wd, wdd, wddd (4, 3), of N states (4, N, 3), rad/s and time derivatives of the components.

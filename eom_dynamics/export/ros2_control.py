@@ -52,7 +52,7 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
 
 
 def can_be_written(name: str) -> bool:
-    """Whether XML can have a name: it refuses some characters even if they are escaped."""
+    """Whether XML can contain a name; some characters are invalid even if escaped."""
     return all(x in "\t\n\r" or " " <= x <= "\ud7ff" or "\ue000" <= x <= "\ufffd" or x >= "\U00010000" for x in name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics: joint variables that put one or several tools at given poses."""
+"""Inverse kinematics: joint variables for given poses of one or several tools."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class InverseKinematicsResult(NamedTuple):
 
     @property
     def error(self) -> Array:
-        """The larger one of angle and distance, rad or m, () or (N,)."""
+        """The larger of the remaining angle and distance, rad or m, () or (N,)."""
         return np.maximum(self.angle, self.distance)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ def inverse_kinematics(
     iterations: int = 100,
     attempts: int = 100,
 ) -> InverseKinematicsResult:
-    """Joint variables that put tools at poses.
+    """Inverse kinematics: joint variables for given tool poses.
 
     Newton's method on the logarithm of the pose error with its exact derivative, damped by the squared error: T.
     Sugihara, IEEE Trans. Robotics 27 (2011). Joints stay within their limits throughout. An attempt that is stuck is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics of derivatives: joint rates to snap, from the twist of a tool and its derivatives.
+"""Differential inverse kinematics: joint rates to snap, from a tool's twist and its derivatives.
 
 The equations are those of :mod:`..recursion.joint_rates`, whose matrix K is inverted here: lengths are in units of the
 robot's own, so that neither the damping nor what counts as singular depends on its size; joint rates are in units of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lagrange's equations of any system with the energies T = q̇ᵀ M(q) q̇ / 2 and U(q).
+"""Lagrange's equations of a system with energies T = q̇ᵀ M(q) q̇ / 2 and U(q).
 
     d/dt dL/dqd - dL/dq + dR/dqd = tau,    L = T - U
 
@@ -176,7 +176,7 @@ class Lagrangian:
         return sp.Add(*(sp.diff(expression, x) * xd for x, xd in chain))
 
     def with_values(self, values: Mapping[Any, Any] | None = None) -> Lagrangian:
-        """The same system with numbers or expressions in place of parameters; by default its own ``values``."""
+        """The system with numbers or expressions substituted for parameters; by default its own ``values``."""
         given = {
             sp.sympify(symbol): exact(value) for symbol, value in (self.values if values is None else values).items()
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simplification of polynomials in sines and cosines, in time proportional to the number of their terms.
+"""Simplification of polynomials in sines and cosines, in time linear in their number of terms.
 
 Products of sines and cosines become sums of those of multiple angles (a Fourier series). These functions are linearly
 independent, so that equal expressions get the same form, and what is zero becomes 0: SymPy's own ``trigsimp`` searches,

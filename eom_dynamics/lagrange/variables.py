@@ -14,11 +14,11 @@ from ..spelling import duplicates
 
 
 class LagrangianError(EomDynamicsError, ValueError):
-    """Coordinates or energies that define no Lagrangian."""
+    """Coordinates or energies do not define a Lagrangian."""
 
 
 def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Symbols of coordinates, and those of their rates.
+    """Symbols of coordinates and of their rates.
 
     Args:
         names: names separated by spaces; or a number n, for q1 … qn.
