@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of ``Payload`` as a payload."""
+"""``Payload`` messages as payloads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses and twists of messages as arrays, and back."""
+"""Poses and twists in messages as arrays, and back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_task_setpoint(message: Any) -> ToolSetpoint:
 
 
 def read_pose(position: Any, orientation: Any, name: str) -> Array:
-    """Pose (4, 4) of a point or vector, and a quaternion.
+    """Pose (4, 4) from a point or vector and a quaternion.
 
     Raises:
         StateError: the quaternion is none of length one, or a number is not finite; with the name of the pose.
@@ -57,7 +57,7 @@ def read_pose(position: Any, orientation: Any, name: str) -> Array:
 
 
 def read_twist(message: Any, name: str) -> Array:
-    """Vector (6,), angular first, of a message with linear and angular parts.
+    """Vector (6,), angular first, from a message with linear and angular parts.
 
     Raises:
         StateError: a number is not finite; with the name of the vector.

@@ -45,7 +45,7 @@ class SplineMessage(Protocol):
 
 
 def check_size(message: SplineMessage) -> None:
-    """Refuse a message that would take long to read; StateError says by how much it is too large."""
+    """Raise StateError if a message is too large to read quickly."""
     if max(len(message.coefficients), len(message.knots)) > MAX_COEFFICIENTS:
         raise StateError(
             f"coefficients has {len(message.coefficients)} entries and knots {len(message.knots)}, may have "

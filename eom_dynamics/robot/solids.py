@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mass and inertia of solids of uniform density: box, cylinders, spheres, ellipsoid, capsule, and meshes.
+"""Mass and inertia of uniform solids: box, cylinders, spheres, ellipsoid, capsule and meshes.
 
 Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's centre, and its axis of
 symmetry, where it has one, is z. :meth:`Inertial.moved` places a solid in the frame of a body; solids add up, and a
