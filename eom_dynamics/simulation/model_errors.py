@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking with four feedforwards over errors of the model, with drives that hold their commands.
+"""Tracking with four feedforwards under model errors, with drives that hold their commands.
 
 All four have the same PD on the motors, kp = B w², kd = 2 B w, around references that are held for a period:
 
@@ -47,7 +47,7 @@ _BOUND = 1e4
 
 
 class ModelError(NamedTuple):
-    """Errors of a model: relative ones are real over modelled value less 1.
+    """Errors of a model; relative errors are real over modelled value, minus 1.
 
     Attributes:
         stiffness, mass, rotor_inertia, friction: relative.
@@ -85,7 +85,7 @@ class Sweep:
     resonance: float
 
     def of(self, error: ModelError) -> Array:
-        """(4,) root mean square errors with one of the model errors."""
+        """(4,) root mean square errors under one model error."""
         row: Array = self.rms[self.errors.index(error)]
         return row
 

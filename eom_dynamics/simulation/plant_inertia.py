@@ -35,11 +35,11 @@ class PlantInertia(Protocol):
         ...
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """Efforts (…, n + m) less those at zero acceleration."""
+        """Efforts (…, n + m) minus the bias at zero acceleration."""
         ...
 
     def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """Change (…, n + m) of the momenta at constant velocities: the rate of the inertia matrix times velocities."""
+        """Rate (…, n + m) of the momenta at constant velocities: dM/dt times velocities."""
         ...
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
@@ -48,7 +48,7 @@ class PlantInertia(Protocol):
 
 
 class ReducedInertia:
-    """Links and rotors without coupling: M. W. Spong's reduced model."""
+    """Reduced rotor model of M. W. Spong: links and rotors without inertial coupling."""
 
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
         """Take the arm and the motors (m,) at rigid joints."""
@@ -91,7 +91,7 @@ class ReducedInertia:
 
 
 class CompleteInertia:
-    """Links and the rotors that they carry as one system: the complete model."""
+    """Complete rotor model: links and the rotors that they carry as one system."""
 
     def __init__(self, arm: ElasticArm, rotors: CarriedRotors, rigid: NDArray[np.bool_]) -> None:
         """Take the arm, its rotors and the motors (m,) at rigid joints."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time of a clock that may stand still, such as simulated time of which nothing is published."""
+"""Time of a clock that may stop, such as simulated time that is not published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SLOWEST = 100
 
 
 class WatchedClock:
-    """Time that goes on with a clock, and with the steady clock of the process while that clock stands still.
+    """Time that follows a clock, and the steady clock of the process while that clock stands still.
 
     Attributes:
         reading: last reading of the clock, ns.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice among motions by the limits of an arm."""
+"""Choice of the first motion within an arm's limits."""
 
 from __future__ import annotations
 

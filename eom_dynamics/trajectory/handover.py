@@ -36,7 +36,7 @@ class Shifted:
 
 
 class Handover:
-    """A trajectory that is replaced by another one at some time.
+    """A trajectory that switches to another one at some time.
 
     From that time, a polynomial of degree nine leads from the state of the old trajectory to that of the new one at its
     next knot, or at a later time, so that the whole is C⁴.
@@ -100,7 +100,7 @@ class Handover:
         self._pieces = (*pieces, (at, self.transition), (joined, Shifted(new, begin)))
 
     def from_then_on(self, t: float) -> Trajectory:
-        """The same trajectory from ``t`` on, without pieces that have ended."""
+        """The trajectory from ``t`` on, without pieces that have ended."""
         first = self._place(t)
         if not first:
             return self

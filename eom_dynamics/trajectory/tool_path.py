@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint motion that moves a tool along a path through poses."""
+"""Joint motion that moves a tool along a path of poses."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _LARGEST_COUNT = 100_000_000
 
 
 class Interval(Protocol):
-    """What begins and ends: a trajectory of joints or of a tool."""
+    """Time interval of a trajectory of joints or of a tool."""
 
     @property
     def start(self) -> float:

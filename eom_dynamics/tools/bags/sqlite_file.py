@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a bag's file that is an SQLite database, in the order in which messages were written."""
+"""Read SQLite files of bags, in the order in which messages were written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LARGEST_ID = 2**60
 
 
 class SqliteFile:
-    """A database of messages; a damaged one is read on both sides of the damage.
+    """SQLite file reader; reads a damaged database on both sides of the damage.
 
     Attributes:
         topics: by their number in the file.

@@ -37,7 +37,7 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_folder(parser)
     parser.add_argument(

@@ -58,7 +58,7 @@ _ESTIMATORS = ("huber", "weighted", "ordinary", "total")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="recording to train on")
     add_robot_arguments(parser, "--robot", required=True)
     parser.add_argument(

@@ -30,7 +30,7 @@ MOST_JOINTS = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser, nargs="?")
     parser.add_argument(
         "--template",

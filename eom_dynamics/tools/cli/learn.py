@@ -33,7 +33,7 @@ _error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
     add_robot_arguments(parser, "--robot")
     parser.add_argument(

@@ -43,7 +43,7 @@ SUMMARY = "replay recorded motions offline, and compare the commands with earlie
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
     parser.add_argument(
         "-o",

@@ -18,7 +18,7 @@ SUMMARY = "find the fastest motion along a path within all limits of a robot"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     parser.add_argument(
         "path",
