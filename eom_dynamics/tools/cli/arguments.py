@@ -199,13 +199,13 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     part.add_argument(
         "--branches",
         choices=BRANCHES,
-        help="how to treat joints that lead to no tip: freeze at zero and keep their inertia, or leave out; "
+        help="how to treat branches without a tip: lock at zero and keep their inertia, or leave out; "
         f"default: that of the file, else {BRANCHES[0]}",
     )
     part.add_argument(
         "--unphysical",
         choices=UNPHYSICAL,
-        help="how to treat inertia that no body can have; default: warn for URDF and xacro, refuse for .yaml",
+        help="how to treat physically inconsistent inertia; default: warn for URDF and xacro, refuse for .yaml",
     )
     part.add_argument(
         "--xacro",

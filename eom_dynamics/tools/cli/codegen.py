@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--functions",
         type=_functions,
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has but those on a moving base, for "
+        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as a parameter file (.yaml) or a URDF (.urdf); what the format cannot say is listed."""
+"""Write a robot as a parameter file (.yaml) or a URDF (.urdf); properties that the format cannot express are listed."""
 
 from __future__ import annotations
 

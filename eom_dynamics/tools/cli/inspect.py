@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--template",
         action="store_true",
-        help="print the template of a parameter file; with a .urdf or .xacro file, of one that adds springs and motors "
+        help="print the template of a parameter file; for a .urdf or .xacro file, one that adds springs and motors "
         "to it",
     )
     parser.add_argument(
