@@ -22,7 +22,7 @@ def checked_pose(value: ArrayLike, name: str) -> Array:
     """A pose as an array (4, 4), or poses (…, 4, 4).
 
     Raises:
-        StateError: it has another shape, is not finite, or is no pose.
+        StateError: it has another shape, is not finite, or is not a pose.
     """
     C = real_array(value, name)
     if C.ndim < 2 or C.shape[-2:] != (4, 4):

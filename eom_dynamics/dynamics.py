@@ -90,7 +90,7 @@ class Dynamics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
+            StateError: the backend is unknown, the order is not an integer from 0 to 10, or ``friction`` not a bool.
             TypeError: ``robot`` is not a Robot.
         """
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:

@@ -154,7 +154,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown, or ``friction`` is no truth value.
+            StateError: the backend is unknown, or ``friction`` is not a bool.
             TypeError: ``robot`` is not a Robot.
             RobotDescriptionError: no rigid body has the inertia of the base.
         """
@@ -484,7 +484,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             StateError: as for :meth:`pose`, or the pose of the base is missing.
-            StateError: ``reference`` is none of these.
+            StateError: ``reference`` is unknown.
         """
         found: Array = self._jacobians(pose, (q,), frame, reference)
         return found

@@ -121,7 +121,7 @@ class Correction:
         return self.reference + self.correction
 
     def write(self, path: Path) -> None:
-        """Write a .npz file: a motion for player and simulation, with reference, correction and errors beside it."""
+        """Write a .npz file: a motion for player and simulation, with reference, correction and errors."""
         with path.open("wb") as file:
             np.savez_compressed(
                 file,
@@ -179,7 +179,7 @@ def learn(
 
     Args:
         arm: the arm.
-        last: what the last run was commanded.
+        last: commanded motion of the last run.
         measured: (N, n) positions of the links in it, rad or m; or (R, N, n) of R runs, whose mean counts.
         settings, uncertainty, natural_frequency: as for :func:`contraction`.
 

@@ -133,7 +133,7 @@ def shape_of(value: ArrayLike, name: str) -> tuple[int, ...]:
     """Shape of an array.
 
     Raises:
-        StateError: it is none; with its name.
+        StateError: not an array; the message names it.
     """
     return _array(value, name).shape
 
@@ -232,7 +232,7 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
     """A read-only copy of an array.
 
     Raises:
-        StateError: it is none; with its name.
+        StateError: not an array; the message names it.
     """
     array = _array(value, name).copy()
     array.setflags(write=False)

@@ -35,10 +35,10 @@ def minimize(
         equal: E, e.
         below: A, a.
         cones: B.
-        reason: message of the error that there is no such u.
+        reason: message of the error if there is no such u.
 
     Raises:
-        ContactError: there is none.
+        ContactError: there is no such u.
         MissingLibraryError: Clarabel is not installed.
     """
     require("contacts")

@@ -171,7 +171,7 @@ def _check_placement(contact: Contact) -> None:
     """Replace pose and axes by arrays, and check them and the names.
 
     Raises:
-        ContactError: a name is not a text, friction is not positive, or a rotation is none.
+        ContactError: a name is not a string, friction is not positive, or a rotation is invalid.
         StateError: pose or axes have the wrong shape or are not finite.
     """
     for name in ("name", "frame"):

@@ -47,7 +47,7 @@ class WrenchCone:
 
         Raises:
             ContactError: the corners span no area, or friction is not positive.
-            StateError: corners are no finite numbers (m, 2).
+            StateError: corners are not finite numbers (m, 2).
         """
         self.corners = real_array(corners, "corners")
         if self.corners.ndim != 2 or self.corners.shape[1] != 2 or len(self.corners) < 3:

@@ -50,7 +50,7 @@ def base_motion(
             last two may be omitted, which means zero.
 
     Raises:
-        StateError: an argument has the wrong shape or is not finite, or the pose is none.
+        StateError: an argument has the wrong shape or is not finite, or the pose is invalid.
     """
     C0 = checked_pose(real_array(pose, "pose", (4, 4)), "pose")
     twists = [V0, V0d, *(np.zeros(6) if V is None else V for V in (V0dd, V0ddd))]
@@ -64,7 +64,7 @@ def checked_base(base: BaseMotion) -> BaseMotion:
     """The motion of a base as arrays with all derivatives.
 
     Raises:
-        StateError: it is none, or a part has the wrong shape or is not finite.
+        StateError: not a BaseMotion, or a part has the wrong shape or is not finite.
     """
     parts = sequence(base, "base", "angular_velocity and specific_force, see BaseMotion")
     if len(parts) != len(_ROWS):

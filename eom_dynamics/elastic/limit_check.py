@@ -27,7 +27,7 @@ class LimitCheck:
 
     Attributes:
         limited: whether there is any limit.
-        has_voltage: whether the voltage is limited, which is no range.
+        has_voltage: whether the voltage is limited, which is not a range of a single entry.
         lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
         voltage: largest voltage of the motors (m,), V; infinite where there is no limit.
         most_effort: largest effort of the joints (n,), N m or N, to which efforts are clipped.

@@ -53,7 +53,7 @@ class RigidBody:
         ``lie.body_twist(frame, V)``, a wrench ``lie.body_wrench(frame, F)``.
 
         Raises:
-            StateError: the frame is no pose.
+            StateError: the frame is not a pose.
         """
         return RigidBody(self.inertial.moved(lie.inverse(checked_pose(frame, "frame"))))
 

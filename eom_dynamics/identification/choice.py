@@ -73,9 +73,9 @@ def choose(
     """Choose the filter by the prediction of held-out efforts.
 
     Args:
-        regressor: of what is identified.
+        regressor: of the parameters to identify.
         recordings: for training.
-        using: the filter but for what is chosen.
+        using: the filter, without the settings to choose.
         file: parameters x (P,) of the robot's file.
         cutoff: Hz; None to choose it.
         measured_velocity: whether to use recorded velocities; None to choose.

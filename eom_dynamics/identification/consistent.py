@@ -65,7 +65,7 @@ def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int]
     Args:
         parameters: of the file, of all B bodies, (10 B,).
         kind: of the prior, ``entropic`` or ``geodesic``.
-        bodies: those that are free; by default all with mass. A massless one stays as it is: it stands for no part.
+        bodies: those that are free; by default all with mass. A massless one stays massless.
     """
     table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
     free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
@@ -121,7 +121,7 @@ def solve(
     those that would pass their bounds stay at them.
 
     Args:
-        unknowns: what is sought.
+        unknowns: inertias and terms to find.
         R: (rows, b + k), in units of the standard deviation.
         right: b (rows,).
         weight: of the distances; 1 if inertias are known to a factor of e.

@@ -296,7 +296,7 @@ class _Columns:
 
 
 def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
-    """Gear ratio, and the signals with it in the place of that of the file.
+    """Gear ratio, and the signals with it in place of that of the file.
 
     Raises:
         IdentificationError: the effort of the spring was not recorded, or the joint does not move.

@@ -39,7 +39,7 @@ def with_limits(robot: Robot, limits: Mapping[str, Mapping[str, float]]) -> Robo
         limits: by name of joint, numbers by name of attribute of :class:`.Limits`, in place of those in its file.
 
     Raises:
-        TrajectoryError: a joint is unknown, or a limit is no number, not positive, or a range is empty.
+        TrajectoryError: a joint is unknown, a limit is not a positive number, or a range is empty.
     """
     every = {joint.name for joint in robot.joints}
     for name in limits:

@@ -42,7 +42,7 @@ def with_parameters(
 
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
-    efforts, and stands for the loss of the gears, too.
+    efforts, and includes gear losses.
 
     Args:
         robot: as its file describes it.

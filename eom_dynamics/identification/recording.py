@@ -42,7 +42,7 @@ class Recording:
         tau: joint efforts (N, n), N m or N; NaN where an effort was not recorded.
         qd: joint velocities (N, n), or None if they were not recorded.
         name: of the recording, for messages.
-        notes: what is to be known of the recording, a line each.
+        notes: on the recording, one line each.
         pieces: number of parts, with pauses in between, of which it was made up.
         assumed: joints whose positions were not recorded, and are taken to be zero.
     """

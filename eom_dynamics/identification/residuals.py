@@ -55,10 +55,10 @@ class Score(EffortErrors):
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        of_fit: RMS of what the fit leaves, with what only the fit knows: dry friction that is filtered like the
+        of_fit: RMS residual of the fit, with terms that only the fit has: dry friction that is filtered like the
             efforts, and terms that no robot file has; N m or N.
         noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
-        whiteness: share of the first autocorrelations of what the fit leaves that are those of white noise; 0.95 if it
+        whiteness: fraction of the first autocorrelations of that residual within the band of white noise; 0.95 if it
             is, and 0.65 to 0.95 if it is white noise that passed the filter.
         samples: number of them.
     """

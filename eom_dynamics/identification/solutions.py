@@ -58,7 +58,7 @@ def find_solution(
     """Identify a payload, friction or all inertias, by the options; ``held`` joints (n,) stay as in the file.
 
     Raises:
-        IdentificationError: there is no joint of the payload's name, or no body has mass.
+        IdentificationError: there is no joint with the payload's name, or no body has mass.
     """
     if held.all():
         return _as_in_file(data)

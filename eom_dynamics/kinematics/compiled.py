@@ -149,7 +149,7 @@ class Kinematics(CompiledMethods):
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            StateError: ``reference`` is none of these.
+            StateError: ``reference`` is unknown.
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]

@@ -146,7 +146,7 @@ def inverse_kinematics(
     ('solved', [0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 
     Raises:
-        StateError: an argument has the wrong shape, is not finite or no pose, or there is no such frame.
+        StateError: an argument has the wrong shape, is not finite or not a pose, or there is no such frame.
         StateError: an option is out of range.
         KernelError: there is no C compiler.
     """
@@ -160,7 +160,7 @@ def inverse_kinematics(
     options = objective, limits, tolerance, iterations, attempts
     try:
         problem = _problem(kinematics, names, mask, *options)
-    except TypeError:  # an option that is unhashable is none
+    except TypeError:  # an unhashable value is not an option
         _check_options(*options)
         raise
     settings, task = problem.settings, problem.task

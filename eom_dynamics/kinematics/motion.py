@@ -38,7 +38,7 @@ class InverseMotion:
 
     Attributes:
         rates: qd, qdd, …, as many as twists were given, each (n,) or (N, n); rad or m, per s, s², ….
-        missed: what is missing to each twist, V - J qd, and to its derivatives, each (6,) or (N, 6). Zero up to
+        missed: missed part of each twist, V - J qd, and of its derivatives, each (6,) or (N, 6). Zero up to
             rounding unless the motion was damped, or the robot has too few joints.
         damping: d, () or (N,); zero away from singularities.
     """

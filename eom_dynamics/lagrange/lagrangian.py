@@ -43,7 +43,7 @@ class Lagrangian:
         values: numbers of symbols among the parameters, if known.
 
     Raises:
-        LagrangianError: a coordinate is no symbol, is repeated, or has the name of a rate; an energy is no finite
+        LagrangianError: a coordinate is not a symbol, is repeated, or has the name of a rate; an energy is not a finite
             expression, or depends on accelerations; T is not quadratic in the rates, or U depends on them; ``values``
             is no mapping.
     """

@@ -25,7 +25,7 @@ _ROUNDING = sp.QQ(4, 10**15)
 def normal_form(expression: Any) -> Any:
     """The expression as a sum of products of parameters with one sine or cosine, or of their powers if that is shorter.
 
-    Floating-point numbers become fractions of the decimals that they print. An expression that is no polynomial in
+    Floating-point numbers become fractions of the decimals that they print. An expression that is not a polynomial in
     sines, cosines and symbols is returned expanded.
     """
     expression = exact(expression)

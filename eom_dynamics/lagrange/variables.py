@@ -49,7 +49,7 @@ def check_coordinates(q: Sequence[Any]) -> None:
     """Check symbols of coordinates.
 
     Raises:
-        LagrangianError: one is no symbol, is repeated, or has the name of a rate or acceleration of another.
+        LagrangianError: one is not a symbol, is repeated, or has the name of a rate or acceleration of another.
     """
     for x in q:
         if not isinstance(x, sp.Symbol):

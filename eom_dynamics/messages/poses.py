@@ -34,7 +34,7 @@ def read_task_setpoint(message: Any) -> ToolSetpoint:
     """Motion of the tool in a TaskSetpoint.
 
     Raises:
-        StateError: the orientation is no unit quaternion, or a number is not finite.
+        StateError: the orientation is not a unit quaternion, or a number is not finite.
     """
     pose = read_pose(message.pose.position, message.pose.orientation, "pose")
     return ToolSetpoint(pose, tuple(read_twist(getattr(message, name), name) for name in _DERIVATIVES))
@@ -44,7 +44,7 @@ def read_pose(position: Any, orientation: Any, name: str) -> Array:
     """Pose (4, 4) from a point or vector and a quaternion.
 
     Raises:
-        StateError: the quaternion is none of length one, or a number is not finite; with the name of the pose.
+        StateError: the quaternion is not of unit length, or a number is not finite; with the name of the pose.
     """
     numbers = [position.x, position.y, position.z, orientation.x, orientation.y, orientation.z, orientation.w]
     if not all(map(isfinite, numbers)):

@@ -174,7 +174,7 @@ class Description:
         rotor_model, joint_friction, command_period, drive_delay: see :class:`eom_dynamics.Robot`.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
-        warnings: what the file describes and the robot lacks, one line each.
+        warnings: contents of the file that the robot lacks, one line each.
     """
 
     name: str

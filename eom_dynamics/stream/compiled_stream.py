@@ -337,7 +337,7 @@ class CompiledStream:
         shape = shape_of(setpoint)
         try:
             layout = setpoint_layout(shape, self.arm.robot.n)
-        except UnicodeEncodeError:  # bytes that are no text
+        except UnicodeEncodeError:  # bytes that are not text
             return None
         if not layout.describes(message):
             return None

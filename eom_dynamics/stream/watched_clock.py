@@ -26,7 +26,7 @@ class WatchedClock:
     """
 
     def __init__(self, read: Callable[[], int], steady: Callable[[], int] = time.monotonic_ns) -> None:
-        """Watch the clock of ``read``, in ns; a reading that is negative or raises is none."""
+        """Watch the clock of ``read``, in ns; negative readings and exceptions are ignored."""
         self._read, self._steady = read, steady
         self.reading = 0
         self.stands_still = False

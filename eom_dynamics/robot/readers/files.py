@@ -53,7 +53,7 @@ def refuse_special_file(path: Path) -> None:
     """Refuse paths that exist but are not regular files, such as folders and pipes.
 
     Raises:
-        RobotDescriptionError: it is no regular file.
+        RobotDescriptionError: it is not a regular file.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise RobotDescriptionError(f"{path}: cannot be read: not a file")

@@ -17,12 +17,12 @@ from . import numbers
 T = TypeVar("T")
 U = TypeVar("U")
 
-# Nobody reads more of them, and a file that has more is no robot's.
+# Nobody reads more of them, and a file with more does not describe a robot.
 _MOST_ERRORS = 20
 
 
 class EntryError(RobotDescriptionError):
-    """An entry that cannot be used.
+    """An unusable entry.
 
     Attributes:
         entry: its full name.
@@ -52,7 +52,7 @@ class _Errors:
 class Section:
     """A section: one mapping of the parameter tree.
 
-    Reading goes on after an error: numbers that cannot be used are NaN, texts are empty. As a context manager, a
+    Reading continues after an error: unusable numbers are NaN, texts empty. As a context manager, a
     section complains of entries that have not been read on exit, and that of the whole tree raises all errors as one.
     """
 
@@ -115,7 +115,7 @@ class Section:
 
         Args:
             read: the function.
-            otherwise: stands for the result after an error.
+            otherwise: replaces the result after an error.
             one_entry: whether the function reads one entry of this section only; the unknown ones of the others are
                 then found after an error, too.
         """

@@ -32,7 +32,7 @@ def robot_as_yaml(robot: Robot) -> Written:
     Frames become fixed joints without mass, so that tips, tools and payloads keep their names.
 
     Raises:
-        RobotDescriptionError: a joint has a name that is no name of a ROS 2 parameter.
+        RobotDescriptionError: a joint's name is not a valid name of a ROS 2 parameter.
     """
     lost: list[str] = []
     section = robot_as_parameters(robot, lost)

@@ -22,7 +22,7 @@ class Written:
 
     Attributes:
         text: contents of the file.
-        lost: what the format cannot say, one line each, by name.
+        lost: properties that the format cannot express, one line each, by name.
     """
 
     text: str

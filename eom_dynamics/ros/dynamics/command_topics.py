@@ -63,7 +63,7 @@ class CommandTopics:
 
     def publish(self, header: Header, solution: EvaluatedSetpoint, status: Status) -> None:
         """Publish a command."""
-        self.holds_command = False  # partly written messages are none
+        self.holds_command = False  # while messages are partly written
         self._fill(header, solution.order, solution.efforts, solution.motors, solution.lead)
         self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         self._latest = None

@@ -94,7 +94,7 @@ def stream_on_processors(processors: str) -> None:
         processors: numbers and ranges, such as ``2`` or ``0,2-3``; empty changes nothing.
 
     Raises:
-        SchedulingError: it is no such list, or the process may not use one of them.
+        SchedulingError: it is not such a list, or the process may not use one of them.
     """
     if not processors:
         return

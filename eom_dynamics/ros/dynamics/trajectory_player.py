@@ -190,7 +190,7 @@ class TrajectoryPlayer:
             self._follow_clock(self._node.get_clock().now().nanoseconds)
 
     def _follow_clock(self, now: int) -> bool:
-        """Stop or delay the motion if the clock has jumped; return whether it goes on."""
+        """Stop or delay the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, time.monotonic_ns())
         waits = self._due is None and self._motion is not None and now < self._origin + self._motion.start * _SECOND
         if self._went_back(now):

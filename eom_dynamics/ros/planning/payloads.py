@@ -50,7 +50,7 @@ class CarriedPayloads:
         """The arm with the payloads of a request, or else those of the topic.
 
         Raises:
-            RobotDescriptionError: a payload cannot be, or the robot has no such tool.
+            RobotDescriptionError: a payload is physically inconsistent, or the robot has no such tool.
             StateError: there are too many.
         """
         if len(payloads) > _DEPTH:

@@ -19,7 +19,7 @@ _STEP = 64
 # Python decodes texts of the database, and SQLite's messages with parts of them.
 _DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 
-# Attempts to read on behind damage.
+# Attempts to continue reading after damage.
 _MOST_FAILURES = 5000
 
 # Steps of SQLite's virtual machine in one query: a topic or some messages take a few each, a damaged or hostile

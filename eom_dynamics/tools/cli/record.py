@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Record: the recorder replaces this process and returns the exit code.
 
     Raises:
-        EomDynamicsError: the file exists or is not named as one, the namespace is none, or a library is missing.
+        EomDynamicsError: the file exists or has a wrong name, the namespace is invalid, or a library is missing.
         OSError: the recorder cannot be started.
     """
     require("replay")

@@ -214,7 +214,7 @@ def column_names(path: Path) -> list[str]:
     """Names of the columns of a table, aliases replaced.
 
     Raises:
-        IdentificationError: the file is no table.
+        IdentificationError: the file is not a table.
         OSError: it cannot be read.
     """
     if not path.is_file():

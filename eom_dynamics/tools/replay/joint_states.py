@@ -110,7 +110,7 @@ def joint_state_batches(
         bag: the bag.
         topic: of the measured positions.
         joint_names: of the robot; messages may have other joints, too.
-        cutoff: Hz; what is faster counts as noise.
+        cutoff: Hz; higher frequencies count as noise.
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
         progress: called with the fraction of the bag read.

@@ -99,7 +99,7 @@ def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array
     counts[[0, -1]] = _END_PARTS
     sigma = divided(speed.knots, counts)
     passed = np.searchsorted(sigma, path.breaks)
-    # Where a given spline has a knot, in the place of the nearest other one.
+    # Move the nearest knot to each knot of a given spline.
     nearer = passed - (path.breaks - sigma[passed - 1] < sigma[passed] - path.breaks)
     inside = (nearer > 0) & (nearer < len(sigma) - 1)
     sigma[nearer[inside]] = path.breaks[inside]
