@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-# No robot has longer names, and a hint of more names helps nobody. A comparison takes some 10 µs.
+# No robot has longer names, and hints with more names do not help. A comparison takes some 10 µs.
 _LONGEST, _MOST, _MOST_LISTED = 100, 500, 40
 _LONGEST_VALUE = 60
 

@@ -92,7 +92,7 @@ def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BasePa
     Y = dynamics.regressor(*_states(robot, _STATES * columns)).reshape(-1, columns)
     size = np.linalg.norm(Y, axis=0)
     size[size <= _ZERO * np.max(size)] = 0.0
-    # All that follows needs inner products of columns only, which R has too.
+    # Only inner products of columns are needed from here on, which R has too.
     R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
     chosen: list[int] = []
     axes: Array = np.zeros((len(R), 0))

@@ -172,7 +172,7 @@ def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independe
     if not len(free):
         return covariance, time
     u, s, vt = np.linalg.svd(J[:, free] / length[free], full_matrices=False)
-    # Directions that rounding alone determines get the variance of the least singular value that counts.
+    # Directions determined by rounding alone get the variance of the least significant singular value.
     half = vt.T / np.maximum(s, _RANK * s[0]) / length[free, np.newaxis]
     lags = 1 if independent else max(1, min(int(np.ceil(_LAGS * time)), count // 4))
     kernel = (1 - np.arange(lags) / lags) * r[:lags]

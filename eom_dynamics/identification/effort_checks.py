@@ -93,7 +93,7 @@ def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], fil
     if not check.known.any():
         return []
     signs = check.signs_and_units()
-    # Negative friction is that of a sign; what else looks wrong then may be the sign's doing.
+    # Negative friction means a wrong sign, which may cause the other contradictions.
     if any(len(each.joints) == regressor.robot.n and "sign" in each.words for each in signs):
         return check.base_mounting() or signs
     return check.base_mounting() or check.swapped() or signs

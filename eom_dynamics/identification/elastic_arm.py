@@ -38,10 +38,10 @@ _LINES = ("linear", "damped")
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
-# A motion of a motor, rad or m, that counts as none: that of an encoder's noise.
+# Motion of a motor, rad or m, that is attributed to encoder noise.
 _REST = 1e-3
 
-# Misfit of a resonance beyond which standard deviations are too small, and beyond which nothing is to be believed.
+# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
 _DOUBTFUL, _MISFIT = 2.0, 10.0
 
 

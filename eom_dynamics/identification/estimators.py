@@ -113,7 +113,7 @@ def huber(
     """
     estimate = weighted(reduce(add, systems), file)
     for _ in range(_REWEIGHTED):
-        # A median is not moved by the outliers that the standard deviation is.
+        # Unlike the standard deviation, the median is robust against outliers.
         far = [[np.abs(predictions(regressor, part, estimate.x) - part.tau) for part in fold] for fold in folds]
         sigma = _robust_deviations([part for fold in folds for part in fold], [r for each in far for r in each])
         with np.errstate(invalid="ignore"):

@@ -122,7 +122,7 @@ class LowPass:
         self.reach = round(EDGE / (cutoff * period))
         self.decimation = decimation(period, cutoff)
         self._sections = butter(ORDER, min(cutoff, HIGHEST / (2 * period)), fs=1 / period, output="sos")
-        # Padding for as long as the filter remembers.
+        # Padding over the filter's memory.
         self._padding = round(2 / (cutoff * period)) + 3 * ORDER
 
     def whole(self, x: Array) -> Array:

@@ -14,7 +14,7 @@ from .exceptions import IdentificationError
 from .filtering import AT_LIMIT, MOSTLY_BEYOND
 from .recording import Recording
 
-# Hz; the drives of no robot report at a lower or higher rate.
+# Hz; no drive reports at a lower or higher rate.
 _LOWEST_RATE, _HIGHEST_RATE = 2.0, 1e6
 
 # Share of the limits of velocity below which the whole motion of an arm is too slow to be one for identification.

@@ -28,7 +28,7 @@ _NEAR_SINGULAR = 0.01
 # Damping at a singularity, in singular values.
 _DAMPING = 0.5
 
-# Share of the largest singular value below which rounding is all that is left of one.
+# Share of the largest singular value below which others are rounding.
 _ROUNDING = 1e-7
 
 

@@ -63,7 +63,7 @@ class ToolTracker:
         """
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
-        # Fewer cannot give the tool just any twist.
+        # Fewer joints cannot realise any twist of the tool.
         self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:

@@ -32,7 +32,7 @@ LONGEST_BLEND = 60.0
 MOST_CHANGES = 8
 """Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one."""
 
-# A stamp that is further back, ns, is of a clock that was set back.
+# Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
 
 
@@ -131,7 +131,7 @@ class PayloadBlend:
         changes = [c._replace(start=now) if c.start is None else c for c in self._under_way]
         ended = [k for k, c in enumerate(changes) if now - (c.start or 0) >= c.duration]
         if ended:
-            # Changes before one that has ended have no weight any more.
+            # Changes before a completed one have zero weight.
             self._settled = changes[ended[-1]].target
             changes = changes[ended[-1] + 1 :]
         self._under_way = changes

@@ -146,7 +146,7 @@ def _closed(path: str | os.PathLike[str]) -> Any:
     try:
         solid = trimesh.load_mesh(name)
     except Exception as error:
-        # trimesh raises whatever its readers do.
+        # trimesh passes on any exception of its readers.
         raise RobotDescriptionError(f"{name}: the mesh cannot be read: {error}") from error
     if not isinstance(solid, trimesh.Trimesh):
         solid = solid.to_mesh()

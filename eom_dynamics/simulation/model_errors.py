@@ -148,7 +148,7 @@ def sweep(
         parts = known.parts(y)
         stretch = known.springs.stretch(known.deflection(parts.theta, parts.q))
         going &= np.all(np.abs(y) < _BOUND, axis=1) & np.all(stretch > -_SLACK, axis=1)
-        # An arm that has left its model stands still.
+        # An arm that has left the validity of its model is frozen.
         y = np.where(going[:, np.newaxis], y, before)
         squares += np.mean((known.parts(y).q - desired[0][k + 1]) ** 2, axis=1)
         if progress is not None:

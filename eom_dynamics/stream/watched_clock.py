@@ -13,7 +13,7 @@ _STANDSTILL = 500_000_000
 # Longest time between two readings that counts, ns: after a stall of the process the latest reading may still wait.
 _LONGEST_STEP = 100_000_000
 
-# Smallest rate of a clock that runs, in steady time: slower than a simulation that is of use.
+# Smallest rate of a clock that runs, in steady time: slower than any useful simulation.
 _SLOWEST = 100
 
 

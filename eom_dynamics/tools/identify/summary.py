@@ -17,7 +17,7 @@ from ..pages.numbers import NOTHING, number
 from ..pages.units import effort_units, together
 from ..text_tables import columns
 
-# SI units; what rounding leaves of a parameter that is zero.
+# SI units; rounding of a zero parameter.
 _ROUNDING = 1e-9
 
 # Reasons that are counted in the recording, before it is decimated, and their words.

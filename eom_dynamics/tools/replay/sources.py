@@ -98,7 +98,7 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
         return 0.0
     for other in _beside(bag, topic, _COMMANDS):
         for block in read_blocks(bag, other, lambda reason, time: None):
-            # Earlier versions had no lead.
+            # Earlier versions have no lead.
             return float(block.numbers("command_lead")[0, 0]) if block.layout.has("command_lead") else 0.0
     return robot.command_lead
 
