@@ -50,7 +50,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Identified parameters, with standard deviations and figures.
+    """Identified parameters, with standard deviations and residual statistics.
 
     Attributes:
         robot: as described by its file.

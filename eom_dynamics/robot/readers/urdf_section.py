@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additions to a URDF from a parameter section, every entry checked.
+"""Additions to a loaded robot from a parameter section, every entry checked.
 
 The section is ``urdf`` of a node, for a robot from any source, and ``robot`` in a file that names its URDF; each of
 these entries is optional:

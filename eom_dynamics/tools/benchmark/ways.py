@@ -34,7 +34,7 @@ class Way:
 
     @property
     def task(self) -> TimedTask:
-        """The task of one call for each state."""
+        """Timed task: one call for each state."""
         return one_by_one(self.function, self.arguments)
 
     def errors(self, states: RandomStates) -> list[float]:
