@@ -79,7 +79,7 @@ def _table(fit: Fit, which: str, score: Score) -> list[str]:
 
 
 def without_bias(fit: Fit) -> str:
-    """Return a note that a sensor bias, which is not in the file, was removed from efforts; none without bias."""
+    """Return a note that a sensor bias, which is not in the file, was removed from efforts; empty without bias."""
     if not np.any(fit.sensor_bias):
         return ""
     names = zip(fit.robot.joint_names, fit.sensor_bias, effort_units(fit.robot), strict=True)

@@ -100,5 +100,5 @@ def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
 
 
 def used(peak: Peak) -> str:
-    """Return the utilization of a limit in words; a one-sided range is only ``not used`` or ``exceeded``."""
+    """Return the utilization of a limit in words; a one-sided range is 0% or ``exceeded``."""
     return f"{peak.ratio:.0%}" if peak.ratio < np.inf else "exceeded"
