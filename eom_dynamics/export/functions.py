@@ -82,7 +82,7 @@ def spring_efforts(side: MotorSide, run: Run = trace) -> Any:
 
 
 def flat_state(robot: Robot, side: MotorSide, run: Run = trace, *, payload: bool = False) -> Any:
-    """Accelerations of the links, and their rates, from efforts of the springs; those of rigid joints are given."""
+    """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
     return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
 
 

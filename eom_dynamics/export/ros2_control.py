@@ -57,7 +57,7 @@ def can_be_written(name: str) -> bool:
 
 
 def package_name(project: Project) -> str:
-    """Name of the package: that of the robot in lower case."""
+    """Name of the package: the robot's name in lower case."""
     return f"{project.name.lower()}_control"
 
 

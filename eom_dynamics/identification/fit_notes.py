@@ -37,7 +37,7 @@ _NAMED = 6
 
 
 def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
-    """Notes on recordings; raises IdentificationError for those of another robot, or useless ones."""
+    """Notes on recordings; raises IdentificationError for useless ones, or another robot's."""
     notes = [f"{recording.name}: {note}" for recording in recordings for note in _notes(robot, recording)]
     return list(dict.fromkeys(notes))
 

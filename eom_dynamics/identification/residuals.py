@@ -138,7 +138,7 @@ def score(
 
 
 def root_mean_square(values: Array) -> Array:
-    """Root mean square (n,) of the values (N, n) that are known; NaN where none is."""
+    """Root mean square (n,) of the known values among (N, n); NaN if there are none."""
     count = _known(values)
     squares = np.sum(np.square(np.nan_to_num(values)), axis=0)
     return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)

@@ -31,7 +31,7 @@ class Shifted:
         self.n, self.start, self.end = trajectory.n, trajectory.start + by, trajectory.end + by
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`.Trajectory`."""
+        """q and its time derivatives, see :class:`.Trajectory`."""
         return self._trajectory.derivatives(np.asarray(t, dtype=float) - self._by, order)
 
 
@@ -111,7 +111,7 @@ class Handover:
         return rest
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`.Trajectory`."""
+        """q and its time derivatives, see :class:`.Trajectory`."""
         at = np.asarray(t, dtype=float)
         if at.ndim == 0:
             return self._pieces[self._place(float(at))][1].derivatives(at, order)

@@ -65,7 +65,7 @@ class ToolMotion:
         return Scaled(self, s)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`.Trajectory`; orders above 4 are not available.
+        """q and its time derivatives, at most four; see :class:`.Trajectory`.
 
         Raises:
             TrajectoryError: between two knots, the path leaves the workspace or the ranges of the joints.

@@ -139,7 +139,7 @@ class Supervision:
         self.on = False
 
     def expect_nothing(self) -> None:
-        """Take note that the stream has ended as intended."""
+        """Record that the stream has ended as intended."""
         if self._watchdog is not None and not self._watchdog.responding:
             self._watchdog.disarm()
         if self._doubts is not None:
@@ -163,7 +163,7 @@ class Supervision:
             )
 
     def feed(self, stamp: int, solution: EvaluatedSetpoint) -> None:
-        """Take note of an answered setpoint and its stamp, ns."""
+        """Record an answered setpoint and its stamp, ns."""
         if self._watchdog is not None:
             if self._watchdog.responding:
                 self._responses.cancel()
