@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``Payload`` messages as payloads."""
+"""Fields of ``Payload`` as a payload."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def stream_qos(depth: int, *, watched: bool = False) -> dict[str, Any]:
 
     Args:
         depth: of the queue.
-        watched: whether deadline, liveliness and its lease can be requested, too; 0 ns means none.
+        watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
     """
 
     def check(quality: QoSProfile) -> SetParametersResult:

@@ -48,7 +48,7 @@ class PlantInertia(Protocol):
 
 
 class ReducedInertia:
-    """Reduced rotor model of M. W. Spong: links and rotors without inertial coupling."""
+    """Links and rotors without coupling: M. W. Spong's reduced model."""
 
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
         """Take the arm and the motors (m,) at rigid joints."""
@@ -91,7 +91,7 @@ class ReducedInertia:
 
 
 class CompleteInertia:
-    """Complete rotor model: links and the rotors that they carry as one system."""
+    """Links and the rotors that they carry as one system: the complete model."""
 
     def __init__(self, arm: ElasticArm, rotors: CarriedRotors, rigid: NDArray[np.bool_]) -> None:
         """Take the arm, its rotors and the motors (m,) at rigid joints."""

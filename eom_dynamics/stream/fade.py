@@ -13,14 +13,14 @@ from ..trajectory.smooth_step import falling
 
 
 class Fade(NamedTuple):
-    """Fade factor of efforts with two time derivatives, 1/s and 1/s²."""
+    """Factor of efforts and its first two time derivatives, 1/s and 1/s²."""
 
     w: float
     wd: float
     wdd: float
 
     def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
-        """The command with faded efforts and unchanged motor motion, with derivatives by Leibniz' rule.
+        """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative.
 
         Raises:
             StateError: a derivative of the efforts is not finite, since the command's numbers are too large.
@@ -39,7 +39,7 @@ class Fade(NamedTuple):
 
 
 def fade(s: float, duration: float) -> Fade:
-    """Fade factor 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, from 1 to 0 and C².
+    """Factor 1 - 10 u³ + 15 u⁴ - 6 u⁵ with u = s/duration, twice continuously differentiable, in [0, 1].
 
     Args:
         s: time since the start, s.

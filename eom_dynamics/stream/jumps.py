@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jumps: steps between setpoints that no motion within limits can make."""
+"""Steps between setpoints that no motion within limits makes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class JumpCheck:
         self.limited = bool(np.isfinite(limits).any())
 
     def judge(self, dt: float, before: Array, state: Array) -> str:
-        """Return which joint jumps; empty if none does.
+        """Return which joint jumps; empty for none.
 
         Args:
             dt: time between the stamps, s.

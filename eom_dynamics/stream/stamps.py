@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 class StampCheck:
-    """Compares each stamp with the one before, even of a refused setpoint, so that a restarted clock counts once.
+    """Compares each stamp with the one before, whether that setpoint was refused or not: a restarted clock counts once.
 
     Setpoints without stamp (0) are not compared.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sample times at which a trajectory is checked."""
+"""Instants at which a trajectory is checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PER_PIECE = 16
 
 
 def check_times(trajectory: Trajectory, rate: float) -> Array:
-    """Increasing sample times (N,), s, at ``rate``, Hz, and inside every piece of a spline.
+    """Increasing times (N,) in s: at a rate in Hz from start to end, and within all pieces of a spline.
 
     A piece may be shorter than a period, and move a joint there and back between two instants.
 

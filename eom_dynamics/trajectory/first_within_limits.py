@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice of the first motion within an arm's limits."""
+"""Choice among motions by the limits of an arm."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopping motions within limits."""
+"""Stop of a motion within limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .trajectory import Trajectory
 
 
 def stop(arm: ElasticArm, trajectory: Trajectory, t: float) -> Spline:
-    """Stop a trajectory: motion from a state to rest, continuous up to the snap, as :class:`.StopPolynomial`.
+    """Motion from a state of a trajectory to rest, continuous from position to snap, as :class:`.StopPolynomial`.
 
     Of some durations, the shortest that meets the limits of joints and motors, or else the one that exceeds them least.
 
