@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stream setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
+"""Play setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
 
     python -m eom_dynamics.ros.player SETPOINTS.npz ANSWERS.npz --rate 1000
 
@@ -136,7 +136,7 @@ class Player(Node):
             self._report({"sent": count, "received": len(self._answers)})
 
     def close(self) -> None:
-        """Destroy the node before shutdown, so that other nodes notice at once."""
+        """Destroy the node, before the context ends, so that other nodes know at once."""
         self._executor.remove_node(self)
         self.destroy_node()
         self._executor.shutdown()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Player process: read setpoints, play them to nodes, and write the recording."""
+"""Process of a player: it reads setpoints, plays them to nodes, and writes what it has recorded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Playing(Protocol):
         ...
 
     def close(self) -> None:
-        """Destroy the node before shutdown, so that other nodes notice at once."""
+        """Destroy the node, before the context ends, so that other nodes know at once."""
         ...
 
 
@@ -107,7 +107,7 @@ def _run(
 
 
 def positive(text: str) -> float:
-    """Parse a positive number; raises argparse.ArgumentTypeError for anything else."""
+    """Read a positive number of an argument; raises argparse.ArgumentTypeError for others."""
     value = float(text)
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")
