@@ -2,8 +2,8 @@
 """Round trip of setpoints through the dynamics node beside a node that only echoes: same messages, in one run.
 
 The two nodes are streamed to in turn, in windows of a tenth of a second whose order rotates, so that ratios hold on a
-machine that is not quiet. Both run throughout; the one that is not spoken to sleeps. Every number that the dynamics node
-answers is compared with that of the library. Needs ROS 2 and the interfaces, as ``make build`` installs them.
+machine that is not quiet. Both run throughout; the one that is not spoken to sleeps. Every number that the dynamics
+node answers is compared with that of the library. Needs ROS 2 and the interfaces, as ``make build`` installs them.
 
     python bench/round_trip.py ROBOT [--rate HZ] [--rounds N] [--realtime PRIORITY]
 
