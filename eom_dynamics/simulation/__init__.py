@@ -7,6 +7,7 @@ from .errors import SimulationError
 from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, simulate
+from .margins import LinearLoop, Margins, link_loop, motor_gains, motor_loop
 from .servo import Servo
 from .simulated_robot import SimulatedRobot
 from .stepping import Stepper
@@ -17,6 +18,8 @@ __all__ = [
     "Energy",
     "EnergyAudit",
     "FreeMotion",
+    "LinearLoop",
+    "Margins",
     "Servo",
     "SimulatedRobot",
     "Simulation",
@@ -25,6 +28,9 @@ __all__ = [
     "compare_feedforward",
     "energy",
     "energy_audit",
+    "link_loop",
+    "motor_gains",
+    "motor_loop",
     "simulate",
     "simulate_free_motion",
 ]

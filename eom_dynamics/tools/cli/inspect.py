@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot as it was read: tree, joints, limits, mass, reach, merged links, assumptions, and operation counts.
 
-With a configuration, show where its tools are; or print its equations of motion.
+With a configuration, show where its tools are; or print its equations of motion, or feedback gains for a bandwidth.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import argparse
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
 from ..inspect.facts import robot_facts, tool_poses
+from ..inspect.gains import gain_facts, gain_table
 from ..inspect.template import TEMPLATE, completion
 from ..inspect.text import as_text, pose_table
 from .arguments import add_robot_arguments, load, robot_options
@@ -50,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("latex", "python", "c"),
         help=f"print the equations of motion by Lagrange, of at most {MOST_JOINTS} joints (needs the extra symbolic)",
     )
+    parser.add_argument(
+        "--gains",
+        type=float,
+        metavar="HZ",
+        help="print feedback gains of this bandwidth, and the margins of the loops, at rest at zero or --pose",
+    )
     parser.add_argument("--symbols", action="store_true", help="in the equations, symbols in place of numbers")
     parser.set_defaults(refuse=parser.error)
     parser.add_argument("--json", action="store_true", help="print JSON, with null for infinite values")
@@ -65,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):
         options.refuse("--template goes with a .urdf or .xacro file; other robots have their springs and motors")
-    if options.equations is not None and (options.json or options.pose is not None):
-        options.refuse("--equations goes with neither --json nor --pose")
+    if options.equations is not None and (options.json or options.pose is not None or options.gains is not None):
+        options.refuse("--equations goes with none of --json, --pose and --gains")
     if options.symbols and options.equations is None:
         options.refuse("--symbols goes with --equations")
     if options.template:
@@ -92,9 +101,15 @@ def _completion(options: argparse.Namespace) -> str:
 
 
 def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:
-    facts = robot_facts(robot) if options.pose is None else tool_poses(robot, np.array(options.pose))
-    show = as_text if options.pose is None else pose_table
-    return json.dumps({**facts, "warnings": texts}, indent=2) if options.json else show(facts)
+    q = np.zeros(robot.n) if options.pose is None else np.array(options.pose)
+    facts: Callable[[Robot], dict[str, Any]] = robot_facts
+    show: Callable[[dict[str, Any]], str] = as_text
+    if options.gains is not None:
+        facts, show = partial(gain_facts, q=q, bandwidth=options.gains), gain_table
+    elif options.pose is not None:
+        facts, show = partial(tool_poses, q=q), pose_table
+    found = facts(robot)
+    return json.dumps({**found, "warnings": texts}, indent=2) if options.json else show(found)
 
 
 def _equations(robot: Robot, options: argparse.Namespace) -> str:

@@ -132,9 +132,9 @@ def identify_both_sides(
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
     score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     figures = judgement or score
-    assert figures is not None
+    assert score is not None and figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
-    same = [name for name in _no_better(robot, elasticity, figures.springs) if name not in worse["springs"]]
+    same = [name for name in _no_better(robot, elasticity, score.springs) if name not in worse["springs"]]
     for kept, than in ((worse, "worse than"), ({"springs": same}, "no better than")):
         if any(kept.values()):
             listed = "; ".join(f"{what} of {', '.join(names)}" for what, names in kept.items() if names)
@@ -148,7 +148,7 @@ def identify_both_sides(
 
 
 def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:
-    """Joints whose springs explain no more of the efforts than those of the file do, by more than chance."""
+    """Joints whose springs explain no more of the efforts they were fitted to than the file's do, beyond chance."""
     with np.errstate(invalid="ignore", divide="ignore"):
         gain = dict(zip(robot.joint_names, np.square(errors.before / errors.after) - 1, strict=True))
     return [

@@ -23,8 +23,8 @@ _LIGHT, _GEARED = 1e-3, 10.0
 # No motor has a larger torque constant, N m/A.
 _LARGEST_CONSTANT = 5.0
 
-# s, where the robot's file names no period.
-_USUAL_PERIOD = 1e-3
+USUAL_PERIOD = 1e-3
+"""Of commands, s, where the robot's file names none."""
 
 
 def elastic_joints(robot: Robot) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def warnings(robot: Robot, elastic: list[dict[str, Any]]) -> list[str]:
     arm, lines = ElasticArm(robot), []
     links = np.diagonal(arm.dynamics.mass_matrix(np.zeros(robot.n)))
     names = robot.joint_names
-    rate = 1 / (robot.command_period or _USUAL_PERIOD)
+    rate = 1 / (robot.command_period or USUAL_PERIOD)
     for row in elastic:
         joint = robot.independent_joints[names.index(row["joint"])]
         if row["sag"] > _LARGEST_SAG and joint.type != "prismatic":

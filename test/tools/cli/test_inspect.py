@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from urdf_arms import MASSLESS_TIP
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics import body_poses
+from eom_dynamics.simulation import ElasticPlant, link_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import robot_facts
@@ -40,6 +42,27 @@ def test_a_suspicious_inertia_table_is_shown_with_a_warning(
     output = capsys.readouterr()
     assert output.out.startswith("iiwa: 7 joints") and output.err.count("\n") == 1
     assert output.err.startswith("eom_dynamics inspect: warning: ") and "inertia_reference" in output.err
+
+
+def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["inspect", "sea_planar_2r", "--gains", "5", "--pose", "0.3", "-0.2"]
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    plant = ElasticPlant(eom.ElasticArm(eom.load_robot("sea_planar_2r")))
+    margins = link_loop(plant, [0.3, -0.2], 10 * np.pi).margins(0.0005)
+    assert found["delay_is_assumed"] and found["loops"]["feedback linearization"] == asdict(margins)
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "half of 1 ms" in lines[0] and lines[-1].split()[-1] == f"{margins.gain:.3g}"
+
+
+def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "arm.yaml"
+    text = (resources.files(eom) / "config" / "sea_planar_2r.yaml").read_text(encoding="utf-8")
+    file.write_text(text.replace("robot:\n", "robot:\n      drive_delay: 0.05\n", 1), encoding="utf-8")
+    assert main(["inspect", str(file), "--gains", "5"]) == 0
+    output = capsys.readouterr().out
+    assert "50 ms, of the robot" in output and "PD of the motors: unstable at rest under the delay of 50 ms" in output
 
 
 def test_poses_of_the_tools(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +106,7 @@ def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["iiwa", "--equations", "c"], "--equations takes at most 5 joints, iiwa has 7"),
-        (["planar_pr", "--equations", "c", "--json"], "--equations goes with neither --json nor --pose"),
+        (["planar_pr", "--equations", "c", "--json"], "--equations goes with none of --json, --pose and --gains"),
         (["planar_pr", "--symbols"], "--symbols goes with --equations"),
     ],
 )
