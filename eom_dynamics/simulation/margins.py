@@ -158,7 +158,7 @@ def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> L
 
 
 def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
-    """Linearised loop, at rest at q (n,), of :func:`~eom_dynamics.elastic.linearizing_effort` with link and motor sensors.
+    """Linearised loop, at rest at q (n,), of :func:`~eom_dynamics.elastic.linearizing_effort`.
 
     Gains are those of :func:`~eom_dynamics.elastic.chain_gains`. Dry friction and losses of gears are left out.
 
