@@ -18,7 +18,7 @@ def warn_renamed(old: str, new: str) -> None:
 
 
 def former_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module in which some names were others before.
+    """Return a module's ``__getattr__`` that forwards former names, with a warning.
 
     Args:
         module: its name.
@@ -35,7 +35,7 @@ def former_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def former_keywords(**names: str) -> Callable[[_Function], _Function]:
-    """Decorate a function whose arguments had other names before: present ones by former ones."""
+    """Decorate a function to accept former argument names, mapped to present ones, with a warning."""
 
     def decorate(function: _Function) -> _Function:
         @wraps(function)
@@ -51,7 +51,7 @@ def former_keywords(**names: str) -> Callable[[_Function], _Function]:
 
 
 def former_attribute(old: str, new: str) -> Any:
-    """The property of a former name of an attribute."""
+    """Property that forwards a former attribute name, with a warning."""
 
     def find(instance: object) -> Any:
         warn_renamed(f"{type(instance).__name__}.{old}", new)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification: from recordings of a robot to the parameters that predict them."""
+"""Identification of robot parameters from recordings."""
 
 from .base_parameters import BaseParameters, base_parameters, parameter_names
 from .both_sides import ArmRecording

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify a whole elastic arm from recordings of both sides of its springs: links, springs and motors.
+"""Identification of a whole elastic arm, links, springs and motors, from both sides of its springs.
 
 Links from the efforts of the springs, springs from those and from deflections, motors from what is left of their
 efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured. Where it
@@ -38,16 +38,16 @@ _LINES = ("linear", "damped")
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
-# A motion of a motor, rad or m, that counts as none: that of an encoder's noise.
+# Motion of a motor, rad or m, that is attributed to encoder noise.
 _REST = 1e-3
 
-# Misfit of a resonance beyond which standard deviations are too small, and beyond which nothing is to be believed.
+# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
 _DOUBTFUL, _MISFIT = 2.0, 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Identified springs and motors, by the names of those joints where that was possible.
+    """Identified springs and motors, by joint name; joints that are not identifiable are absent.
 
     Attributes:
         springs, motors: of the joints.
@@ -61,7 +61,7 @@ class Elasticity:
     notes: tuple[str, ...]
 
     def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
-        """What was identified but for the springs, and for the motors and gears, of the joints with these names."""
+        """These results without the springs, and without the motors and gears, of the named joints."""
         return Elasticity(
             {name: fit for name, fit in self.springs.items() if name not in springs},
             {name: fit for name, fit in self.motors.items() if name not in motors},
@@ -142,7 +142,7 @@ def identify_elasticity(
     *,
     progress: Callable[[str, float], None] | None = None,
 ) -> Elasticity:
-    """Identify springs and motors, joint by joint; a note says where that is impossible, and why.
+    """Identify springs and motors, joint by joint; notes name joints where that is impossible, and why.
 
     Args:
         robot: as its file describes it.
@@ -186,7 +186,7 @@ def identify_elasticity(
 
 
 def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
-    """The recording with the efforts of identified springs where those of the links were not measured."""
+    """The recording with efforts of identified springs in place of unmeasured link efforts."""
     tau = recording.tau.copy()
     for k, name in enumerate(robot.joint_names):
         if not measured(tau[:, k]) and name in elasticity.springs:
@@ -272,7 +272,7 @@ def identify_resonance(
 
 
 def measured(values: Array) -> bool:
-    """Whether a signal (N,) was recorded: efforts that are exactly zero throughout were not."""
+    """Whether a signal (N,) was measured: all-zero efforts were not."""
     return bool(np.isfinite(values).all() and np.any(values))
 
 
@@ -296,7 +296,7 @@ class _Columns:
 
 
 def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
-    """Gear ratio, and the signals with it in the place of that of the file.
+    """Gear ratio, and the signals with it in place of that of the file.
 
     Raises:
         IdentificationError: the effort of the spring was not recorded, or the joint does not move.

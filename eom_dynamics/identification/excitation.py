@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimal excitation: the periodic motion within limits that is most informative about a robot's parameters.
+"""Optimal excitation: the most informative periodic motion within limits, for identification.
 
 The parameters of finite Fourier series (J. Swevers et al., "Optimal robot excitation and identification", IEEE Trans.
 Robotics and Automation 13, 1997) that start and end at rest, :class:`.RestSeries`, are found by sequential quadratic
@@ -52,7 +52,7 @@ _NEARLY = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class OptimalExcitation:
-    """Result of an optimisation.
+    """Result of an excitation optimisation.
 
     Attributes:
         trajectory: the motion, at rest at the ends of each of its periods.
@@ -73,7 +73,7 @@ class OptimalExcitation:
 
 
 class Excitation:
-    """Excitation of a robot, for the identification of its parameters.
+    """Excitation problem: motions of a robot for the identification of its parameters.
 
     Attributes:
         robot: the robot, with the limits given.
@@ -142,24 +142,24 @@ class Excitation:
         self._fine = self._grid(max(_FINE * harmonics, int(np.ceil(CHECK_RATE * period))))
 
     def trajectory(self, z: Array) -> Fourier:
-        """The motion of parameters z (n, 2 L - 3) of :class:`.RestSeries`."""
+        """Trajectory with parameters z (n, 2 L - 3) of :class:`.RestSeries`."""
         return self.series.trajectory(z, self.periods)
 
     def information(self, trajectory: Fourier) -> Information:
-        """Information of a period of a motion."""
+        """Information of one period of a motion."""
         period = 1 / trajectory.frequency
         samples = len(self._coarse[0])
         t = trajectory.ramp * period + np.arange(samples) * period / samples
         return self.model.information(np.stack(trajectory.derivatives(t, 2)))
 
     def cost(self, information: Information) -> float:
-        """What is minimised: -log det/P + condition_weight log(condition number)."""
+        """Cost to minimise: -log det/P + condition_weight log(condition number)."""
         return -information.log_det / len(self.model.columns) + self.condition_weight * float(
             np.log(information.condition)
         )
 
     def random(self, draw: np.random.Generator) -> Array:
-        """Draw the parameters z of a motion that uses as much of the limits as its shape allows.
+        """Draw the parameters z of a random motion, scaled up to its limits.
 
         Each joint moves about a random position until it meets a limit of its own; if efforts are then too large, all
         move less.

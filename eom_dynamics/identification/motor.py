@@ -73,7 +73,7 @@ class MotorFit:
     of_current: bool = False
 
     def actuator(self, before: Actuator) -> Actuator:
-        """The actuator with identified friction, gear loss and torque constant, and all else as before."""
+        """The actuator with identified friction, gear loss and torque constant."""
         motor = before.motor
         if self.torque_constant is not None:
             motor = replace(motor, torque_constant=self.torque_constant[0])
@@ -167,7 +167,7 @@ def fit_motors(
 
 @dataclass(frozen=True, eq=False)
 class GearFit:
-    """A gear ratio from both of its sides, value and standard deviation each.
+    """Gear ratio identified from both sides of the gear, with standard deviations.
 
     Attributes:
         ratio: turns of the motor for one turn of the joint; negative where it turns the other way.

@@ -36,7 +36,7 @@ def read_times(trajectory: Any) -> Array:
 
 
 def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
-    """A field of all points, (K, n) in the robot's order, NaN in points where it is empty; None if all are.
+    """A field of all points, (K, n) in the robot's order, NaN where it is empty; None if it is empty in all.
 
     Raises:
         StateError: a point has the wrong number of entries, or a number that is not finite.
@@ -58,7 +58,7 @@ def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
 
 
 def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, where_given: bool = False) -> None:
-    """Assign values (K, n), in the robot's order, to a field of all points, or only of the points that have it."""
+    """Assign values (K, n), in the robot's order, to a field of all points, or of those that have it."""
     rows = order.to_message(values)
     for point, row in zip(trajectory.points, rows, strict=True):
         if len(getattr(point, field)) or not where_given:

@@ -266,7 +266,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = "; ".join(problems)
 
     def destroy_node(self) -> None:
-        """Destroy the node, with its lifecycle, which rclpy leaves to the end of the interpreter."""
+        """Destroy the node and its lifecycle state machine, which rclpy does not."""
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 

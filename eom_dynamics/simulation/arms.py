@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms under integration: their differential equation, and where their model ends."""
+"""Arms under integration: differential equation, and end of the model's validity."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class End:
 
 
 class Arms:
-    """Differential equation of the integrator: a row for each arm, its state, then work and heat of its motors.
+    """Differential equation to integrate: a row for each arm, with state, motor work and heat.
 
     An arm that has ended stands still.
 
@@ -90,11 +90,11 @@ class Arms:
 
     @property
     def going(self) -> NDArray[np.bool_]:
-        """(N,) whether an arm has not ended."""
+        """(N,) whether the simulation of an arm continues."""
         return np.array([end is None for end in self.ends])
 
     def flat_rate(self, now: float, y: Array) -> Array:
-        """Time derivative of all rows, both as one vector."""
+        """Time derivative of all rows, flattened to one vector."""
         return self.rates(np.array([now]), y.reshape(1, *self.start.shape)).ravel()
 
     def rates(self, times: Array, rows: Array) -> Array:
@@ -121,7 +121,7 @@ class Arms:
         return change
 
     def states(self, rows: Array) -> Array:
-        """States (…, 2n + 2m) of rows (…, columns); NaN where these are."""
+        """States (…, 2n + 2m) from rows (…, columns); NaN stays NaN."""
         values = rows[..., :-2]
         if not self._momenta:
             return values
@@ -130,13 +130,13 @@ class Arms:
         return np.where(known, self._states(flat).reshape(values.shape), np.nan)
 
     def end(self, now: float, y: Array) -> None:
-        """End the arms whose margins are used up."""
+        """End the simulation of arms whose margins are used up."""
         margins = self._margins(y)
         for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)):
             self.ends[arm] = End(now, self._reason(margins[arm]))
 
     def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:
-        """Rows after a step of length h, in which the arms whose margins are used up end where they are.
+        """Rows after a step of length h; arms whose margins are used up end within it.
 
         Args:
             now: time at its start, s.

@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 
 class ElasticPlant:
-    """Links and motors of an arm, in one state or many at once.
+    """Plant of an arm: links and motors coupled by springs, for one state or many.
 
     A state is an array (2n + 2m,), or (N, 2n + 2m) for N arms side by side: q, theta, qd, thetad one after the
     other. At a rigid joint theta is q.
@@ -105,7 +105,7 @@ class ElasticPlant:
         return State(state[..., :i], state[..., i:j], state[..., j:k], state[..., k:])
 
     def state(self, q: ArrayLike, qd: ArrayLike) -> Array:
-        """State with the links at q, qd, (n,) or (N, n), and motors that follow them with unloaded springs.
+        """State with links at q, qd, (n,) or (N, n), and motors that follow with unloaded springs.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite.
@@ -116,17 +116,17 @@ class ElasticPlant:
 
     @cached_property
     def unloaded(self) -> Array:
-        """Deflections (m,) of springs without load, which the pretension of an antagonistic pair holds, rad or m."""
+        """Deflections (m,) of unloaded springs, rad or m; not zero for a pretensioned antagonistic pair."""
         zero = np.zeros(self.arm.robot.n)
         return self.springs.deflections((zero, zero, zero)).delta
 
     def driven_inertia(self, q: Array) -> Array:
-        """Inertia (m,) for the gains of drives: of rotors, at rigid joints with the links at q (n,); kg m² or kg."""
+        """Inertia (m,) for drive gains: rotors, plus the links at q (n,) at rigid joints; kg m² or kg."""
         links = np.diagonal(self.arm.dynamics.mass_matrix(q))
         return self.arm.motor_inertia + np.where(self.rigid, links[self.arm.motor_joint], 0.0)
 
     def on_trajectory(self, *motion: ArrayLike) -> Array:
-        """State of the arm on a trajectory: links in a given motion, motors as it requires.
+        """State of the arm on a trajectory: given link motion, and the motor motion that it requires.
 
         Damped springs are without transient, variable ones at nominal stiffness.
 
@@ -158,7 +158,7 @@ class ElasticPlant:
         return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
 
     def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
-        """Time derivative of the state, of its shape.
+        """Time derivative of the state, in its shape.
 
         Args:
             state: q, theta, qd, thetad, see the class.
@@ -170,7 +170,7 @@ class ElasticPlant:
         return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
 
     def momenta(self, state: Array) -> Array:
-        """The state with momenta of links and motors in place of their velocities, of its shape.
+        """The state with momenta of links and motors in place of velocities.
 
         They are those of Hamilton's equations, derivatives of the kinetic energy with respect to the velocities. The
         momentum of a motor at a rigid joint is zero, since that of its joint includes the rotor.
@@ -180,14 +180,14 @@ class ElasticPlant:
         return np.concatenate([q, theta, times(self.inertia.matrix(q), velocities)], axis=-1)
 
     def from_momenta(self, momenta: Array) -> Array:
-        """State whose :meth:`momenta` are given."""
+        """State with given momenta: the inverse of :meth:`momenta`."""
         q, theta, *both = self.parts(momenta)
         inertia = self.inertia.matrix(q)
         velocities = solve_mass_matrix(self.arm.robot.name, inertia, np.concatenate(both, axis=-1))
         return np.concatenate([q, theta, *self._links_and_motors(velocities)], axis=-1)
 
     def momentum_rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
-        """Time derivative of :meth:`momenta`, of the shape of the state; arguments are those of :meth:`rate`."""
+        """Time derivative of :meth:`momenta`; arguments as for :meth:`rate`."""
         q, _, qd, thetad = self.parts(state)
         free = self.inertia.free(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
         return np.concatenate([qd, thetad, free + self.inertia.gyroscopic(q, qd, thetad)], axis=-1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking of a trajectory without feedforward, with that for rigid joints, and by flatness.
+"""Tracking of a trajectory without feedforward, with rigid-joint feedforward, and with flatness feedforward.
 
 All three have the same PD on the motors, each around its own motor reference:
 
@@ -56,7 +56,7 @@ class SupportsDerivatives(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Tracking errors of the links with F feedforwards, as :data:`FEEDFORWARDS`, and G gains.
+    """Tracking errors of the links with the F feedforwards of :data:`FEEDFORWARDS` and G gains.
 
     Errors of an arm whose simulation ends early are NaN from there on, as are their RMS and peak.
 
@@ -190,7 +190,7 @@ def _relative_error(value: float, name: str) -> float:
 def motor_references(
     known: ElasticPlant, states: Sequence[Array]
 ) -> tuple[Feedforward, Array, Array, Callable[[Array], Array]]:
-    """Motions of the motors by flatness, and as of a rigid arm.
+    """Motor references by flatness, and for a rigid arm.
 
     Args:
         known: model of the arm.

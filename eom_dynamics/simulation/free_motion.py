@@ -39,7 +39,7 @@ _TURN = 2.0
 
 
 class FreeMotion(NamedTuple):
-    """A motion at T times.
+    """Motion of a free body at T times.
 
     Attributes:
         t: (T,) s.

@@ -126,7 +126,7 @@ def simulate(
 
 
 def require_progress(progress: object) -> None:
-    """Raise TypeError unless this can be called, or is None."""
+    """Raise TypeError unless ``progress`` is callable or None."""
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of the time reached, or None, is {shown(progress)}")
 

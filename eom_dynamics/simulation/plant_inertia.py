@@ -35,11 +35,11 @@ class PlantInertia(Protocol):
         ...
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """Efforts (…, n + m) less those at zero acceleration."""
+        """Efforts (…, n + m) minus the bias at zero acceleration."""
         ...
 
     def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """Change (…, n + m) of the momenta at constant velocities: the rate of the inertia matrix times velocities."""
+        """Rate (…, n + m) of the momenta at constant velocities: dM/dt times velocities."""
         ...
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:

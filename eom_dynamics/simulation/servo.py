@@ -12,7 +12,7 @@ from ..elastic import ElasticArm
 
 
 class Servo(NamedTuple):
-    """effort + kp (position - theta) + kd (velocity - thetad) of m motors, on the link side of their gears.
+    """Servo of m motors: effort + kp (position - theta) + kd (velocity - thetad), on the link side of the gears.
 
     The law of :func:`eom_dynamics.elastic.motor_pd_effort` by its parts: a step that knows the gains is stable for
     any of them, like the current loop of a drive, which is much faster than the step.
@@ -30,7 +30,7 @@ class Servo(NamedTuple):
     kd: Array
 
     def wanted(self, theta: Array, thetad: Array) -> Array:
-        """Wanted efforts (m,) at motor positions theta and velocities thetad (m,)."""
+        """Commanded efforts (m,) at motor positions theta and velocities thetad (m,)."""
         return self.effort + self.kp * (self.position - theta) + self.kd * (self.velocity - thetad)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time steps of fixed cost for real time, stable for any spring, damper, friction and drive gain.
+"""Real-time steps of fixed cost, stable for any spring, damper, friction and drive gain.
 
 ROS2 of J. G. Verwer, E. J. Spee, J. G. Blom and W. Hundsdorfer, "A second-order Rosenbrock method applied to
 photochemical dispersion problems", SIAM J. Sci. Comput. 20 (1999): for y' = f(y) and a matrix A,
@@ -81,7 +81,7 @@ class Stepper:
         self._limits = EffortLimits(arm) if flag(limited, "limited") else None
 
     def step(self, state: Array, servo: Servo) -> Array:
-        """State (2n + 2m,) a period later, with a constant reference of the drives.
+        """State (2n + 2m,) after one period, with a constant drive reference.
 
         Raises:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervision of a stream of setpoints, whose law is written in docs/watchdog.md, and its fast path; without ROS.
+"""Supervision of a setpoint stream, specified in docs/watchdog.md, and its fast path; without ROS.
 
 ==============================  ======================================================================
 :mod:`.setpoint_age`            time since the last valid setpoint

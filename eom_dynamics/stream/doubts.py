@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a stream of setpoints against itself: stamps, jumps and consistency."""
+"""Plausibility checks of a setpoint stream: stamps, jumps and consistency."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DoubtSettings(NamedTuple):
 
 
 class Doubts:
-    """Checks setpoint after setpoint. The verdict on a window of setpoints stands until the next one is complete.
+    """Plausibility checks of successive setpoints; a window's verdict holds until the next window is complete.
 
     Attributes:
         counts: doubtful setpoints by check; ``without stamp`` counts those whose jumps and consistency are not known.
@@ -97,16 +97,16 @@ class Doubts:
         return "; ".join(text for _, _, text in found)
 
     def answered(self, stamp: int, state: Array) -> None:
-        """Take note of an answered setpoint, from which the next one must not jump."""
+        """Record an answered setpoint, from which the next one must not jump."""
         self._answered = (stamp, state) if stamp else None
 
     def moved(self, state: Array) -> None:
-        """Take note of a command without a setpoint, from which the next setpoint must not jump."""
+        """Record a command without a setpoint, from which the next setpoint must not jump."""
         if self._answered is not None:
             self._answered = self._answered[0], state
 
     def restart(self) -> None:
-        """Forget all setpoints: the stream begins anew."""
+        """Forget all setpoints: a new stream begins."""
         self._stamps = StampCheck()
         self._consistency.restart()
         self._consistency.doubt = ""

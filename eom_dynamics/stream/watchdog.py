@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do when setpoints are lost, and when they come back; the law is written in docs/watchdog.md."""
+"""Watchdog: response to lost and returning setpoints, specified in docs/watchdog.md."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ class Watchdog:
 
     @property
     def responding(self) -> bool:
-        """Whether commands come from here and not from setpoints."""
+        """Whether the watchdog issues the commands, instead of setpoints."""
         return self.phase in _RESPONDING
 
     def disarm(self) -> None:
-        """Expect no setpoints: the stream has ended as intended, or begins anew."""
+        """Expect no setpoints: the stream has ended as intended, or restarts."""
         self.phase, self.last, self.cause, self._stop = Phase.WAITING, None, "", None
 
     def admit(self, q: Array | None) -> None:
@@ -139,7 +139,7 @@ class Watchdog:
                 )
 
     def feed(self, solution: EvaluatedSetpoint) -> None:
-        """Take note of a valid setpoint; it ends a response."""
+        """Record a valid setpoint, which ends a response."""
         self.last = solution
         self.age.fed = True
         if self.phase is not Phase.STREAMING:
@@ -153,7 +153,7 @@ class Watchdog:
         return ""
 
     def lose(self, cause: str) -> bool:
-        """Begin the response to a loss, by the policy; return whether there is one that moves the arm.
+        """Begin the response to a loss, by the policy; return whether there is a response.
 
         Args:
             cause: for diagnostics.

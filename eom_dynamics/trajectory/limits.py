@@ -69,7 +69,7 @@ class Peak(NamedTuple):
 
     @property
     def exceeded(self) -> bool:
-        """Whether the value violates the limit by more than rounding."""
+        """Whether the value exceeds the limit beyond rounding."""
         return self.ratio > 1 + TOLERANCE
 
     @property

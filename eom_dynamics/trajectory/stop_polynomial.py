@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomial from a state to rest."""
+"""Stopping polynomial: from a state to rest."""
 
 from __future__ import annotations
 

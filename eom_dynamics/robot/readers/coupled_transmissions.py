@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transmissions of a URDF in which two motors move two joints together.
+"""Coupled URDF transmissions: two motors that move two joints together, such as differentials.
 
 The plugins of ros_control and ros2_control, with positions x of joints and motors, reductions n of joints and motors:
 
@@ -42,7 +42,7 @@ _MATRICES = MappingProxyType(
 
 
 class Coupled(NamedTuple):
-    """A transmission of two joints.
+    """Coupled transmission of two joints.
 
     Attributes:
         joints: names of the joints.
@@ -58,7 +58,7 @@ class Coupled(NamedTuple):
 
 
 def read_coupled(element: Element, where: str, ratio: Mapping[int, float]) -> Coupled | None:
-    """Read a coupled transmission; None if its kind is unknown or not two motors move two joints.
+    """Read a coupled transmission; None if its kind is unknown or it has not two motors and two joints.
 
     Args:
         element: of the transmission.
@@ -76,7 +76,7 @@ def read_coupled(element: Element, where: str, ratio: Mapping[int, float]) -> Co
 
 
 def unusable(coupled: Coupled, joints: Sequence[JointDescription]) -> str | None:
-    """Why a transmission cannot drive joints of a robot; None if it can."""
+    """Reason why a transmission cannot drive a robot's joints; None if it can."""
     able = {joint.name for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None}
     for name in coupled.joints:
         if name not in able:
@@ -85,7 +85,7 @@ def unusable(coupled: Coupled, joints: Sequence[JointDescription]) -> str | None
 
 
 def group(coupled: Coupled) -> JointGroup[Transmission]:
-    """The transmission for a robot, or a part of it that has both joints."""
+    """The transmission as a joint group, for any part of the robot with both joints."""
     return JointGroup(coupled.joints, Transmission(coupled.matrix), coupled.where, optional=True)
 
 

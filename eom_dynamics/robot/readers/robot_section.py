@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that the ``robot`` section of a ROS 2 parameter tree describes itself, every entry checked.
+"""Robot described by the ``robot`` section of a ROS 2 parameter tree, every entry checked.
 
 The section as in a parameter file (SI units, angles in rad):
 

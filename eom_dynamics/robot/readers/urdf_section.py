@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additions to a robot from a section of parameters, every entry checked.
+"""Additions to a loaded robot from a parameter section, every entry checked.
 
 The section is ``urdf`` of a node, for a robot from any source, and ``robot`` in a file that names its URDF; each of
 these entries is optional:
@@ -67,14 +67,14 @@ def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source:
 
 
 def robot_with(description: Description, section: Mapping[str, Any]) -> Robot:
-    """Build a robot with the entries of a section ``urdf``; errors as of :func:`robot_from_urdf`."""
+    """Build a robot from a description and a section ``urdf``; errors as for :func:`robot_from_urdf`."""
     with Section(section, "urdf", "parameters") as additions:
         description = completed(description, additions)
     return assemble(description)
 
 
 def completed(description: Description, additions: Section) -> Description:
-    """Return a robot with the entries of a section, see above; what the section lacks remains."""
+    """Return a description with the entries of the section added; others remain."""
     if "joints" in additions:
         with additions.section("joints") as joints:
             described = tuple(

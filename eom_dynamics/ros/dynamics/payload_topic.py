@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``payload`` and service ``~/set_payload``: what a tool carries, between two setpoints."""
+"""Topic ``payload`` and service ``~/set_payload``: change of the payload between two setpoints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PayloadTopic:
         node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
 
     def report(self) -> dict[str, str]:
-        """Values for diagnostics: what tools carry."""
+        """Payloads at the tools, as values for diagnostics."""
         values: dict[str, str] = {}
         try:
             solver = self._solver()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stream of setpoints: each is answered with a command, or refused."""
+"""Stream of setpoints, each answered with a command or refused."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class SetpointStream:
     # --- Setpoints ----------------------------------------------------------------------
 
     def answer_bytes(self, message: bytes) -> None:
-        """Answer a serialised setpoint: by a compiled call, if one takes the message, or else field by field."""
+        """Answer a serialised setpoint by a compiled call if one accepts the message, else field by field."""
         started = time.perf_counter_ns()
         shaped, solver = self._shapes.latest, self.solver
         if shaped is None or solver is None or self.player.remembers:
@@ -345,7 +345,7 @@ class SetpointStream:
     # --- Diagnostics --------------------------------------------------------------------
 
     def report(self, seconds: float) -> StatusReport:
-        """Diagnostic status of setpoints, without that of their supervision."""
+        """Diagnostic status of setpoints, without supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
         lead = self.player.lead if self.player.playing else self.solver.lead if self.solver else 0.0

@@ -126,7 +126,7 @@ class SplineTopic:
         judge: Callable[[Verdict], None],
         reason: str,
     ) -> None:
-        """Play a motion in the place of that under way, and report both."""
+        """Replace the current motion, and report both."""
         replaces = self._player.playing
         self._player.play(motion, stamp, told.header.frame_id, arm, judge)
         if replaces:

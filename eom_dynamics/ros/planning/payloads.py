@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tools carry where a motion is planned: by a request, or else by the topic ``payload``."""
+"""Payloads for planning: those of the request, or else those of the topic ``payload``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEPTH = 100
 
 
 class CarriedPayloads:
-    """Subscriber of the topic, and arms with payloads.
+    """Subscriber of the topic ``payload``; adds payloads to arms.
 
     Attributes:
         arm: the arm without payloads, or None.
@@ -47,10 +47,10 @@ class CarriedPayloads:
         self.arm, self._at_tools = arm, {}
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
-        """The arm with the payloads of a request, or if it has none with those of the topic.
+        """The arm with the payloads of a request, or else those of the topic.
 
         Raises:
-            RobotDescriptionError: a payload cannot be, or the robot has no such tool.
+            RobotDescriptionError: a payload is physically inconsistent, or the robot has no such tool.
             StateError: there are too many.
         """
         if len(payloads) > _DEPTH:
@@ -62,7 +62,7 @@ class CarriedPayloads:
         return _with_payloads(arm, parameters.tobytes()) if np.any(parameters) else arm
 
     def report(self) -> dict[str, str]:
-        """Values for diagnostics."""
+        """Payloads as values for diagnostics."""
         masses = {tool: message.inertia.m for tool, message in self._at_tools.items() if message.inertia.m}
         values = {}
         if self.arm is not None and masses:

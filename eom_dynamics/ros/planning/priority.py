@@ -36,7 +36,7 @@ def give_way(niceness: int, reserved_cores: int) -> None:
 
 
 def keep_memory(megabytes: int) -> None:
-    """Keep freed memory for later answers, which saves mapping and clearing pages again."""
+    """Keep freed memory in the process, which saves mapping and clearing pages again."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc
     if megabytes and mallopt:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)

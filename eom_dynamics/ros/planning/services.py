@@ -100,7 +100,7 @@ class PlanningServices:
         )
 
     def close(self) -> None:
-        """Destroy the action, which the node does not know."""
+        """Destroy the action server; destroying the node does not."""
         self._action.destroy()
 
     def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:

@@ -106,7 +106,7 @@ def timed(
     timing: str,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> tuple[Array, Spline]:
-    """Change the timing of a motion, and the times (K,) of its waypoints, as a request asks for.
+    """Retime a motion and its waypoints (K,), as requested.
 
     Args:
         arm: the arm.
@@ -175,7 +175,7 @@ def _require_no_options(request: Any) -> None:
 
 
 def followed(options: Any) -> tuple[str, ...]:
-    """Fields of the points that the motion follows, by the options of a request."""
+    """Fields of the points that the motion must interpolate, by the options of a request."""
     if options.follow == _Constants.POSITIONS or options.no_overshoot:
         return _POINT_FIELDS[:1]
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS

@@ -51,7 +51,7 @@ class _Place(NamedTuple):
 
 
 class Layout:
-    """Layout of a message, and of all messages that differ from it in numbers only.
+    """Layout of a message, shared by all messages that differ from it only in numbers.
 
     Attributes:
         template: (size,) bytes of the message.
@@ -92,11 +92,11 @@ class Layout:
         return np.asarray(np.any((rows ^ self.template) & self._mask, axis=1) == 0)
 
     def has(self, field: str) -> bool:
-        """Return whether there is a field of numbers of that path, such as ``header.stamp.sec``."""
+        """Return whether there is a numeric field at a path, such as ``header.stamp.sec``."""
         return field in self._places
 
     def fields(self) -> dict[str, int]:
-        """Return the length of each field of numbers by path."""
+        """Return the length of each numeric field by path."""
         return {path: place.length for path, place in self._places.items()}
 
     def texts(self) -> bytes:
@@ -221,7 +221,7 @@ class Layouts:
         self._known: list[Layout] = []
 
     def rows(self, block: Sequence[bytes]) -> Iterator[Rows | tuple[int, LayoutError]]:
-        """Yield the messages of a block in order, as rows; for one that cannot be read, its index and the error."""
+        """Yield the messages of a block in order, as rows; an unreadable one as its index and the error."""
         if not block:
             return
         sizes = np.fromiter(map(len, block), np.intp, len(block))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write bags, block by block. The same messages make the same bytes."""
+"""Write bags, block by block; equal messages give identical bytes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_folder(parser)
     parser.add_argument(
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--functions",
         type=_functions,
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has but those on a moving base, for "
+        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )

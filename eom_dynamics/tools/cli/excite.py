@@ -43,7 +43,7 @@ _LIMITS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_folder(parser, "OUT")
     motion = parser.add_argument_group("motion")
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=path,
         help="spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file "
-        "with lists LINK: [[x, y, z, radius], …] in m; default: no check of collisions",
+        "with lists LINK: [[x, y, z, radius], …] in m; default: no collision check",
     )
     limits.add_argument(
         "--clearance", metavar="M", type=not_negative, default=0.0, help="between spheres, m; default: %(default)g"
@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=whole_number,
         default=100,
-        help="random motions, the best of which is the start; default: %(default)s",
+        help="number of random motions, the best of which is the start; default: %(default)s",
     )
     search.add_argument(
         "--iterations", metavar="N", type=whole_number, default=300, help="at most; default: %(default)s"

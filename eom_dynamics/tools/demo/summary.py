@@ -66,7 +66,7 @@ def keeps_up(plan: Plan, evaluation: RunChecks) -> str | None:
 
 
 def rate_held(plan: Plan, evaluation: RunChecks, unit: str = "Hz") -> str:
-    """The requested rate with its unit, or that which was measured where it was not held."""
+    """The requested rate with its unit, or the measured one if the requested was not reached."""
     if evaluation.lost or keeps_up(plan, evaluation):
         return f"{evaluation.answer_rate:,.0f} {unit} ({plan.rate:,.0f} requested)"
     return f"{plan.rate:,.0f} {unit}"

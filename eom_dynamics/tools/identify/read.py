@@ -50,7 +50,7 @@ _TURNS = 8 * np.pi
 
 @dataclass(frozen=True)
 class Source:
-    """Where in a file the recording is.
+    """Location of a recording in a file.
 
     Attributes:
         topic: of the positions and efforts; None for the only one with joint states.
@@ -101,7 +101,7 @@ def read_recording(
 def read_stamped(
     path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
 ) -> tuple[Recording, int]:
-    """:func:`read_recording`, with the stamp of its time zero, ns."""
+    """Read a recording as :func:`read_recording`, with the stamp of its time zero, ns."""
     source = source or Source()
     source.conventions.check(robot.name, robot.joint_names)
     if path.suffix in TABLES:
@@ -218,7 +218,7 @@ def column_names(path: Path) -> list[str]:
     """Names of the columns of a table, aliases replaced.
 
     Raises:
-        IdentificationError: the file is no table.
+        IdentificationError: the file is not a table.
         OSError: it cannot be read.
     """
     if not path.is_file():
@@ -395,7 +395,7 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
 
 
 def described(recordings: Mapping[str, Recording]) -> list[str]:
-    """A line on each recording: samples, duration, rate."""
+    """Describe each recording on one line: samples, duration, rate."""
     return [
         f"{name}: {len(recording):,} samples, {recording.duration:.1f} s at {1 / recording.period:.4g} Hz"
         for name, recording in recordings.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recordings to an identified robot: read, find out what was recorded, identify, and judge."""
+"""From recordings to an identified robot: read, determine what was recorded, identify, and score."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LINK_TERMS = ("offset",)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be identified, and from which recordings.
+    """Identification request: what to identify, and from which recordings.
 
     Attributes:
         training, validation: files.
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Identified:
-    """An identified robot.
+    """Result of an identification.
 
     Attributes:
         given: the robot as its file describes it.
@@ -89,7 +89,7 @@ class Identified:
         return (*summary.verdict(self.links), *beyond)
 
     def verified(self, written: Robot) -> Identified:
-        """These results with the figures of the robot that was written and loaded again.
+        """These results with the figures of the written and reloaded robot.
 
         If that robot predicts worse than the one that was given, the result is the given one.
         """
@@ -101,7 +101,7 @@ class Identified:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known, a line each."""
+        """Notes on the identification, one line each."""
         parts = [] if self.links is None else [self.links.notes]
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [(self.timing.as_text(),)]

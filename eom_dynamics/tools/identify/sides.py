@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read both sides of the springs: links, motors and currents of one recording.
+"""Read both sides of the springs: links, motors and currents of a recording.
 
 In a bag, motors are on a topic of JointState such as ``motor_states``, and currents in the efforts of another one. In a
 table they are columns ``motor_position.NAME``, ``motor_effort.NAME`` and ``current.NAME``.
@@ -41,7 +41,7 @@ _MOTION = 1e-2
 
 @dataclass(frozen=True)
 class MotorSource:
-    """Where in a file the motors are.
+    """Location of the motors in a file.
 
     Attributes:
         topic: of the motors' positions and efforts; None for the only one whose name ends in ``motor_states``.
@@ -60,7 +60,7 @@ class MotorSource:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """What one recording has of both sides of the springs, on one clock.
+    """Link and motor side of one recording, on one clock.
 
     Attributes:
         links: positions and efforts of the links; None if only motors were recorded.
@@ -75,7 +75,7 @@ class Sides:
     origin: int = 0
 
     def split(self, share: float) -> tuple[Sides, Sides]:
-        """What is left for training, and blocks of this ``share`` of the samples of the links to judge by.
+        """Split into training data, and held-out blocks with this ``share`` of the link samples.
 
         Raises:
             IdentificationError: a part has too few samples.
@@ -163,7 +163,7 @@ def read_sides(
 
 
 def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) -> tuple[list[ArmRecording], list[str]]:
-    """Both sides of the springs at common times, in the units of the links.
+    """Both sides of the springs at common times, in link-side units.
 
     Args:
         sides: recordings of both sides.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From setpoints to commands, as in the node but many at a time.
+"""Commands for recorded setpoints, computed as in the node but in batches.
 
 Setpoints that do not pass here go to the node's solver one by one: it decides what is refused, and why.
 """
@@ -108,7 +108,7 @@ class Violations:
         return [f"{self.commands:,} commands exceed limits, at worst:", *worst] if worst else []
 
     def add(self, exceeded: tuple[LimitViolation, ...], commands: int) -> None:
-        """Take the violations of some commands."""
+        """Add the violations of some commands."""
         self.commands += commands
         for violation in exceeded:
             key = violation.name, violation.quantity

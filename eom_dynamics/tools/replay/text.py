@@ -100,7 +100,7 @@ def result_row(result: Result) -> tuple[str, ...]:
 
 
 def details(report: Report) -> list[str]:
-    """Return lines on what a replay met, and errors of fit and efforts by joint."""
+    """Return warnings of a replay, and errors of fit and efforts by joint."""
     return [*_notes(report), *_joint_table(report)]
 
 

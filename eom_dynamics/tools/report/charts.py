@@ -116,20 +116,20 @@ _LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_ra
 
 
 def points_of_curve(records: Sequence[Record]) -> int:
-    """Return the maximum number of points of a curve, for a page that any browser opens at once."""
+    """Return the maximum number of points per curve that keeps the page fast in any browser."""
     curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
     return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
 
 
 def heading(record: Record, section: str) -> tuple[str, str]:
-    """Return title and text of a section: of what was commanded, or of a fit or measurements if nothing was."""
+    """Return title and text of a section: for commands, or for a fit or measurements if there are none."""
     special = _FITTED if record.setpoint is not None and record.setpoint.is_fitted else {}
     nothing = {"motion": record.setpoint, "effort": record.command}.get(section, record) is None
     return (_NOT_COMMANDED if nothing else special).get(section, _SECTIONS[section])
 
 
 def position_name(record: Record) -> str:
-    """Return what positions are called that are compared with measured ones: q if commanded, else fit."""
+    """Return the label of positions compared with measured ones: q if commanded, else fit."""
     return "fit" if record.setpoint is not None and record.setpoint.is_fitted else "q"
 
 

@@ -22,7 +22,7 @@ from ..excite.messages import JOINT_TRAJECTORY
 from ..recordings import read_messages
 
 MOST = 1000
-"""Largest number of waypoints; dense samples of a motion are no waypoints."""
+"""Largest number of waypoints; dense samples of a motion are not waypoints."""
 
 
 def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:

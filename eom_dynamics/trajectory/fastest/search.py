@@ -33,7 +33,7 @@ _INTERVALS = 120
 _PER_PIECE = 12
 _END = 0.03
 
-# Nodes at which limits are checked, in the place of one of the problem; with motors, whose friction and gear losses
+# Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
 # change within a millisecond where they turn back.
 _FINE = 5
 _FINE_OF_MOTORS = 15
