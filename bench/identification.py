@@ -25,7 +25,7 @@ from settings import FULL, QUICK, Settings
 
 from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Fit, Options, Recording, fit, fit_motors, fit_springs
+from eom_dynamics.identification import Fit, MotorModel, Options, Recording, fit, fit_motors, fit_springs
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
 
 DEVIATIONS, SHARE = 3.0, 0.95
@@ -186,7 +186,7 @@ def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
     springs = fit_springs(data.t, data.theta, data.q, data.tau, laws)
     lossy = any(joint.actuator.gear.efficiency < 1 for joint in joints)
     terms = ("viscous", "coulomb", "offset", "efficiency")[: 4 if lossy else 3]
-    motors = fit_motors(data.t, data.theta, tau=data.tau, effort=data.motor_effort, terms=terms)
+    motors = fit_motors(data.t, data.theta, tau=data.tau, effort=data.motor_effort, model=MotorModel(terms))
     errors: dict[str, list[float]] = {name: [] for name in PROMISES}
     for joint, spring, motor in zip(joints, springs, motors, strict=True):
         # Without load, where springs of all laws have a stiffness.

@@ -7,11 +7,11 @@ from .elastic_arm import ArmFit, identify_arm
 from .elastic_options import ElasticOptions
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
-from .excitation import Excitation, OptimalExcitation
+from .excitation import Bounds, Criterion, Excitation, OptimalExcitation, Series
 from .fit import Fit, fit, verified
 from .identified_robot import identified_robot, not_in_file
 from .joint_terms import TERMS, Motion, Term
-from .motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
+from .motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors
 from .options import Options
 from .recording import Recording
 from .regressor import Regressor
@@ -24,18 +24,22 @@ __all__ = [
     "ArmFit",
     "ArmRecording",
     "BaseParameters",
+    "Bounds",
+    "Criterion",
     "ElasticOptions",
     "Excitation",
     "Fit",
     "IdentificationError",
     "Motion",
     "MotorFit",
+    "MotorModel",
     "OptimalExcitation",
     "Options",
     "Recording",
     "Regressor",
     "ResonanceFit",
     "Score",
+    "Series",
     "SpringFit",
     "Term",
     "base_parameters",
