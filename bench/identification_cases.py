@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from report import CONSOLE, Bar, Section, Table
-from settings import FULL, QUICK, Settings
+from settings import QUICK, Settings
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.gear import LOSSLESS
@@ -355,7 +355,3 @@ CASES = (
     Case("one effort a hundred times too large", efforts=_one_scaled(100.0), named="another unit"),
     Case("motor currents, A", "motor", efforts=_scaled(1 / 8, 1 / 15, 1 / 14), named="another unit"),
 )
-
-
-if __name__ == "__main__":
-    run(QUICK if "--quick" in sys.argv else FULL).show()
