@@ -33,11 +33,10 @@ from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
 from .planning.payloads import CarriedPayloads
 from .planning.planning_parameters import TABLE
-from .planning.priority import give_way, keep_memory
+from .planning.priority import give_way, keep_memory, share_memory
 from .planning.services import SERVICES, PlanningServices
 from .planning.tool_motions import tool_motion
 from .planning.trajectories import fitted, timed
-from .planning.transport import share_memory
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run

@@ -23,9 +23,8 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ..arguments import flag, positive
 from ..arrays import Array
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from .elastic_plant import ElasticPlant, require_plant
-from .errors import SimulationError
 from .servo import EffortLimits, Servo
 
 _GAMMA = 1 - np.sqrt(0.5)

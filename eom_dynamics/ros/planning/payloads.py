@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...dynamics import Dynamics
 from ...elastic import ElasticArm, Feedforward
 from ...exceptions import StateError
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...robot import Robot
 from ...robot.payload import payload_shape, with_parameters
