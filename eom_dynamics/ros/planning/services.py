@@ -27,10 +27,8 @@ from ..interfaces import (
 )
 from ..robot_node import RobotNode
 from ..worker import Worker
-from .batches import forward_dynamics_batch, inverse_dynamics_batch
-from .inverse_kinematics_service import inverse_kinematics_batch
+from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
 from .measured_joints import MeasuredJoints
-from .terms import terms
 from .trajectories import answer_trajectory
 
 # Time between feedback messages of an action, s.
