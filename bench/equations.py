@@ -128,7 +128,7 @@ def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings:
         tasks[f"batch {name}"] = TimedTask(partial(method, *states), BATCH)
         few = [x[:_STATES] for x in states]
         out = [np.empty(x.shape) for x in _tuple(method(*few))]
-        function, results = partial(pair.function, model, data), partial(_stored, pair.results, data)
+        function, results = partial(pair.function, model, data), lambda result, of=pair.results: of(result, data)
         tasks[name] = _loop(method, few, out)
         tasks[f"pin {name}"] = _loop(function, few, out, results)
     kept = np.empty((BATCH, dynamics.robot.n, len(dynamics.inertial_parameters)))
@@ -160,10 +160,6 @@ def batches(dynamics: Dynamics, model: Any, vectors: dict[str, Array], settings:
 
 def _tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
-
-
-def _stored(results: Callable[[Any, Any], tuple[Any, ...]], data: Any, result: Any) -> tuple[Any, ...]:
-    return results(result, data)
 
 
 def _loop(

@@ -113,7 +113,8 @@ class PlanningNode(RobotNode):
         self._goals = FollowTrajectory(
             self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
         )
-        self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
+        plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
+        self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
         self.create_subscription(
             MultiDOFJointTrajectory, "tool_trajectory", self._on_tool_trajectory, **stream_qos(_DEPTH)
         )
@@ -159,9 +160,6 @@ class PlanningNode(RobotNode):
         super().destroy_node()
 
     # --- Trajectories -------------------------------------------------------------------
-
-    def _on_trajectory(self, message: JointTrajectory) -> None:
-        self._plan(message, self._fitted, "joint_trajectory")
 
     def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
         self._measured.listen()
