@@ -166,7 +166,7 @@ def test_errors(options: dict[str, Any], message: str) -> None:
 def test_former_keywords_warn_and_count() -> None:
     robot = eom.load_robot("sea_planar_2r")
     with pytest.warns(DeprecationWarning, match=r"share= of Excitation.__init__ is now bounds=Bounds\(share=…\)"):
-        former = Excitation(robot, period=4.0, share=0.7, bounds=Bounds(RANGES))  # type: ignore[call-arg]
+        former = Excitation(robot, share=0.7, series=Series(4.0), bounds=Bounds(RANGES))  # type: ignore[call-arg]
     now = Excitation(robot, series=Series(4.0), bounds=Bounds(RANGES, 0.7))
     z = np.ones(now.series.shape)
     np.testing.assert_array_equal(former.trajectory(z).derivatives(0.3), now.trajectory(z).derivatives(0.3))

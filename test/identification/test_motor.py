@@ -150,7 +150,7 @@ def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
 def test_former_keywords_of_the_model_warn_and_count() -> None:
     given: dict[str, Any] = {"tau": TAU, "effort": 0.2 * THETADD + TAU + 0.5 * THETAD}
     with pytest.warns(DeprecationWarning, match=r"terms= of fit_motor is now model=MotorModel\(terms=…\)"):
-        former = fit_motor(T, THETA, terms=("viscous",), rotor_inertia=0.2, **given)  # type: ignore[call-arg]
+        former = fit_motor(T, THETA, terms=("viscous",), model=MotorModel(rotor_inertia=0.2), **given)  # type: ignore[call-arg]
     assert former.parameters == fit_motor(T, THETA, model=MotorModel(("viscous",), 0.2), **given).parameters
     with pytest.warns(DeprecationWarning, match="terms= of fit_motors"):
         fit_motors(T, THETA[:, None], terms=("viscous",), **{name: x[:, None] for name, x in given.items()})

@@ -126,8 +126,8 @@ class PlanningServices:
 
     async def _execute(self, goal: ServerGoalHandle) -> Any:
         kind = ComputeTrajectoryFeedforwardAction
-        _, *trajectory = SERVICES["trajectory_feedforward"]
-        compute = partial(self._computed, *trajectory, answer=kind.Result, progress=_Progress(goal))
+        _, answered, takes = SERVICES["trajectory_feedforward"]
+        compute = partial(self._computed, answered, takes, answer=kind.Result, progress=_Progress(goal))
         self._listen(goal.request)
         result = await self._action_worker.compute(lambda: self._answer(kind.Result, compute, goal.request))
         if result.success:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ from .arguments import (
 from .console import complain, progress_bars
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from ...robot import Robot
     from ..report.record import Record
 
@@ -76,13 +79,7 @@ def run(options: argparse.Namespace) -> int:
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _noted(bag, complaints):
-                found = read_records(
-                    bag,
-                    robot,
-                    sampling,
-                    robot_options(options),
-                    lambda share, task=task: bars.update(task, completed=share),
-                )
+                found = read_records(bag, robot, sampling, robot_options(options), partial(_advance, bars, task))
                 records += found
                 shown.append(bag)
                 complaints += [f"{bag}: {line}" for line in found[0].unread]
@@ -139,3 +136,7 @@ def _noted(bag: Path, complaints: list[str]) -> Iterator[None]:
         complaints.extend(error.errors)
     except OSError as error:
         complaints.append(f"{error.filename or bag}: {error.strerror or error}")
+
+
+def _advance(bars: Progress, task: TaskID, share: float) -> None:
+    bars.update(task, completed=share)
