@@ -14,7 +14,7 @@ import numpy as np
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Bounds, Excitation, Recording, Series
+from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries, Recording
 from eom_dynamics.identification.elastic_arm import ArmRecording
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.trajectory import Fourier
@@ -156,7 +156,9 @@ def effort_noise(robot: Robot, tau: Array) -> Array:
 def _described(name: str) -> tuple[Robot, Fourier]:
     """A robot with limits and tools, and its optimal excitation."""
     task = Excitation(
-        with_tools(load_robot(name)), series=Series(periods=PERIODS), bounds=Bounds(limits(load_robot(name)))
+        with_tools(load_robot(name)),
+        series=ExcitationSeries(periods=PERIODS),
+        bounds=ExcitationBounds(limits(load_robot(name))),
     )
     return task.robot, task.optimize(candidates=_CANDIDATES, iterations=_ITERATIONS).trajectory
 

@@ -7,7 +7,7 @@ from .elastic_arm import ArmFit, identify_arm
 from .elastic_options import ElasticOptions
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
-from .excitation import Bounds, Criterion, Excitation, OptimalExcitation, Series
+from .excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries, OptimalExcitation
 from .fit import Fit, fit, verified
 from .identified_robot import identified_robot, not_in_file
 from .joint_terms import TERMS, Motion, Term
@@ -24,10 +24,11 @@ __all__ = [
     "ArmFit",
     "ArmRecording",
     "BaseParameters",
-    "Bounds",
-    "Criterion",
     "ElasticOptions",
     "Excitation",
+    "ExcitationBounds",
+    "ExcitationCriterion",
+    "ExcitationSeries",
     "Fit",
     "IdentificationError",
     "Motion",
@@ -39,7 +40,6 @@ __all__ = [
     "Regressor",
     "ResonanceFit",
     "Score",
-    "Series",
     "SpringFit",
     "Term",
     "base_parameters",

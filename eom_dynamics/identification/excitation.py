@@ -74,7 +74,7 @@ class OptimalExcitation:
 
 
 @dataclass(frozen=True)
-class Series:
+class ExcitationSeries:
     """The family of motions.
 
     Attributes:
@@ -89,7 +89,7 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class ExcitationBounds:
     """What the motion keeps.
 
     Attributes:
@@ -108,7 +108,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Criterion:
+class ExcitationCriterion:
     """What the motion is informative about.
 
     Attributes:
@@ -135,14 +135,14 @@ class Excitation:
         periods: number of periods of the motions.
     """
 
-    @gathered_keywords(series=Series, bounds=Bounds, criterion=Criterion)
+    @gathered_keywords(series=ExcitationSeries, bounds=ExcitationBounds, criterion=ExcitationCriterion)
     def __init__(
         self,
         robot: Robot,
         *,
-        series: Series = Series(),
-        bounds: Bounds = Bounds(),
-        criterion: Criterion = Criterion(),
+        series: ExcitationSeries = ExcitationSeries(),
+        bounds: ExcitationBounds = ExcitationBounds(),
+        criterion: ExcitationCriterion = ExcitationCriterion(),
     ) -> None:
         """Describe the task.
 

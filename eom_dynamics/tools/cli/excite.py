@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     """
     require("replay")
     # After the check for the libraries that these import.
-    from ...identification.excitation import Bounds, Criterion, Excitation, Series
+    from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
     from ..bags import Storage
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
@@ -155,11 +155,11 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
     task = Excitation(
         robot,
-        series=Series(options.period, options.harmonics, options.periods),
-        bounds=Bounds(
+        series=ExcitationSeries(options.period, options.harmonics, options.periods),
+        bounds=ExcitationBounds(
             limits, options.share, read_spheres(options.spheres) if options.spheres else None, options.clearance
         ),
-        criterion=Criterion(
+        criterion=ExcitationCriterion(
             options.term, [noise[name] for name in robot.joint_names] if noise else None, options.condition_weight
         ),
     )
