@@ -83,13 +83,13 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def named(what: str, value: Callable[[str], _Value]) -> Callable[[str], tuple[str, _Value]]:
-    """Return a type for ``X`` or ``WHAT=X``: a name, empty for all of them, and a value."""
+def named(what: str, value: Callable[[str], _Value], shown: str = "X") -> Callable[[str], tuple[str, _Value]]:
+    """Return a type for ``SHOWN`` or ``WHAT=SHOWN``: a name, empty for all of them, and a value."""
 
     def read(text: str) -> tuple[str, _Value]:
         name, assigned, rest = text.rpartition("=")
         if assigned and not name:
-            raise argparse.ArgumentTypeError(f"must be X or {what}=X, is {text!r}")
+            raise argparse.ArgumentTypeError(f"must be {shown} or {what}={shown}, is {text!r}")
         return name, value(rest)
 
     return read

@@ -287,7 +287,7 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--spring-law",
         metavar="[JOINT=]LAW",
-        type=named("JOINT", _law),
+        type=named("JOINT", _law, "LAW"),
         action="append",
         default=[],
         help=f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
