@@ -62,6 +62,10 @@ class ContactError(EomDynamicsError, ValueError):
     """Invalid contact, such as one with negative friction, or motion that no contact forces can balance."""
 
 
+class SimulationError(EomDynamicsError):
+    """A simulation cannot continue."""
+
+
 class KernelError(EomDynamicsError, RuntimeError):
     """A kernel cannot be compiled or loaded, or its backend is not installed."""
 

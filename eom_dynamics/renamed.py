@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -43,6 +44,25 @@ def former_keywords(**names: str) -> Callable[[_Function], _Function]:
             for old in names.keys() & keywords.keys():
                 warn_renamed(f"{old}= of {function.__qualname__}", f"{names[old]}=")
                 keywords[names[old]] = keywords.pop(old)
+            return function(*arguments, **keywords)
+
+        return cast(_Function, either)
+
+    return decorate
+
+
+def gathered_keywords(**kinds: type) -> Callable[[_Function], _Function]:
+    """Decorate a function some of whose arguments are now fields of one: the dataclasses by the names of arguments."""
+
+    def decorate(function: _Function) -> _Function:
+        @wraps(function)
+        def either(*arguments: Any, **keywords: Any) -> Any:
+            for name, kind in kinds.items():
+                given = {x.name: keywords.pop(x.name) for x in fields(kind) if x.name in keywords}
+                for old in given:
+                    warn_renamed(f"{old}= of {function.__qualname__}", f"{name}={kind.__name__}({old}=…)")
+                if given:
+                    keywords[name] = replace(keywords.get(name, kind()), **given)
             return function(*arguments, **keywords)
 
         return cast(_Function, either)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from .exceptions import IdentificationError
 from .fit import Fit, fit
 from .identified_robot import identified_robot
 from .motor import TERMS as MOTOR_TERMS
-from .motor import GearFit, MotorFit, fit_gear_ratio, fit_motor
+from .motor import GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor
 from .options import Options
 from .recording import Recording
 from .resonance import ResonanceFit, fit_resonance
@@ -325,11 +325,17 @@ def _identify_joint(
         raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
     if x.effort is None and current is None:
         raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
-    own: dict[str, Any] = {
-        "terms": tuple(term for term in terms if term in MOTOR_TERMS),
-        "rotor_inertia": None if "rotor_inertia" in terms else float(joint.rotor_inertia),
-        "starts": x.starts,
-    }
+    motor_fit = partial(
+        fit_motor,
+        x.t,
+        x.theta,
+        model=MotorModel(
+            tuple(term for term in terms if term in MOTOR_TERMS),
+            None if "rotor_inertia" in terms else float(joint.rotor_inertia),
+            hardening=_WITHOUT_SENSOR.get(law, False),
+        ),
+        starts=x.starts,
+    )
     spring = None
     if x.tau is None:
         if x.effort is None:
@@ -341,9 +347,7 @@ def _identify_joint(
                 f"the effort of the spring was not recorded; only {' and '.join(_WITHOUT_SENSOR)} springs are "
                 f"identified without it, this one is {law}"
             )
-        motor = fit_motor(
-            x.t, x.theta, deflection=x.theta - x.q, effort=x.effort, hardening=_WITHOUT_SENSOR[law], **own
-        )
+        motor = motor_fit(deflection=x.theta - x.q, effort=x.effort)
         spring = _spring_of(motor, law)
         tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
     else:
@@ -355,9 +359,9 @@ def _identify_joint(
             except IdentificationError as error:
                 raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
         given = {"effort": x.effort} if x.effort is not None else {"current": current}
-        motor = fit_motor(x.t, x.theta, tau=tau, gear_ratio=joint.gear_ratio, **given, **own)
+        motor = motor_fit(tau=tau, gear_ratio=joint.gear_ratio, **given)
     if x.effort is not None and current is not None:
-        by_current = fit_motor(x.t, x.theta, tau=tau, current=current, gear_ratio=joint.gear_ratio, **own)
+        by_current = motor_fit(tau=tau, current=current, gear_ratio=joint.gear_ratio)
         motor = replace(
             motor,
             torque_constant=by_current.torque_constant,

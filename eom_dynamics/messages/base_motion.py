@@ -33,7 +33,9 @@ def read_base_motion(message: Any) -> BaseMotion | None:
         return None
     if len(entries) > 1:
         raise StateError(f"base has {len(entries)} entries, must have one or none")
-    values = entries[0] if isinstance(entries[0], np.ndarray) else _vectors(entries[0])
+    values = entries[0]
+    if not isinstance(values, np.ndarray):
+        values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(values)])
     if not np.isfinite(values).all():
         row, column = map(int, np.argwhere(~np.isfinite(values))[0])
         raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
@@ -53,7 +55,3 @@ def force_is_unset(values: Array) -> Any:
 def base_of_rows(values: Array) -> BaseMotion:
     """Base motion from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
     return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
-
-
-def _vectors(entry: Any) -> Array:
-    return np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(entry)])

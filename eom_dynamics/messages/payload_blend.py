@@ -15,7 +15,7 @@ continuously differentiable.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,3 +144,10 @@ class PayloadBlend:
             away = P - target
             P, Pd, Pdd = target + w * away, w * Pd + wd * away, w * Pdd + 2.0 * wd * Pd + wdd * away
         return [x.reshape(self._shape) for x in (P, Pd, Pdd)]
+
+
+def read_payload(message: Any) -> Payload:
+    """The payload of a message; RobotDescriptionError where no rigid body has this mass and inertia."""
+    body = message.inertia
+    inertia = (body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz)
+    return Payload(body.m, (body.com.x, body.com.y, body.com.z), inertia, message.tool)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from ..arrays import Array
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from .elastic_plant import ElasticPlant
-from .errors import SimulationError
 
 Control: TypeAlias = Callable[[float, Array], Array]
 """Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`."""

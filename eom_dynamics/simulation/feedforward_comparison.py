@@ -30,14 +30,13 @@ from ..arguments import positive, real_number
 from ..arrays import Array
 from ..codegen.backends import require_robot
 from ..elastic import ElasticArm, Feedforward
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from ..robot import Robot
 from ..spelling import shown
 from ..states import real_array
 from .arms import Control, End
 from .elastic_plant import ElasticPlant
 from .energy import EnergyAudit, energy_audit
-from .errors import SimulationError
 from .integration import output_times, require_progress, simulate
 from .integrators import check_method, check_times
 from .perturbation import perturbed

@@ -16,10 +16,9 @@ from ..actuators.springs import RIGID
 from ..arguments import count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..exceptions import RobotDescriptionError, StateError
+from ..exceptions import RobotDescriptionError, SimulationError, StateError
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
-from .errors import SimulationError
 from .servo import Servo, effort_only
 from .stepping import Stepper
 

@@ -27,16 +27,11 @@ from .element import Element
 _INTERFACE = "transmission_interface/"
 
 
-def _differential(first: float, second: float) -> Array:
-    return np.array([[1 / (2 * first), 1 / (2 * first)], [1 / (2 * second), -1 / (2 * second)]])
-
-
-def _four_bar_linkage(first: float, second: float) -> Array:
-    return np.array([[1 / first, 0.0], [-1 / (first * second), 1 / second]])
-
-
 _MATRICES = MappingProxyType(
-    {"DifferentialTransmission": _differential, "FourBarLinkageTransmission": _four_bar_linkage}
+    {
+        "DifferentialTransmission": lambda a, b: np.array([[1 / (2 * a), 1 / (2 * a)], [1 / (2 * b), -1 / (2 * b)]]),
+        "FourBarLinkageTransmission": lambda a, b: np.array([[1 / a, 0.0], [-1 / (a * b), 1 / b]]),
+    }
 )
 """By plugin, functions of the reductions of both joints."""
 
@@ -65,7 +60,8 @@ def read_coupled(element: Element, where: str, ratio: Mapping[int, float]) -> Co
         where: its location in the file.
         ratio: reductions, by identity of the elements of joints; none is 0.
     """
-    kinds = [child.text or child.attributes.get("plugin", "") for child in element.children if _names_kind(child)]
+    named = (child for child in element.children if child.tag in ("type", "plugin"))
+    kinds = [child.text or child.attributes.get("plugin", "") for child in named]
     make = _MATRICES.get(kinds[0].strip().removeprefix(_INTERFACE)) if kinds else None
     joints, actuators = _by_role(element.all("joint"), "joint"), _by_role(element.all("actuator"), "actuator")
     if make is None or len(joints) != 2 or len(actuators) != 2:
@@ -87,10 +83,6 @@ def unusable(coupled: Coupled, joints: Sequence[JointDescription]) -> str | None
 def group(coupled: Coupled) -> JointGroup[Transmission]:
     """The transmission as a joint group, for any part of the robot with both joints."""
     return JointGroup(coupled.joints, Transmission(coupled.matrix), coupled.where, optional=True)
-
-
-def _names_kind(child: Element) -> bool:
-    return child.tag in ("type", "plugin")
 
 
 def _by_role(elements: Sequence[Element], kind: str) -> list[Element]:

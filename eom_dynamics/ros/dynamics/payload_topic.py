@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 
 from ...exceptions import EomDynamicsError, StateError
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ...terminal import printable

@@ -14,7 +14,7 @@ from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
-from ...trajectory.stop import stop
+from ...trajectory.takeover import stop
 from ..interfaces import SplineTrajectory, TrajectoryStatus
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos

@@ -107,7 +107,9 @@ class Supervision:
         first valid setpoint for the new one.
         """
         arm = solver.arm
-        settings, checks = self._settings(), self._checks()
+        value = {name: self._node.get_parameter(name).value for name in (*_SETTINGS, *_CHECKS)}
+        settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
+        checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
         watches = bool(settings.timeout) or settings.policy != "none"
         dog = self._watchdog
         if dog is not None and (dog.phase is Phase.STREAMING or dog.responding):
@@ -310,13 +312,6 @@ class Supervision:
         self._send(self._solver, dog.last, response)
         if self._doubts is not None:
             self._doubts.moved(response.flow.state)
-
-    def _settings(self) -> Settings:
-        value = {name: self._node.get_parameter(name).value for name in _SETTINGS}
-        return Settings(**{own: value[name] for name, own in _SETTINGS.items()})
-
-    def _checks(self) -> DoubtSettings:
-        return DoubtSettings(**{own: self._node.get_parameter(name).value for name, own in _CHECKS.items()})
 
 
 _SETTINGS = {

@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...dynamics import Dynamics
 from ...elastic import ElasticArm, Feedforward
 from ...exceptions import StateError
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...robot import Robot
 from ...robot.payload import payload_shape, with_parameters
@@ -99,18 +99,18 @@ class _LoadedArm(ElasticArm):
     """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
 
     Feedforward and forward dynamics are compiled code of the arm without payloads, which takes them as an input, and
-    the motors are its own; all else is in arrays, at first use.
+    its springs and motors are that arm's; all else is in arrays, at first use. Of carried rotors, only their presence
+    matters here: their own dynamics, for simulation, are those without payloads.
     """
 
     def __init__(self, arm: ElasticArm, parameters: Array) -> None:
-        # Without what the arm has computed at first use: the class has that by the same names. Of carried rotors, only
-        # their presence matters here; their own dynamics, for simulation, are those without payloads.
-        vars(self).update((name, value) for name, value in vars(arm).items() if not hasattr(type(self), name))
+        self._arm, self._payload = arm, [parameters]
         self.robot, self.backend = with_parameters(arm.robot, parameters), "numpy"
         self._functions, self.calls = {}, {}
-        self._arguments = {**self._arguments, "backend": self.backend}
-        self._arm, self._payload = arm, [parameters]
         self.dynamics = _LoadedDynamics(arm.dynamics, self.robot, self._payload)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._arm, name)
 
     def feedforward(self, *states: Any, **given: Any) -> Feedforward:
         """As of :class:`ElasticArm`."""

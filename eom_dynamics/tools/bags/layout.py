@@ -21,6 +21,7 @@ from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
 from .storage import BagError
+from .types import serialized, typestore
 
 Bytes = NDArray[np.uint8]
 
@@ -108,6 +109,16 @@ class Layout:
         offset, dtype, count = self._places[field]
         part = np.ascontiguousarray(rows[:, offset : offset + dtype.itemsize * count])
         return part.view(dtype).astype(dtype.newbyteorder("="), copy=False).reshape(len(rows), count)
+
+    @classmethod
+    def of(cls, kind: str, **values: Any) -> Layout:
+        """The layout of a message of a type that is written, with these fields, as of :func:`.serialized`."""
+        return cls(typestore(kind), kind, serialized(kind, **values))
+
+    def set_stamps(self, rows: Bytes, stamps: NDArray[np.int64]) -> None:
+        """Write the stamps (N,) of the headers, ns."""
+        for unit, values in zip(("sec", "nanosec"), np.divmod(stamps, 1_000_000_000), strict=True):
+            self.set_numbers(rows, f"header.stamp.{unit}", values[:, np.newaxis])
 
     def set_numbers(self, rows: Bytes, field: str, values: NDArray[Any]) -> None:
         """Write a field of the messages; ``values`` are (N, length of the field)."""

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...robot import Robot, packaged_robots
 from ...robot.assembly import UNPHYSICAL
@@ -18,6 +18,8 @@ from ..robot_options import RobotOptions
 
 if TYPE_CHECKING:
     from ..replay.conventions import Conventions
+
+_Value = TypeVar("_Value")
 
 # --- Types ------------------------------------------------------------------------------------
 
@@ -33,7 +35,7 @@ def path_with(*endings: str) -> Callable[[str], Path]:
     """Return a type for output files with a fixed ending, so that a bag is never overwritten."""
 
     def read(text: str) -> Path:
-        if path(text).suffix.lower() not in endings:
+        if path(text).suffix not in endings:
             raise argparse.ArgumentTypeError(f"must end in {', '.join(endings)}, is {text!r}")
         return Path(text)
 
@@ -81,13 +83,13 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def named(what: str, value: Callable[[str], float] = any_number) -> Callable[[str], tuple[str, float]]:
-    """Return a type for ``X`` or ``WHAT=X``: a name, empty for all of them, and a number."""
+def named(what: str, value: Callable[[str], _Value], shown: str = "X") -> Callable[[str], tuple[str, _Value]]:
+    """Return a type for ``SHOWN`` or ``WHAT=SHOWN``: a name, empty for all of them, and a value."""
 
-    def read(text: str) -> tuple[str, float]:
+    def read(text: str) -> tuple[str, _Value]:
         name, assigned, rest = text.rpartition("=")
         if assigned and not name:
-            raise argparse.ArgumentTypeError(f"must be X or {what}=X, is {text!r}")
+            raise argparse.ArgumentTypeError(f"must be {shown} or {what}={shown}, is {text!r}")
         return name, value(rest)
 
     return read
@@ -270,7 +272,7 @@ def add_convention_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--effort-{name}",
             metavar="[JOINT=]X",
-            type=named("JOINT"),
+            type=named("JOINT", any_number),
             action="append",
             default=[],
             help=f"{what}, of all joints or of one of the robot",

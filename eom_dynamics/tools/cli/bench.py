@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from .arguments import add_robot_arguments, load, whole_number
+from .arguments import add_json, add_robot_arguments, load, whole_number
 from .console import fail
 
 SUMMARY = "time the inverse dynamics compared with other libraries"
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds", metavar="N", type=whole_number, default=20, help="samples per time; default: %(default)s"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, with times in s")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

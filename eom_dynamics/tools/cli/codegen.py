@@ -86,7 +86,8 @@ def run(options: argparse.Namespace) -> int:
     write_folder(options.output, files, force=options.force)
     for language, reason in skipped.items():
         complain(options.program, f"no {language}: {reason}")
-    print("\n".join([*_operations(exported), "", *_sizes(files, options.output)]))
+    counts = operation_counts({program.name: program.costs() for program in exported.programs.values()})
+    print("\n".join([*counts, "", *_sizes(files, options.output)]))
     return 0
 
 
@@ -106,10 +107,6 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")
     return project(robot, wanted, precision=options.precision)
-
-
-def _operations(exported: Project) -> list[str]:
-    return operation_counts({program.name: program.costs() for program in exported.programs.values()})
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:

@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     """
     require("replay")
     # After the check for the libraries that these import.
-    from ...identification.excitation import Excitation
+    from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
     from ..bags import Storage
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
@@ -155,16 +155,13 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
     task = Excitation(
         robot,
-        period=options.period,
-        harmonics=options.harmonics,
-        periods=options.periods,
-        limits=limits,
-        share=options.share,
-        terms=options.term,
-        noise=[noise[name] for name in robot.joint_names] if noise else None,
-        condition_weight=options.condition_weight,
-        spheres=read_spheres(options.spheres) if options.spheres else None,
-        clearance=options.clearance,
+        series=ExcitationSeries(options.period, options.harmonics, options.periods),
+        bounds=ExcitationBounds(
+            limits, options.share, read_spheres(options.spheres) if options.spheres else None, options.clearance
+        ),
+        criterion=ExcitationCriterion(
+            options.term, [noise[name] for name in robot.joint_names] if noise else None, options.condition_weight
+        ),
     )
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Collection
-from pathlib import Path
+from collections.abc import Callable
 
 from ...extras import require
-from ...robot.formats import WRITABLE
 from ...terminal import printable
 from ..writing import check_file, whole_file
 from .arguments import (
     add_convention_arguments,
+    add_json,
+    add_output_file,
     add_robot_arguments,
     conventions,
     html_path,
     load,
+    named,
     not_negative,
     number,
     path,
     positive,
     robot_options,
+    robot_path,
     whole_number,
 )
 from .console import complain, progress_bars
@@ -61,12 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="recording to train on")
     add_robot_arguments(parser, "--robot", required=True)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=_output, required=True, help="robot file to write, .yaml or .urdf"
-    )
+    add_output_file(parser, "FILE", robot_path, "robot file to write, .yaml or .urdf")
     parser.add_argument("--page", metavar="PAGE.html", type=html_path, help="write a page with charts of the results")
-    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    add_json(parser)
     judge = parser.add_argument_group("validation")
     either = judge.add_mutually_exclusive_group()
     either.add_argument(
@@ -233,7 +232,10 @@ def run(options: argparse.Namespace) -> int:
             offset=options.offset,
         ),
         elastic=ElasticOptions(
-            dict(options.spring_law), options.spring_terms, options.motor_terms, options.spring_points
+            {joint or None: law for joint, law in options.spring_law},
+            options.spring_terms,
+            options.motor_terms,
+            options.spring_points,
         ),
         tolerance=options.tolerance,
     )
@@ -285,7 +287,7 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--spring-law",
         metavar="[JOINT=]LAW",
-        type=_law,
+        type=named("JOINT", _law, "LAW"),
         action="append",
         default=[],
         help=f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
@@ -339,12 +341,6 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _output(text: str) -> Path:
-    if path(text).suffix not in WRITABLE:
-        raise argparse.ArgumentTypeError(f"must end in {', '.join(WRITABLE)}, is {text!r}")
-    return Path(text)
-
-
 def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     def names(text: str) -> tuple[str, ...]:
         given = () if text == "none" else tuple(dict.fromkeys(text.split(",")))
@@ -356,18 +352,12 @@ def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     return names
 
 
-def _other_laws() -> Collection[str]:
-    """All laws of springs that can be identified, also of kinds that are not of the package."""
-    from ...identification.elastic_options import joint_laws
+def _law(law: str) -> str:
+    if law not in _LAWS:
+        from ...identification.elastic_options import joint_laws  # also of kinds that are not of the package
 
-    return joint_laws()
-
-
-def _law(text: str) -> tuple[str | None, str]:
-    joint, assigned, law = text.rpartition("=")
-    if assigned and not joint:
-        raise argparse.ArgumentTypeError(f"must be LAW or JOINT=LAW, is {text!r}")
-    if law not in _LAWS and law not in _other_laws():
-        known = dict.fromkeys((*_LAWS, *_other_laws()))
+        if law in joint_laws():
+            return law
+        known = dict.fromkeys((*_LAWS, *joint_laws()))
         raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(known)}")
-    return joint or None, law
+    return law

@@ -28,7 +28,7 @@ from ...messages.fields import (
     WRENCH_FIELDS,
 )
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ..bags import Bag, Topic

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -141,11 +140,12 @@ def _named(error: ModelError) -> str:
 def regions(sweep: Sweep) -> go.Figure:
     """Chart of the simplest feedforward that is as good as any, over errors of stiffness and mass."""
     figure = chart("Least feedforward within 5 % of the best", "error of all stiffness [%]", "error of all masses [%]")
-    z, texts = [], []
+    z, texts, short = [], [], [label.split(":")[0] for label in LABELS]
     for m in GRID:
         cells = [sweep.of(ModelError(stiffness=s, mass=m)) for s in GRID]
         z.append([np.nan if (best := least_as_good(rms)) is None else best for rms in cells])
-        texts.append([_cell(rms) for rms in cells])
+        lines = [[f"{name} {number(1e3 * x)}" for name, x in zip(short, rms, strict=True)] for rms in cells]
+        texts.append(["<br>".join(each) for each in lines])
     colors = [color(k) for k in (1, 2, 3, 0)]
     scale: list[list[Any]] = []
     for k, shade in enumerate(colors):
@@ -167,10 +167,6 @@ def regions(sweep: Sweep) -> go.Figure:
         colorbar={"tickvals": list(range(len(WAYS))), "ticktext": list(LABELS)},
     )
     return figure.update_layout(hovermode="closest").update_xaxes(type="category").update_yaxes(type="category")
-
-
-def _cell(rms: Sequence[float] | Array) -> str:
-    return "<br>".join(f"{label.split(':')[0]} {number(1e3 * x)}" for label, x in zip(LABELS, rms, strict=True))
 
 
 def as_text(sweep: Sweep) -> str:

@@ -16,9 +16,8 @@ from ...elastic.bounds import TOLERANCE, Bounds, bounds
 from ...elastic.limit_violations import beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
-from ..check_times import check_times
 from ..quantities import Load, derivatives_for_limits, quantities
-from ..spline import ORDERS, Spline
+from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
