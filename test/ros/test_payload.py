@@ -136,3 +136,39 @@ def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time
     values_of(iiwa, "last refused payload", reason, "the refusal")
     assert "refused: payload:" not in iiwa.process.log
     iiwa.answers_to(iiwa.publish(**dict(zip(STATE_FIELDS, motion(1), strict=True))))
+
+
+def test_a_payload_outlives_a_deactivation_but_not_the_robot(start):
+    client = start("--params-file", CONFIG / "iiwa.yaml")
+
+    def answered(stamp):
+        setpoint(client, motion(3), stamp)
+        answer(client, stamp)
+        return client.feedforward[-1].motor_effort.tobytes()
+
+    assert set_payload(client, PAYLOAD, 0.0).success
+    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the code")
+    loaded, empty = ARM.feedforward(*motion(3), payload=PAYLOAD), ARM.feedforward(*motion(3))
+    assert answered(1) == loaded.motor_effort.tobytes()
+    assert client.transition("deactivate") and client.transition("activate")
+    assert answered(2) == loaded.motor_effort.tobytes()
+    assert client.transition("deactivate") and client.transition("cleanup")
+    assert client.process.log.count("the payload is forgotten with the robot: set it again") == 1
+    assert client.transition("configure") and client.transition("activate")
+    assert answered(3) == empty.motor_effort.tobytes()
+
+
+def test_a_node_that_starts_later_gets_payloads_that_are_kept_for_it(start, ros):
+    from eom_dynamics.msg import Payload
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    gripper = ros.create_node("gripper")
+    kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    gripper.create_publisher(Payload, "/gripper/payload", kept).publish(payload_message(PAYLOAD, 0.0))
+    durable = "qos_overrides./gripper/payload.subscription.durability:=transient_local"
+    robot = ("--params-file", CONFIG / "iiwa.yaml", "-r", "payload:=/gripper/payload")
+    try:
+        client = start(*robot, "-p", durable)
+        values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
+    finally:
+        gripper.destroy_node()
