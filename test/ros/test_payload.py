@@ -112,6 +112,22 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
     values_of(client, "payload", f"2 kg at {TOOL}", "the end of the change")
 
 
+def test_a_payload_is_taken_while_the_clock_stands_still(start):
+    from eom_dynamics.msg import JointTrajectorySetpoint
+
+    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
+    assert set_payload(client, PAYLOAD, 0.01).success
+    unstamped = JointTrajectorySetpoint(
+        **{name: row.tolist() for name, row in zip(STATE_FIELDS, motion(7), strict=True)}
+    )
+
+    def taken():
+        return bool(client.feedforward) and client.feedforward[-1].motor_effort.tobytes() == wanted
+
+    wanted = ARM.feedforward(*motion(7), payload=PAYLOAD).motor_effort.tobytes()
+    client.repeat(lambda: client._setpoints.publish(unstamped), taken, "the payload")
+
+
 @pytest.mark.parametrize(
     ("payload", "blend_time", "tool", "reason"),
     [

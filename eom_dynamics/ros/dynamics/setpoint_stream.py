@@ -115,7 +115,7 @@ class SetpointStream:
         """
         self.solver, self._compiled = solver, compiled
         solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
-        solver.clock = lambda: int(self._node.get_clock().now().nanoseconds)
+        solver.clock = self.supervision.clock.now
         self._take_lead()
         self.begin()
         self._tasks.take(solver.arm.robot)
