@@ -82,8 +82,8 @@ class PayloadBlend:
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
     def follows(self, stamp: int) -> bool:
-        """Whether a setpoint of a stamp, ns, continues the stream of the one before within LONGEST_STEP."""
-        return bool(self._stamp) and 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9
+        """Whether a setpoint of a stamp, ns, begins the changes, or continues the stream within LONGEST_STEP."""
+        return stamp > 0 and (not self._stamp or 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9)
 
     def change(self, payload: Payload, blend_time: float) -> None:
         """Have a tool carry a payload, in the place of what it carried, from the next setpoint on.

@@ -197,7 +197,7 @@ class SetpointStream:
         """Have compiled calls take a payload into account that changes; whether they may answer a message."""
         if payload.blending:
             # Of the header, the first field after the four bytes of the encapsulation.
-            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little") for k in (4, 8))
+            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little", signed=True) for k in (4, 8))
             stamp = seconds * 1_000_000_000 + nanoseconds
             # After any other step the checks of the stream come first.
             if not payload.follows(stamp):
