@@ -82,8 +82,8 @@ class PayloadBlend:
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
     def follows(self, stamp: int) -> bool:
-        """Whether a setpoint with this stamp, ns, follows the last one within LONGEST_STEP."""
-        return bool(self._stamp) and 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9
+        """Whether a setpoint with this stamp, ns, begins the changes or follows the last one within LONGEST_STEP."""
+        return stamp > 0 and (not self._stamp or 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9)
 
     def change(self, payload: Payload, blend_time: float) -> None:
         """Replace the payload of a tool, from the next setpoint on.

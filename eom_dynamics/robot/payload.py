@@ -88,14 +88,15 @@ class Payload:
         Raises:
             RobotDescriptionError: the robot has no frame of this name, or no tool on the body of the frame.
         """
+        for k, tool in enumerate(robot.tools):
+            if self.tool in ("", tool.name):
+                return k, self.parameters
         known = frames_by_name(robot)
-        frame = known.get(self.tool) if self.tool else next(iter(robot.tools), None)
+        frame = known.get(self.tool)
         if frame is None:
             raise RobotDescriptionError(
                 f"payload: {robot.name} has no frame {shown(self.tool)}; {hint(self.tool, known)}"
             )
-        if frame in robot.tools:
-            return robot.tools.index(frame), self.parameters
         for k, tool in enumerate(robot.tools):
             if tool.joint == frame.joint:
                 return k, _parameters(self.body.moved(inverse(tool.pose) @ frame.pose))

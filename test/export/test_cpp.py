@@ -13,8 +13,8 @@ from compilation import COMPILERS
 from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
 
 from eom_dynamics import Robot
-from eom_dynamics.actuators import Actuator, Gear
-from eom_dynamics.actuators.springs import LinearSpring, RigidSpring
+from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
+from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project, project_files
 from eom_dynamics.export.cpp_robot import literal, type_name
@@ -80,6 +80,20 @@ def test_rigid_and_elastic_joints(tmp_path: Path) -> None:
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
+def test_steep_friction(tmp_path: Path) -> None:
+    """Dry friction over a slow rotor: efforts change within less than a cycle, and rotors settle in microseconds."""
+    slide, hinge = (planar := robot("planar_pr")).joints
+    dry = Actuator(Friction(viscous=0.4, coulomb=0.22, static=0.22, smoothing_velocity=1.2e-3), Gear(0.55, 0.02))
+    coupled = (0, 1), CoupledSpring([[290.0, -122.0], [-122.0, 136.0]])
+    driven = (1, 0), Transmission([[2.04, -1.36], [0.03, 1.95]])
+    joints = replace(slide, rotor_inertia=1.0), replace(hinge, rotor_inertia=2.5e-3, actuator=dry)
+    arm = replace(planar, joints=joints, coupled_stiffness=coupled, transmission=driven)
+    export(arm, "cpp", tmp_path, [FEEDFORWARD, PLANT])
+    compile_c(tmp_path / "c")
+    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
+    assert all(line.startswith(("ok", "none")) for line in lines), lines
+
+
 @pytest.mark.parametrize("name", ["vsa_planar_2r", "shared"])
 def test_sanitizers(name: str, tmp_path: Path) -> None:
     """Antagonistic pairs, and a damped spring, coupled ones, a transmission and losses."""
@@ -131,6 +145,7 @@ ERRORS = (
         " : middle_.exchange(read_, std::memory_order_acq_rel))",
     ),
     ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
+    ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
 )
 """Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""
 

@@ -42,7 +42,7 @@ class PayloadTopic:
         self._prepared: SetpointEvaluator | None = None
         self._waiting: list[Payload] = []
         self.last_refusal = ""
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
         node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
 
     def report(self) -> dict[str, str]:

@@ -115,7 +115,7 @@ class SetpointStream:
         """
         self.solver, self._compiled = solver, compiled
         solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
-        solver.clock = lambda: int(self._node.get_clock().now().nanoseconds)
+        solver.clock = self.supervision.clock.now
         self._take_lead()
         self.begin()
         self._tasks.take(solver.arm.robot)
@@ -197,7 +197,7 @@ class SetpointStream:
         """Have compiled calls take a payload into account that changes; whether they may answer a message."""
         if payload.blending:
             # Of the header, the first field after the four bytes of the encapsulation.
-            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little") for k in (4, 8))
+            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little", signed=True) for k in (4, 8))
             stamp = seconds * 1_000_000_000 + nanoseconds
             # After any other step the checks of the stream come first.
             if not payload.follows(stamp):

@@ -40,10 +40,12 @@ class CarriedPayloads:
         self.arm: ElasticArm | None = None
         self.last_refusal = ""
         self._at_tools: dict[int, Payload] = {}
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
 
     def begin(self, arm: ElasticArm) -> None:
-        """Take a new arm, without any payload."""
+        """Take a new arm, without any payload; warn if there was one."""
+        if any(message.inertia.m for message in self._at_tools.values()):
+            self._node.get_logger().warning("the new robot begins without the payload of the one before: set it again")
         self.arm, self._at_tools = arm, {}
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
@@ -73,9 +75,9 @@ class CarriedPayloads:
         return values
 
     def _receive(self, message: Payload) -> None:
-        if self.arm is None:
-            return
         try:
+            if self.arm is None:
+                raise StateError("there is no robot yet")
             tool, _ = read_payload(message).at_tool(self.arm.robot)
             self._at_tools = {**self._at_tools, tool: message}
         except Exception as error:
