@@ -13,7 +13,7 @@ import cuda_on_host
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed
+from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed, with_values
 from linkages import four_bar
 from springs import with_springs
 
@@ -26,7 +26,7 @@ from eom_dynamics.elastic import BaseMotion
 from eom_dynamics.elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
 from eom_dynamics.elementary import select
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ON_BASE, PLANT, capabilities, project, stored_values
+from eom_dynamics.export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ON_BASE, PLANT, capabilities, project
 from eom_dynamics.jet import Jet
 from eom_dynamics.jet_functions import hyperbolic_tangent
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
@@ -54,7 +54,7 @@ def test_c_compiles_and_passes_its_test(compiler: str, name: str, tmp_path: Path
 def test_stored_values_are_those_of_the_arm(name: str) -> None:
     """The compiled feedforward of the library gives the stored motor motion and efforts."""
     subject = robot(name)
-    stored = stored_values(project(subject, [FEEDFORWARD]))
+    _, stored = with_values(subject, (FEEDFORWARD,))
     arm, x = ElasticArm(subject), stored.inputs
     wrench = [np.reshape(x[key], (stored.count, *subject.wrench_shape)) for key in WRENCH_NAMES]
     stiffness, deflection = [x[key] for key in ("k", "kd", "kdd")], x[DEFLECTION]
