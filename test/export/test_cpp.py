@@ -83,7 +83,8 @@ def test_sanitizers(name: str, tmp_path: Path) -> None:
     if run(probe, tmp_path).returncode or run([tmp_path / "probe"], tmp_path).returncode:
         pytest.skip("the sanitizers are not installed")
     export(robot(name) if name == "shared" else paired_and_rigid(), "cpp", tmp_path, [PLANT])
-    compile_c(tmp_path / "c", *SANITIZERS)
+    # Of the larger arm, sanitizers look at the functions for its motors in test_feedforward.py.
+    compile_c(tmp_path / "c", *(() if name == "shared" else SANITIZERS))
     lines = results(test_program(tmp_path, "test_control_loop", *SANITIZERS), "3000")
     assert any("linearization" in line for line in lines) == (name != "shared")  # damped springs have none
     assert all(line.startswith(("ok", "none")) for line in lines), lines
