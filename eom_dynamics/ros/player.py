@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
+"""Stream setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
 
     python -m eom_dynamics.ros.player SETPOINTS.npz ANSWERS.npz --rate 1000
 

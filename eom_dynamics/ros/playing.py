@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process of a player: it reads setpoints, plays them to nodes, and writes what it has recorded."""
+"""Player process: read setpoints, play them to nodes, and write the recording."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Playing(Node):
         return {"sent": self._setpoints.count, "received": self._setpoints.count}
 
     def close(self) -> None:
-        """Destroy the node, before the context ends, so that other nodes know at once."""
+        """Destroy the node before shutdown, so that other nodes notice at once."""
         self._executor.remove_node(self)
         self.destroy_node()
         self._executor.shutdown()
@@ -131,7 +131,7 @@ def _run(
 
 
 def positive(text: str) -> float:
-    """Read a positive number of an argument; raises argparse.ArgumentTypeError for others."""
+    """Parse a positive number; raises argparse.ArgumentTypeError for anything else."""
     value = float(text)
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")

@@ -112,9 +112,8 @@ class Arms:
         state, effort = state[0] if alone else state, np.reshape(efforts, (-1,) if alone else (len(state), -1))
         change = np.empty_like(rows)
         flat = change.reshape(-1, rows.shape[-1])
-        rate = self._plant.momentum_rate if self._momenta else self._plant.rate
-        flat[:, :-2] = rate(state, effort)
-        flat[:, -2:] = self._plant.powers(state, effort).reshape(2, -1).T
+        flat[:, :-2], powers = self._plant.rate_and_powers(state, effort, momenta=self._momenta)
+        flat[:, -2:] = powers.reshape(2, -1).T
         change[wild] = np.nan
         change[:, ~self.going] = 0.0
         return change

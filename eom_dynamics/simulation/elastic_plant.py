@@ -44,6 +44,14 @@ class State(NamedTuple):
     thetad: Array
 
 
+class _Loads(NamedTuple):
+    """Rates of deflection, efforts of the springs, and motor efforts against these and friction: each (…, m)."""
+
+    deltad: Array
+    spring: Array
+    motor: Array
+
+
 class ElasticPlant:
     """Plant of an arm: links and motors coupled by springs, for one state or many.
 
@@ -165,8 +173,12 @@ class ElasticPlant:
             motor_effort: (…, m), N m or N.
             stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
         """
+        return self._rate(state, motor_effort, self._loads(state, stiffness))
+
+    def _rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        accelerations = self.inertia.accelerations(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
+        efforts = (loads.spring @ self.joints, motor_effort - loads.motor)
+        accelerations = self.inertia.accelerations(q, qd, thetad, *efforts)
         return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
 
     def momenta(self, state: Array) -> Array:
@@ -188,8 +200,11 @@ class ElasticPlant:
 
     def momentum_rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
         """Time derivative of :meth:`momenta`; arguments as for :meth:`rate`."""
+        return self._momentum_rate(state, motor_effort, self._loads(state, stiffness))
+
+    def _momentum_rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        free = self.inertia.free(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
+        free = self.inertia.free(q, qd, thetad, loads.spring @ self.joints, motor_effort - loads.motor)
         return np.concatenate([qd, thetad, free + self.inertia.gyroscopic(q, qd, thetad)], axis=-1)
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
@@ -197,11 +212,19 @@ class ElasticPlant:
 
         At nominal stiffness; a mechanism that changes it would add power.
         """
-        q, theta, qd, thetad = self.parts(state)
-        deltad = self.deflection(thetad, qd)
-        spring = self.springs.loads(self.deflection(theta, q), deltad)
-        heat = np.sum((self.motor_load(spring, thetad) - spring @ self.geared) * thetad, axis=-1)
-        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad) + self._rubbed(qd)])
+        return self._powers(state, motor_effort, self._loads(state))
+
+    def _powers(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
+        _, _, qd, thetad = self.parts(state)
+        heat = np.sum((loads.motor - loads.spring @ self.geared) * thetad, axis=-1)
+        lost = heat + self.springs.loss(loads.deltad) + self._rubbed(qd)
+        return np.stack([np.sum(motor_effort * thetad, axis=-1), lost])
+
+    def rate_and_powers(self, state: Array, motor_effort: Array, *, momenta: bool) -> tuple[Array, Array]:
+        """:meth:`rate`, or with ``momenta`` :meth:`momentum_rate`, and :meth:`powers`, by one evaluation of springs."""
+        loads = self._loads(state)
+        rate = self._momentum_rate if momenta else self._rate
+        return rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
 
     def _rubbed(self, qd: Array) -> Array | float:
         """Power that friction of the joints dissipates, where it is part of their efforts (…), W."""
@@ -211,11 +234,11 @@ class ElasticPlant:
         rates = qd @ robot.coupling[0].T
         return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
 
-    def _efforts(self, state: Array, motor_effort: Array, stiffness: Array | None) -> tuple[Array, Array]:
-        """Efforts of springs on links (…, n), and of motors and springs on motors (…, m)."""
+    def _loads(self, state: Array, stiffness: Array | None = None) -> _Loads:
         q, theta, qd, thetad = self.parts(state)
-        spring = self.springs.loads(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
-        return spring @ self.joints, motor_effort - self.motor_load(spring, thetad)
+        deltad = self.deflection(thetad, qd)
+        spring = self.springs.loads(self.deflection(theta, q), deltad, stiffness)
+        return _Loads(deltad, spring, self.motor_load(spring, thetad))
 
     def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
         """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""

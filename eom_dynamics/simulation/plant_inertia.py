@@ -48,7 +48,7 @@ class PlantInertia(Protocol):
 
 
 class _Reduced(PlantInertia):
-    """Links and rotors without coupling: M. W. Spong's reduced model."""
+    """Reduced rotor model of M. W. Spong: links and rotors without inertial coupling."""
 
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
         self._dynamics, self._motor_joint, self._rigid = arm.dynamics, arm.motor_joint, rigid
@@ -86,7 +86,7 @@ class _Reduced(PlantInertia):
 
 
 class _Complete(PlantInertia):
-    """Links and the rotors that they carry as one system: the complete model."""
+    """Complete rotor model: links and the rotors that they carry as one system."""
 
     def __init__(self, arm: ElasticArm, rotors: CarriedRotors, rigid: NDArray[np.bool_]) -> None:
         n, m = arm.robot.n, len(rigid)

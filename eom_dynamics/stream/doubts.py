@@ -117,7 +117,7 @@ class Doubts:
 
 
 class StampCheck:
-    """Compares each stamp with the one before, whether that setpoint was refused or not: a restarted clock counts once.
+    """Compares each stamp with the one before, even of a refused setpoint, so that a restarted clock counts once.
 
     Setpoints without stamp (0) are not compared.
     """
@@ -153,7 +153,7 @@ class JumpCheck:
         self.limited = bool(np.isfinite(limits).any())
 
     def judge(self, dt: float, before: Array, state: Array) -> str:
-        """Return which joint jumps; empty for none.
+        """Return which joint jumps; empty if none does.
 
         Args:
             dt: time between the stamps, s.

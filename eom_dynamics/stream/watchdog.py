@@ -20,14 +20,14 @@ from .setpoint_age import SetpointAge
 
 
 class Fade(NamedTuple):
-    """Factor of efforts and its first two time derivatives, 1/s and 1/s²."""
+    """Fade factor of efforts with two time derivatives, 1/s and 1/s²."""
 
     w: float
     wd: float
     wdd: float
 
     def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
-        """A command with faded efforts; motor motion remains. Leibniz' rule up to the second derivative.
+        """The command with faded efforts and unchanged motor motion, with derivatives by Leibniz' rule.
 
         Raises:
             StateError: a derivative of the efforts is not finite, since the command's numbers are too large.
@@ -46,7 +46,7 @@ class Fade(NamedTuple):
 
 
 def fade(s: float, duration: float) -> Fade:
-    """Factor 1 - 10 u³ + 15 u⁴ - 6 u⁵ with u = s/duration, twice continuously differentiable, in [0, 1].
+    """Fade factor 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, from 1 to 0 and C².
 
     Args:
         s: time since the start, s.

@@ -157,7 +157,7 @@ PER_PIECE = 16
 
 
 def check_times(trajectory: Trajectory, rate: float) -> Array:
-    """Increasing times (N,) in s: at a rate in Hz from start to end, and within all pieces of a spline.
+    """Increasing sample times (N,), s, at ``rate``, Hz, and inside every piece of a spline.
 
     A piece may be shorter than a period, and move a joint there and back between two instants.
 

@@ -93,7 +93,7 @@ def take_over(
 
 
 def stop(arm: ElasticArm, trajectory: Trajectory, t: float) -> Spline:
-    """Motion from a state of a trajectory to rest, continuous from position to snap, as :class:`.StopPolynomial`.
+    """Stop a trajectory: motion from a state to rest, continuous up to the snap, as :class:`.StopPolynomial`.
 
     Of some durations, the shortest that meets the limits of joints and motors, or else the one that exceeds them least.
 

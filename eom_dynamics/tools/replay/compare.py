@@ -126,7 +126,7 @@ class Numbers(Protocol):
     """Access to the numbers of rows: a :class:`Layout` of messages, or the columns of a table."""
 
     def fields(self) -> dict[str, int]:
-        """Return the length of each field of numbers by path."""
+        """Return the length of each numeric field by path."""
         ...
 
     def texts(self) -> bytes:
