@@ -22,7 +22,7 @@ from .stopping import StopSignals
 
 
 class RobotNode(Node):
-    """Node with a robot. Subclasses call :meth:`declare`, whose errors they raise, and :meth:`complete` at first.
+    """Node with a robot. Subclasses call :meth:`declare`, whose errors they raise, and :meth:`complete`.
 
     Attributes:
         stop: termination signals; they also interrupt loading a robot.
