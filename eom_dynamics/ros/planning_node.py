@@ -92,14 +92,7 @@ class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters, and create topics, services and the action.
-
-        Args:
-            stop: termination signals.
-
-        Raises:
-            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
-        """
+        """Declare parameters, and create topics, services and the action; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refused_trajectory = ""
         self.declare(TABLE)

@@ -23,7 +23,7 @@ from .stopping import StopSignals
 
 
 class RobotNode(Node):
-    """Node with a robot. Subclasses call :meth:`declare` and :meth:`complete` in their ``__init__``.
+    """Node with a robot. Subclasses call :meth:`declare`, whose errors they raise, and :meth:`complete`.
 
     Attributes:
         stop: termination signals; they also interrupt loading a robot.
