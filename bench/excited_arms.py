@@ -14,7 +14,7 @@ import numpy as np
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Excitation, Recording
+from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries, Recording
 from eom_dynamics.identification.elastic_arm import ArmRecording
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.trajectory import Fourier
@@ -155,7 +155,11 @@ def effort_noise(robot: Robot, tau: Array) -> Array:
 @cache
 def _described(name: str) -> tuple[Robot, Fourier]:
     """A robot with limits and tools, and its optimal excitation."""
-    task = Excitation(with_tools(load_robot(name)), periods=PERIODS, limits=limits(load_robot(name)))
+    task = Excitation(
+        with_tools(load_robot(name)),
+        series=ExcitationSeries(periods=PERIODS),
+        bounds=ExcitationBounds(limits(load_robot(name))),
+    )
     return task.robot, task.optimize(candidates=_CANDIDATES, iterations=_ITERATIONS).trajectory
 
 

@@ -3,29 +3,20 @@
 
 import json
 import time
+from itertools import pairwise
 
-start = time.perf_counter()
+at = [time.perf_counter()]
 
 import numpy as np  # noqa: E402
 
 import eom_dynamics as eom  # noqa: E402
 
-steps = {"imports": time.perf_counter() - start}
-
-
-def step(name: str, since: float) -> float:
-    """Record the time since the last step."""
-    now = time.perf_counter()
-    steps[name] = now - since
-    return now
-
-
-state = np.full((5, 7), 0.5)
-now = time.perf_counter()
+at.append(time.perf_counter())
 robot = eom.load_robot("iiwa")
-now = step("robot", now)
+at.append(time.perf_counter())
 dynamics = eom.Dynamics(robot)
-now = step("dynamics", now)
-dynamics.inverse_dynamics(*state)
-step("result", now)
-print(json.dumps(steps))
+at.append(time.perf_counter())
+dynamics.inverse_dynamics(*np.full((5, 7), 0.5))
+at.append(time.perf_counter())
+steps = ("imports", "robot", "dynamics", "result")
+print(json.dumps({step: after - before for step, (before, after) in zip(steps, pairwise(at), strict=True)}))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.benchmark.states import one_by_one
-from eom_dynamics.tools.benchmark.timing import interleaved
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 _STATES = 64
 
@@ -56,15 +56,29 @@ def floating_base(settings: Settings) -> tuple[Table, dict[str, float]]:
         # Pinocchio takes the configuration as one vector.
         theirs = [(model, data, _configuration(s), *_rates(s, arguments)) for s in states]
         errors[name] = _error(name, [method(*x) for x in ours], [np.array(function(*x)) for x in theirs])
-        assert errors[name] < _ROUNDING, f"{name} is off by {errors[name]}"
         tasks[name], tasks[f"pin {name}"] = one_by_one(method, ours), one_by_one(function, theirs)
+    functions = {name: function for name, (_, function) in _PAIRS.items()}
+    return beside("dual_arm on a free base of 10 kg", "FloatingBase", functions, tasks, errors, settings)
+
+
+def beside(
+    robot: str,
+    kind: str,
+    functions: Mapping[str, Callable[..., Any]],
+    tasks: Mapping[str, TimedTask],
+    errors: Mapping[str, float],
+    settings: Settings,
+) -> tuple[Table, dict[str, float]]:
+    """Times of methods of a class and of Pinocchio's functions, whose tasks begin with ``pin``, and their ratios."""
+    for name, off in errors.items():
+        assert off < _ROUNDING, f"{name} is off by {off}"
     times = interleaved(tasks, settings.rounds)
-    ratios = {name: times.ratio(name, f"pin {name}") for name in _PAIRS}
+    ratios = {name: times.ratio(name, f"pin {name}") for name in functions}
     table = Table(
-        "dual_arm on a free base of 10 kg, one state, called from Python",
-        ("`FloatingBase`", "Pinocchio", "ours, median", "Pinocchio's", "ratio", "largest difference"),
+        f"{robot}, one state, called from Python",
+        (f"`{kind}`", "Pinocchio", "ours, median", "Pinocchio's", "ratio", "largest difference"),
     )
-    for name, (_, function) in _PAIRS.items():
+    for name, function in functions.items():
         ours, theirs = (seconds(times.median(key)) for key in (name, f"pin {name}"))
         table.add(f"`{name}`", f"`{function.__name__}`", ours, theirs, f"{ratios[name]:.2f}", error(errors[name]))
     return table, ratios

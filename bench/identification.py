@@ -21,11 +21,11 @@ from typing import NamedTuple
 import numpy as np
 from excited_arms import PERIODS, RATE, ROBOTS, Truth, arm, elastic_recording, rigid_recording
 from report import CONSOLE, Bar, Section, Table, seconds
-from settings import FULL, QUICK, Settings
+from settings import QUICK, Settings
 
 from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Fit, Options, Recording, fit, fit_motors, fit_springs
+from eom_dynamics.identification import Fit, MotorModel, Options, Recording, fit, fit_motors, fit_springs
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
 
 DEVIATIONS, SHARE = 3.0, 0.95
@@ -41,8 +41,6 @@ _LAWS = {"tabulated": "table"}
 
 # Limits of the long recording: processor time, s, and memory, MB.
 _LONGEST, _MOST = 10.0, 2048.0
-
-_LONG = "--long"
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
     springs = fit_springs(data.t, data.theta, data.q, data.tau, laws)
     lossy = any(joint.actuator.gear.efficiency < 1 for joint in joints)
     terms = ("viscous", "coulomb", "offset", "efficiency")[: 4 if lossy else 3]
-    motors = fit_motors(data.t, data.theta, tau=data.tau, effort=data.motor_effort, terms=terms)
+    motors = fit_motors(data.t, data.theta, tau=data.tau, effort=data.motor_effort, model=MotorModel(terms))
     errors: dict[str, list[float]] = {name: [] for name in PROMISES}
     for joint, spring, motor in zip(joints, springs, motors, strict=True):
         # Without load, where springs of all laws have a stiffness.
@@ -275,7 +273,7 @@ def _long(duration: float) -> Bar:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.npz"
         np.savez(path, t=source.t, q=source.q, tau=source.tau, qd=source.qd)
-        command = [sys.executable, __file__, _LONG, str(path)]
+        command = [sys.executable, __file__, str(path)]
         took, peak = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return Bar(
         f"identification: {duration:g} s of seven joints at 1 kHz in {_LONGEST:g} s and {_MOST / 1024:g} GB",
@@ -298,7 +296,4 @@ def _identify_long(path: Path) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [_LONG]:
-        print(json.dumps(_identify_long(Path(sys.argv[2]))))
-    else:
-        run(QUICK if "--quick" in sys.argv else FULL).show()
+    print(json.dumps(_identify_long(Path(sys.argv[1]))))

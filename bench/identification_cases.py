@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from report import CONSOLE, Bar, Section, Table
-from settings import FULL, QUICK, Settings
+from settings import QUICK, Settings
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.gear import LOSSLESS
@@ -326,14 +326,6 @@ def _other_springs(robot: Robot, draw: np.random.Generator) -> Robot:
     return replace(robot, joints=tuple(joints))
 
 
-def _sideways(robot: Robot, draw: np.random.Generator) -> Robot:
-    return replace(robot, gravity=np.array([9.80665, 0.0, 0.0]))
-
-
-def _bias(tau: Array, draw: np.random.Generator) -> Array:
-    return tau + 0.1 * np.std(tau, axis=0) * draw.uniform(-1, 1, tau.shape[1])
-
-
 CASES = (
     Case("as the file says, but for its numbers"),
     Case("the same, efforts of rigid motors", "motor"),
@@ -345,17 +337,21 @@ CASES = (
         then=("viscous", "coulomb", "parallel_spring", "offset"),
     ),
     Case("counterbalance, a gas spring", arm=_counterbalance, hint="spring beside its motor"),
-    Case("bias of the sensors", efforts=_bias, options=Options(offset="sensor")),
+    Case(
+        "bias of the sensors",
+        efforts=lambda tau, draw: tau + 0.1 * np.std(tau, axis=0) * draw.uniform(-1, 1, tau.shape[1]),
+        options=Options(offset="sensor"),
+    ),
     Case("dry friction that differs by direction", arm=_asymmetric),
     Case("coupled wrist, efforts of motors", "motor", given=_wrist),
-    Case("base on a wall", arm=_sideways, named="mounted otherwise"),
+    Case(
+        "base on a wall",
+        arm=lambda robot, draw: replace(robot, gravity=np.array([9.80665, 0.0, 0.0])),
+        named="mounted otherwise",
+    ),
     Case("all efforts of the opposite sign", efforts=_scaled(-1.0), named="opposite sign"),
     Case("one effort of the opposite sign", efforts=_one_scaled(-1.0), named="opposite sign"),
     Case("all efforts a hundred times too small", efforts=_scaled(0.01), named="another unit"),
     Case("one effort a hundred times too large", efforts=_one_scaled(100.0), named="another unit"),
     Case("motor currents, A", "motor", efforts=_scaled(1 / 8, 1 / 15, 1 / 14), named="another unit"),
 )
-
-
-if __name__ == "__main__":
-    run(QUICK if "--quick" in sys.argv else FULL).show()

@@ -15,15 +15,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pinocchio as pin
+from pinocchio_peer import least_squares
 from report import Bar, Section, Table, seconds
-from settings import FULL, QUICK, Settings
+from settings import Settings
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Fit, Recording, fit
 from eom_dynamics.identification.filtering import FilteredSamples
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
+from eom_dynamics.identification.residuals import root_mean_square
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.identify.read import read_recording
 
@@ -35,8 +36,8 @@ PROMISED = (0.36, 0.36, 0.31, 0.35, 0.12, 0.09, 0.06)
 
 HELD_OUT = 0.3
 
-# Cut-off of a second run of Pinocchio's regressor, Hz, and iterations of the weights of joints.
-_LOWER_CUTOFF, _ITERATIONS = 5.0, 5
+# Cut-off of a second run of Pinocchio's regressor, Hz.
+_LOWER_CUTOFF = 5.0
 
 # Columns of figaroh with smaller norms are left out, as by its own identification.
 _NO_EFFECT = 1e-3
@@ -67,7 +68,8 @@ def run(settings: Settings) -> Section:
         for measured in (True, False) if source.qd is not None else (False,):
             same = replace(found, filter=replace(found.filter, cutoff=cutoff, measured_velocity=measured))
             start = time.process_time()
-            rms = pinocchio_least_squares(robot, same, training, validation)
+            parts = same.prepare(training, decimate=True), same.prepare(validation)
+            rms = least_squares(robot, *parts, lambda s: [s.bases[name] for name in ("viscous", "coulomb", "offset")])
             took = time.process_time() - start
             what = "measured velocities" if measured else "differences"
             table.add(f"Pinocchio and NumPy, {cutoff:.1f} Hz, {what}", *_cells(rms), seconds(took))
@@ -102,29 +104,6 @@ def run(settings: Settings) -> Section:
     return section
 
 
-def pinocchio_least_squares(robot: Robot, found: Fit, training: Recording, validation: Recording) -> Array:
-    """RMS residual (n,) of weighted least squares by Pinocchio's regressor, filtered as for the fit."""
-    model = pinocchio_model(robot)
-    data = model.createData()
-    n = robot.n
-
-    def rows(samples: FilteredSamples) -> Array:
-        states = zip(samples.q, samples.qd, samples.qdd, strict=True)
-        Y = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy() for state in states])
-        own = [samples.bases[name][..., np.newaxis] * np.eye(n) for name in ("viscous", "coulomb", "offset")]
-        return np.concatenate([Y, *own], axis=-1)
-
-    (train,), (judge,) = found.prepare(training, decimate=True), found.prepare(validation)
-    Y, tau = rows(train), train.tau
-    weights = np.ones(n)
-    for _ in range(_ITERATIONS):
-        A, b = (Y * weights[:, np.newaxis])[train.used], (tau * weights)[train.used]
-        x = np.linalg.lstsq(A, b, rcond=1e-8)[0]
-        residual = np.where(train.used, Y @ x - tau, 0.0)
-        weights = 1 / np.sqrt(np.sum(residual**2, axis=0) / train.used.sum(axis=0))
-    return _rms(rows(judge) @ x - judge.tau)
-
-
 def figaroh_least_squares(robot: Robot, found: Fit, training: Recording, validation: Recording) -> Array:
     """RMS residual (n,) of figaroh's base parameters by least squares, filtered as for the fit."""
     from figaroh.tools.qrdecomposition import QRDecomposer
@@ -153,11 +132,7 @@ def figaroh_least_squares(robot: Robot, found: Fit, training: Recording, validat
         residual = tau - (base @ phi) / weights
         weights = 1 / np.sqrt(np.bincount(joint, residual**2) / np.bincount(joint))[joint]
     base = np.delete(rows(judge), left_out, axis=1)[:, decomposer.get_base_indices()]
-    return _rms((base @ phi).reshape(n, -1).T - judge.tau)
-
-
-def _rms(errors: Array) -> Array:
-    return np.asarray(np.sqrt(np.mean(np.square(errors), axis=0)))
+    return root_mean_square((base @ phi).reshape(n, -1).T - judge.tau)
 
 
 def _cells(rms: Array) -> list[str]:
@@ -167,7 +142,3 @@ def _cells(rms: Array) -> list[str]:
 def _least_eigenvalue(found: Fit) -> float:
     bodies = found.parameters.reshape(-1, 10)
     return min(float(np.linalg.eigvalsh(pseudo_inertia(body))[0]) for body in bodies if body.any())
-
-
-if __name__ == "__main__":
-    run(QUICK if "--quick" in sys.argv else FULL).show()

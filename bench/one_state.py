@@ -16,7 +16,7 @@ from settings import Settings
 from eom_dynamics import load_robot
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.tools.benchmark.states import RandomStates
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
+from eom_dynamics.tools.benchmark.timing import interleaved
 from eom_dynamics.tools.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
 
 OURS = "`Dynamics.inverse_dynamics`"
@@ -64,7 +64,7 @@ def run(settings: Settings) -> Section:
 
     program = PROGRAMS["inverse_dynamics"](robot)
     alone = {
-        "the kernel": _kernel_loop(CompiledProgram(program), states),
+        "the kernel": CompiledProgram(program).state_loop([*states.states, *[np.zeros((len(each), 6))] * 3]),
         "CasADi's C of the recursion": recursion_c.state_loop(states.states),
         "CasADi's C of its automatic derivatives": automatic_c.state_loop(states.states),
     }
@@ -114,11 +114,6 @@ def run(settings: Settings) -> Section:
         ),
     ]
     return section
-
-
-def _kernel_loop(compiled: CompiledProgram, states: RandomStates) -> TimedTask:
-    count = len(states.states[0])
-    return compiled.state_loop([*states.states, *(np.zeros((count, 6)) for _ in range(3))])
 
 
 def _plain(function: Any) -> Callable[..., Any]:

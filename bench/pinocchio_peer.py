@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pinocchio: tau, taud by the partial derivatives of tau, and taudd by differences of taud."""
+"""Pinocchio: tau, taud by the partial derivatives of tau, taudd by differences of taud; and identification."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import factorial
 
 import numpy as np
@@ -11,11 +11,16 @@ import pinocchio as pin
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.identification.filtering import FilteredSamples
+from eom_dynamics.identification.residuals import root_mean_square
 from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.benchmark.states import RandomStates
 
 # Candidates for the step of differences, s.
 STEPS = np.logspace(-7, -1, 37)
+
+# Iterations of the weights of joints.
+_ITERATIONS = 5
 
 
 class PinocchioPeer:
@@ -80,3 +85,35 @@ def _motions(step: float, points: int) -> list[Array]:
         np.array([[t ** (k - j) / factorial(k - j) if k >= j else 0.0 for k in range(5)] for j in range(4)])
         for t in times
     ]
+
+
+def least_squares(
+    robot: Robot,
+    train: Sequence[FilteredSamples],
+    judge: Sequence[FilteredSamples],
+    bases: Callable[[FilteredSamples], Sequence[Array]],
+) -> Array:
+    """RMS residual (n,) of least squares by Pinocchio's regressor and terms of the joints, weighted by joint.
+
+    Args:
+        robot: the robot.
+        train: samples to identify from.
+        judge: samples whose efforts are predicted.
+        bases: of the terms, each (N, n).
+    """
+    model = pinocchio_model(robot)
+    data = model.createData()
+
+    def rows(samples: FilteredSamples) -> Array:
+        states = zip(samples.q, samples.qd, samples.qdd, strict=True)
+        Y = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy() for state in states])
+        own = [basis[..., np.newaxis] * np.eye(robot.n) for basis in bases(samples)]
+        return np.concatenate([Y, *own], axis=-1)
+
+    Y, tau, used = (np.concatenate(parts) for parts in zip(*((rows(s), s.tau, s.used) for s in train), strict=True))
+    weights = np.ones(robot.n)
+    for _ in range(_ITERATIONS):
+        x = np.linalg.lstsq((Y * weights[:, np.newaxis])[used], (tau * weights)[used], rcond=1e-8)[0]
+        residual = np.where(used, Y @ x - tau, 0.0)
+        weights = 1 / np.maximum(np.sqrt(np.sum(residual**2, axis=0) / used.sum(axis=0)), 1e-9)
+    return root_mean_square(np.concatenate([rows(s) @ x - s.tau for s in judge]))

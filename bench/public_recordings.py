@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
+from pinocchio_peer import least_squares
 from report import CONSOLE, Bar, Section, Table
 from settings import Settings
 
@@ -29,7 +29,6 @@ from eom_dynamics.identification import Recording
 from eom_dynamics.identification.filtering import prepare, settings
 from eom_dynamics.identification.residuals import root_mean_square
 from eom_dynamics.identification.verification import feedforward_efforts
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.identify.read import read_recording
 
 sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
@@ -39,9 +38,6 @@ HELD_OUT = 0.3
 
 CLAIMED, WORSE, LEAST_SQUARES = 1.10, 1.02, 1.15
 """Largest ratios of the RMS of the file: to the printed one, that of the given robot, and that of least squares."""
-
-# Iterations of the weights of joints.
-_ITERATIONS = 5
 
 
 class Source(NamedTuple):
@@ -125,13 +121,12 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
             )
         )
 
-    rows = _Rows(robot, using.smoothing_velocity, motor=motor)
-    x = rows.solved(
-        np.concatenate([rows(s.q, s.qd, s.qdd) for s in train]),
-        np.concatenate([s.tau for s in train]),
-        np.concatenate([s.used for s in train]),
+    plain = least_squares(
+        robot,
+        train,
+        judge,
+        lambda s: [s.qd, np.tanh(s.qd / using.smoothing_velocity), np.ones_like(s.qd), *([s.qdd] if motor else [])],
     )
-    plain = root_mean_square(np.concatenate([rows(s.q, s.qd, s.qdd) @ x - s.tau for s in judge]))
     given, after = of_robot(robot), of_robot(load_robot(str(written)))
     printed = np.array([np.nan if v is None else v for v in results["validation"]["rms_after"]], dtype=float)
     ratios["claimed"] += (after / printed).tolist()
@@ -142,30 +137,6 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
     for what, values in (("given", given), ("least squares", plain), ("written", after), ("printed", printed)):
         table.add(what, *(f"{value:.3g}" for value in values))
     return table
-
-
-class _Rows:
-    """Pinocchio's regressor with columns of friction, offsets, and rotors on the motor side."""
-
-    def __init__(self, robot: Robot, smoothing: Array, *, motor: bool) -> None:
-        self._model, self._smoothing, self._motor = pinocchio_model(robot), smoothing, motor
-        self._data = self._model.createData()
-
-    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
-        states = zip(q, qd, qdd, strict=True)
-        Y = np.array([pin.computeJointTorqueRegressor(self._model, self._data, *state).copy() for state in states])
-        own = [qd, np.tanh(qd / self._smoothing), np.ones_like(qd), *([qdd] if self._motor else [])]
-        return np.concatenate([Y, *(x[..., np.newaxis] * np.eye(q.shape[1]) for x in own)], axis=-1)
-
-    @staticmethod
-    def solved(Y: Array, tau: Array, used: Array) -> Array:
-        """Least squares weighted by the residual of each joint."""
-        weights = np.ones(tau.shape[1])
-        for _ in range(_ITERATIONS):
-            x = np.linalg.lstsq((Y * weights[:, np.newaxis])[used], (tau * weights)[used], rcond=1e-8)[0]
-            residual = np.where(used, Y @ x - tau, 0.0)
-            weights = 1 / np.maximum(np.sqrt(np.sum(residual**2, axis=0) / used.sum(axis=0)), 1e-9)
-        return np.asarray(x)
 
 
 def _write(path: Path, recording: Recording) -> None:

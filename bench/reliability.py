@@ -69,7 +69,7 @@ def section(tests: list[Outcome]) -> Section:
         _robots(rows["robots"]),
         _tests(tests),
     ]
-    done.bars = [*_bars(rows["stream"]), *_bars_of_faults(rows["fault"]), _passed(tests)]
+    done.bars = [*_bars(rows["stream"], rows["fault"], tests)]
     return done
 
 
@@ -139,7 +139,7 @@ def _tests(tests: list[Outcome]) -> Table:
     return table
 
 
-def _bars(rows: list[dict[str, Any]]) -> Iterator[Bar]:
+def _bars(rows: list[dict[str, Any]], faults: list[dict[str, Any]], tests: list[Outcome]) -> Iterator[Bar]:
     lost, different = (sum(row[name] for row in rows) for name in ("lost", "different"))
     yield Bar("streams: no setpoint lost", f"{lost}", bool(rows) and not lost)
     yield Bar("streams: every number is that of the library", f"{different} differ", bool(rows) and not different)
@@ -152,16 +152,10 @@ def _bars(rows: list[dict[str, Any]]) -> Iterator[Bar]:
                 ratio = row["node"][k] / row["echo"][k]
                 promise = f"{row['stream']}: {percent} of the round trip at most {most:g} × that of an echo node"
                 yield Bar(promise, f"{ratio:.2f} ×", ratio <= most)
-
-
-def _bars_of_faults(rows: list[dict[str, Any]]) -> Iterator[Bar]:
-    wrong = sum(row["wrong"] for row in rows)
-    yield Bar("faults: no wrong answer", f"{wrong} in {len(rows)} faults", bool(rows) and not wrong)
-
-
-def _passed(tests: list[Outcome]) -> Bar:
+    wrong = sum(row["wrong"] for row in faults)
+    yield Bar("faults: no wrong answer", f"{wrong} in {len(faults)} faults", bool(faults) and not wrong)
     failed = sum(bool(test.failure) for test in tests)
-    return Bar("all tests of the run pass", f"{failed} of {len(tests)} failed", bool(tests) and not failed)
+    yield Bar("all tests of the run pass", f"{failed} of {len(tests)} failed", bool(tests) and not failed)
 
 
 def _facts(reports: list[ElementTree.Element], tests: list[Outcome]) -> dict[str, str]:

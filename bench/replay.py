@@ -17,7 +17,7 @@ from rosbags.rosbag2 import Reader
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.tools.bags import Layout, OutputTopic, Storage, open_writer, typestore
 from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
 from eom_dynamics.tools.replay.sources import SETPOINT
@@ -99,21 +99,11 @@ def _recorded(path: Path, kind: str, storage: Storage, duration: int) -> Path:
         return path
     path.mkdir()
     robot, motion, rng = load_robot(_ROBOT), paper_motion(7), np.random.default_rng(1)
-    store = typestore(kind)
-    types = store.types
-    stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
-    header = types["std_msgs/msg/Header"](stamp=stamp, frame_id="base")
     names = "joint_names" if kind == SETPOINT else "name"
     numbers = STATE_FIELDS if kind == SETPOINT else ("position", "velocity", "effort")
-    others = {
-        field: [] if field in WRENCH_FIELDS else np.zeros(0)
-        for field, _ in store.fielddefs[kind][1]
-        if field not in ("header", names, *numbers)
-    }
-    message = types[kind](
-        header=header, **{names: list(robot.joint_names)}, **dict.fromkeys(numbers, np.zeros(7)), **others
+    layout = Layout.of(
+        kind, header={"frame_id": "base"}, **{names: robot.joint_names}, **dict.fromkeys(numbers, np.zeros(7))
     )
-    layout = Layout(store, kind, bytes(store.serialize_cdr(message, kind)))
     writer = open_writer(path, path.name, storage, [OutputTopic.of("/motion", kind)])
     for first in range(0, duration * _RATE, 5000):
         times = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(first, first + 5000)
@@ -123,8 +113,7 @@ def _recorded(path: Path, kind: str, storage: Storage, duration: int) -> Path:
             states = (states[0] + _NOISE * rng.standard_normal(states[0].shape),)
         for field, values in zip(numbers, states, strict=False):
             layout.set_numbers(rows, field, values)
-        layout.set_numbers(rows, "header.stamp.sec", times // 1_000_000_000)
-        layout.set_numbers(rows, "header.stamp.nanosec", times % 1_000_000_000)
+        layout.set_stamps(rows, times)
         writer.write(times, [rows])
     writer.close({})
     return path

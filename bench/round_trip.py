@@ -38,7 +38,7 @@ from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.arrays import Array
 from eom_dynamics.messages.deflection_filter import DeflectionFilter
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.messages.samples import doubles
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.executors import make_executor, spin_until
@@ -55,17 +55,6 @@ SETTLE = 50
 
 P50, P99 = 1.0, 1.2
 """Largest ratios to the echo node."""
-
-ANSWERED = {
-    "effort": "tau",
-    "effort_rate": "taud",
-    "effort_acceleration": "taudd",
-    "motor_position": "motor_position",
-    "motor_velocity": "motor_velocity",
-    "motor_acceleration": "motor_acceleration",
-    "motor_effort": "motor_effort",
-}
-"""Field of the feedforward, by field of the answer."""
 
 
 @dataclass
@@ -301,10 +290,10 @@ class _Client:
                 own = self._arm.feedforward(*self._states[:, k], deflection=deflection)
                 memory.keep(stamp, efforts, deflection)
             answer = self._answers[stamp][1]
-            for field, name in ANSWERED.items():
+            for field, value in zip(COMMAND_FIELDS, own, strict=True):
                 got = np.frombuffer(getattr(answer, field))
                 numbers += got.size
-                different += int(np.sum(got.view(np.int64) != getattr(own, name).view(np.int64)))
+                different += int(np.sum(got.view(np.int64) != value.view(np.int64)))
         return numbers, different
 
 

@@ -3,18 +3,19 @@
 
 import signal
 import sys
-from importlib import import_module
-from pkgutil import extend_path
-from typing import TYPE_CHECKING
 
-# The imports of a node take a second, during which Ctrl-C on `python -m eom_dynamics.ros.…` would print a traceback.
-# While Python looks for the module, argv[0] is "-m".
+# The imports of a node take a second, from here on, during which Ctrl-C on `python -m eom_dynamics.ros.…` would print a
+# traceback. While Python looks for the module, argv[0] is "-m".
 if (
     getattr(sys, "argv", [])[:1] == ["-m"]
     and any(argument.startswith(f"{__name__}.ros.") for argument in sys.orig_argv)
     and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 ):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from importlib import import_module
+from pkgutil import extend_path
+from typing import TYPE_CHECKING
 
 # The generated msg, srv and action are installed; this folder may be the source.
 __path__ = extend_path(__path__, __name__)

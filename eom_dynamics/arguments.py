@@ -22,7 +22,7 @@ def checked_pose(value: ArrayLike, name: str) -> Array:
     """A pose as an array (4, 4), or poses (…, 4, 4).
 
     Raises:
-        StateError: it has another shape, is not finite, or is no pose.
+        StateError: it has another shape, is not finite, or is not a pose.
     """
     C = real_array(value, name)
     if C.ndim < 2 or C.shape[-2:] != (4, 4):
@@ -61,7 +61,7 @@ def count(value: Any, name: str, least: int = 0, most: int | None = None) -> int
 
 
 def flag(value: Any, name: str) -> bool:
-    """A truth value.
+    """A bool.
 
     Raises:
         StateError: it is something else, such as a number or a text.
@@ -83,13 +83,13 @@ def positive(value: Any, name: str, error: type[EomDynamicsError] = StateError) 
 
 
 def is_positive(value: Any) -> bool:
-    """Whether a value is a finite number above zero, and no truth value."""
+    """Whether a value is a finite number above zero, and not a bool."""
     number = _number(value)
     return number is not None and number > 0
 
 
 def not_negative(value: Any, name: str, error: type[EomDynamicsError] = StateError) -> float:
-    """A finite number from zero; errors as of :func:`positive`."""
+    """A finite number of at least zero; errors as for :func:`positive`."""
     number = _number(value)
     if number is None or number < 0:
         raise error(f"{name} must be a finite number, not negative, is {shown(value)}")

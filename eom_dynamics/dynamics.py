@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of one robot by code that is specialised for it, for one state or a batch."""
+"""Dynamics of one robot by specialised compiled code, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Dynamics(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown, the order is no integer from 0 to 10, or ``friction`` is no truth value.
+            StateError: the backend is unknown, the order is not an integer from 0 to 10, or ``friction`` not a bool.
             TypeError: ``robot`` is not a Robot.
         """
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
@@ -369,7 +369,7 @@ class Dynamics(CompiledMethods):
         return partial(Dynamics, order=self.order, backend=self.backend), (self.robot,)
 
     def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, here of all methods that compute."""
+        """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""
         n, shape = self.robot.n, self.robot.wrench_shape
         if method.endswith(WITH_PAYLOAD):
             method = method.removesuffix(WITH_PAYLOAD)

@@ -121,7 +121,7 @@ def clipped(x: Any, low: Any, high: Any) -> Any:
 
 
 def index(x: Any, points: Sequence[float] | Array) -> Any:
-    """How many of some increasing points do not exceed x, for :func:`lookup`."""
+    """Number of increasing points that do not exceed x, for :func:`lookup`."""
     if hasattr(x, "index") and hasattr(x, "select"):
         return x.index(tuple(map(float, points)))
     if hasattr(x, "is_symbolic"):

@@ -7,12 +7,12 @@ class EomDynamicsError(Exception):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """All that is wrong, a message each."""
+        """All errors, one message each."""
         return (str(self),)
 
 
 class RobotDescriptionError(EomDynamicsError, ValueError):
-    """Invalid robot description. It has all of its errors; the exception's message joins them by line breaks."""
+    """Invalid robot description; its message lists all errors, one per line."""
 
     def __init__(self, *errors: str) -> None:
         super().__init__("\n".join(errors))
@@ -20,12 +20,12 @@ class RobotDescriptionError(EomDynamicsError, ValueError):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """All that is wrong with the description, a message each."""
+        """All errors of the description, one message each."""
         return self._errors
 
 
 class StateError(EomDynamicsError, ValueError):
-    """Argument of the wrong shape, not finite, out of range, or none of the known names.
+    """Argument of the wrong shape, not finite, out of range, or an unknown name.
 
     An object of the wrong class where a Robot, an arm or a function is needed raises Python's TypeError.
     """
@@ -36,7 +36,7 @@ class StiffnessError(StateError):
 
 
 class LimitError(StateError):
-    """State or command that exceeds a limit of a joint or motor, where such are refused.
+    """State or command refused because it exceeds a limit of a joint or motor.
 
     Attributes:
         worst: joint or motor, and quantity, of the worst violation, such as ``elbow: velocity``.
@@ -51,7 +51,7 @@ class LimitError(StateError):
 
 
 class DoubtfulSetpointError(StateError):
-    """Setpoint that contradicts those before it, where such are refused."""
+    """Setpoint refused because it contradicts those before it."""
 
 
 class TrajectoryError(EomDynamicsError, ValueError):
@@ -59,7 +59,11 @@ class TrajectoryError(EomDynamicsError, ValueError):
 
 
 class ContactError(EomDynamicsError, ValueError):
-    """Contact that cannot be, such as one with negative friction, or motion that no contact forces can balance."""
+    """Invalid contact, such as one with negative friction, or motion that no contact forces can balance."""
+
+
+class SimulationError(EomDynamicsError):
+    """A simulation cannot continue."""
 
 
 class KernelError(EomDynamicsError, RuntimeError):

@@ -46,7 +46,7 @@ def require(extra: str) -> None:
 
 
 def missing(extra: str) -> str | None:
-    """What to do for the libraries of an extra, a key of :data:`EXTRAS`; None if they are installed."""
+    """How to install the missing libraries of an extra, a key of :data:`EXTRAS`; None if nothing is missing."""
     for module in EXTRAS[extra]:
         if not _is_installed(module):
             return f"{module} is not installed; run: make build EXTRAS={extra}, or pip install 'eom_dynamics[{extra}]'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of a robot on a base that moves freely, by code that is specialised for it, for one state or a batch."""
+"""Floating-base dynamics of one robot by specialised compiled code, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _IMU = (
 
 
 def pose_was_last(method: _Method) -> _Method:
-    """Decorate a method (pose, q, …) that was (q, …, pose=…) in the release before, which still works, and warns."""
+    """Decorate a method (pose, q, …) so that its former signature (q, …, pose=…) still works, with a warning."""
 
     @wraps(method)
     def either(self: FloatingBase, *arguments: Any, **keywords: Any) -> Any:
@@ -118,7 +118,7 @@ def pose_was_last(method: _Method) -> _Method:
 
 
 class FloatingBase(CompiledMethods):
-    """Dynamics of one robot on a base that moves freely: a humanoid, a quadruped, a satellite, an arm on a ship.
+    """Floating-base dynamics of one robot: a humanoid, a quadruped, a satellite, an arm on a ship.
 
     The state is the pose C0 (4, 4) of the base in the inertial frame; q (n,); and nu = (V0, qd) (6 + n,), V0 the
     body-fixed twist of the base, (angular; linear) in its own frame. nud, nudd, nuddd are the time derivatives of the
@@ -154,7 +154,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown, or ``friction`` is no truth value.
+            StateError: the backend is unknown, or ``friction`` is not a bool.
             TypeError: ``robot`` is not a Robot.
             RobotDescriptionError: no rigid body has the inertia of the base.
         """
@@ -170,7 +170,7 @@ class FloatingBase(CompiledMethods):
 
     @cached_property
     def selection(self) -> Array:
-        """Selection matrix S = [0 I] (n, 6 + n) of the joint efforts: tau = S' u for joint efforts u on a free base."""
+        """Selection matrix S = [0 I] (n, 6 + n): tau = S' u for joint efforts u on a free base."""
         n = self.robot.n
         return np.hstack([np.zeros((n, BASE)), np.eye(n)])
 
@@ -361,7 +361,7 @@ class FloatingBase(CompiledMethods):
 
     @state_method
     def momentum(self, q: ArrayLike, nu: ArrayLike) -> Array:
-        """Momenta M nu (6 + n,) or (N, 6 + n): that of the robot in the frame of the base, and those of the joints."""
+        """Momenta M nu (6 + n,) or (N, 6 + n): of the robot in the base frame, then of the joints."""
         return self._run("momentum", q, nu)[0]
 
     @state_method
@@ -386,7 +386,7 @@ class FloatingBase(CompiledMethods):
 
     @state_method
     def centroidal_momentum_matrix(self, pose: ArrayLike, q: ArrayLike) -> Array:
-        """Matrix A of the centroidal momentum h = A nu: (6, 6 + n) or (N, 6, 6 + n); errors as there.
+        """Centroidal momentum matrix A, h = A nu: (6, 6 + n) or (N, 6, 6 + n); errors as for the momentum.
 
         D. E. Orin, A. Goswami and S.-H. Lee, "Centroidal dynamics of a humanoid robot", Autonomous Robots 35 (2013).
         """
@@ -484,7 +484,7 @@ class FloatingBase(CompiledMethods):
 
         Raises:
             StateError: as for :meth:`pose`, or the pose of the base is missing.
-            StateError: ``reference`` is none of these.
+            StateError: ``reference`` is unknown.
         """
         found: Array = self._jacobians(pose, (q,), frame, reference)
         return found
@@ -514,7 +514,7 @@ class FloatingBase(CompiledMethods):
         return found if rates else (found,)
 
     def frame(self, frame: str | Frame | None = None) -> Frame:
-        """The frame of a name; by default the first tool.
+        """The frame with this name; by default the first tool.
 
         Raises:
             StateError: there is no such frame.
@@ -589,7 +589,7 @@ class FloatingBase(CompiledMethods):
         return call(pose, *states)
 
     def signature(self, method: str, orders: int = 0) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, here of all methods."""
+        """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""
         known = _vectors(self.robot)
         if method not in programs.PROGRAMS:
             nu = known["nu"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterative learning of a repeated motion: what the last run missed is corrected in the next.
+"""Iterative learning control of a repeated motion: each run corrects the tracking error of the last.
 
 The correction c is one of the reference of the links: the next run commands the feedforward for q_d + c. With an exact
 model, feedforward and drives are the plant's inverse, and links follow q_d + c; the flatness map is thereby the
@@ -49,11 +49,11 @@ _WORSE = 1.1
 
 
 class LearningError(EomDynamicsError):
-    """Learning is refused since it would diverge, or has."""
+    """Learning is refused because it would diverge, or has diverged."""
 
 
 class LearningSettings(NamedTuple):
-    """Parameters of learning.
+    """Parameters of iterative learning.
 
     Attributes:
         bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
@@ -86,7 +86,7 @@ DEFAULT, USUAL = LearningSettings(), Uncertainty()
 
 
 class Contraction(NamedTuple):
-    """How fast errors shrink.
+    """Contraction of the errors from run to run.
 
     Attributes:
         ratio: of the errors of two runs, at most; learning diverges from 1 on.
@@ -99,7 +99,7 @@ class Contraction(NamedTuple):
 
 @dataclass(frozen=True)
 class Correction:
-    """A motion, and its correction.
+    """A motion and its learned correction.
 
     Attributes:
         joint_names: n names.
@@ -121,7 +121,7 @@ class Correction:
         return self.reference + self.correction
 
     def write(self, path: Path) -> None:
-        """Write a .npz file: a motion for player and simulation, with reference, correction and errors beside it."""
+        """Write a .npz file: a motion for player and simulation, with reference, correction and errors."""
         with path.open("wb") as file:
             np.savez_compressed(
                 file,
@@ -134,7 +134,7 @@ class Correction:
 
 
 def uncorrected(joint_names: Sequence[str], t: ArrayLike, reference: ArrayLike) -> Correction:
-    """A motion (5, N, n) at times (N,), s, before the first run.
+    """A motion (5, N, n) at times (N,), s, without correction, for the first run.
 
     Raises:
         StateError: times are not in equal steps, or shapes differ.
@@ -175,11 +175,11 @@ def learn(
     *,
     natural_frequency: float = 70.0,
 ) -> Correction:
-    """The correction for the next run.
+    """Learn the correction for the next run.
 
     Args:
         arm: the arm.
-        last: what the last run was commanded.
+        last: commanded motion of the last run.
         measured: (N, n) positions of the links in it, rad or m; or (R, N, n) of R runs, whose mean counts.
         settings, uncertainty, natural_frequency: as for :func:`contraction`.
 

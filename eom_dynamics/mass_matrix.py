@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accelerations from an inertia matrix, where no recursion gives them."""
+"""Accelerations from an inertia matrix, by Cholesky factorisation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
 
 
 def refuse_singular(robot: str, inertia: Array, rounding: float = ROUNDING) -> Array:
-    """Cholesky factor (…, k, k) of an inertia matrix; name and errors as for :func:`solve_mass_matrix`.
+    """Cholesky factor (…, k, k) of an inertia matrix; arguments and errors as for :func:`solve_mass_matrix`.
 
     Args:
         robot, inertia: as there.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -18,7 +19,7 @@ def warn_renamed(old: str, new: str) -> None:
 
 
 def former_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module in which some names were others before.
+    """Return a module's ``__getattr__`` that forwards former names, with a warning.
 
     Args:
         module: its name.
@@ -35,7 +36,7 @@ def former_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def former_keywords(**names: str) -> Callable[[_Function], _Function]:
-    """Decorate a function whose arguments had other names before: present ones by former ones."""
+    """Decorate a function to accept former argument names, mapped to present ones, with a warning."""
 
     def decorate(function: _Function) -> _Function:
         @wraps(function)
@@ -50,8 +51,27 @@ def former_keywords(**names: str) -> Callable[[_Function], _Function]:
     return decorate
 
 
+def gathered_keywords(**kinds: type) -> Callable[[_Function], _Function]:
+    """Decorate a function some of whose arguments are now fields of one: the dataclasses by the names of arguments."""
+
+    def decorate(function: _Function) -> _Function:
+        @wraps(function)
+        def either(*arguments: Any, **keywords: Any) -> Any:
+            for name, kind in kinds.items():
+                given = {x.name: keywords.pop(x.name) for x in fields(kind) if x.name in keywords}
+                for old in given:
+                    warn_renamed(f"{old}= of {function.__qualname__}", f"{name}={kind.__name__}({old}=…)")
+                if given:
+                    keywords[name] = replace(keywords.get(name, kind()), **given)
+            return function(*arguments, **keywords)
+
+        return cast(_Function, either)
+
+    return decorate
+
+
 def former_attribute(old: str, new: str) -> Any:
-    """The property of a former name of an attribute."""
+    """Property that forwards a former attribute name, with a warning."""
 
     def find(instance: object) -> Any:
         warn_renamed(f"{type(instance).__name__}.{old}", new)

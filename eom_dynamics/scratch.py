@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders of which those that killed processes have left are removed by the next process."""
+"""Temporary folders; those left by killed processes are removed by the next process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _YOUNG = 10.0
 
 @contextmanager
 def scratch_folder(parent: Path | None = None, prefix: str = "eom_dynamics-") -> Iterator[Path]:
-    """Temporary folder, by default in that of the system, which is locked while this process lives.
+    """Temporary folder, locked while this process lives; by default in the system's temporary folder.
 
     Args:
         parent: folder to make it in.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints about misspelt names, at a bounded cost however many names there are and however long they are."""
+"""Hints about misspelt names, at a bounded cost for any number and length of names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
 
-# No robot has longer names, and a hint of more names helps nobody. A comparison takes some 10 µs.
+# No robot has longer names, and hints with more names do not help. A comparison takes some 10 µs.
 _LONGEST, _MOST, _MOST_LISTED = 100, 500, 40
 _LONGEST_VALUE = 60
 
@@ -29,7 +29,7 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.6) -> str 
 
 
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
-    """Return the end of a message about an unknown name: what it may mean, or else which names are known.
+    """Return the end of a message about an unknown name: a similar name, or else the known ones.
 
     Args:
         name: the unknown name.
@@ -44,7 +44,7 @@ def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = 
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as a list in a message, at most 40 of them and of each at most 100 characters."""
+    """Return names as a list for a message: at most 40, each cut at 100 characters."""
     first = [f"{name:.{_LONGEST}}" for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", …" if len(first) > _MOST_LISTED else "")
 
@@ -55,7 +55,7 @@ def shown(value: object) -> str:
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once, in order, each once."""
+    """Return the names that occur more than once, in order."""
     seen: set[str] = set()
     again: dict[str, None] = {}
     for name in names:

@@ -36,7 +36,7 @@ EFFORT_NAMES = derivative_names("tau", 3)
 
 
 def name_of(names: Sequence[str], order: int) -> str:
-    """Name of the time derivative of an order, also of one beyond the given names."""
+    """Name of a time derivative of any order, even beyond the given names."""
     return names[order] if order < len(names) else f"{names[0]}, derivative {order},"
 
 
@@ -133,7 +133,7 @@ def shape_of(value: ArrayLike, name: str) -> tuple[int, ...]:
     """Shape of an array.
 
     Raises:
-        StateError: it is none; with its name.
+        StateError: not an array; the message names it.
     """
     return _array(value, name).shape
 
@@ -173,7 +173,7 @@ def sequence(
 
 
 def wrench_sequence(wrench: Any) -> list[Any]:
-    """A wrench and its time derivatives as a list; StateError if it is no sequence."""
+    """A wrench and its time derivatives as a list; StateError if it is not a sequence."""
     return sequence(wrench, "wrench", WRENCH_SEQUENCE)
 
 
@@ -208,7 +208,7 @@ def wrenches(
 
 
 def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None, *, finite: bool = True) -> Array:
-    """An array of numbers, of a shape if one is given; of finite ones unless ``finite`` is False.
+    """An array of numbers, optionally of a given shape; finite unless ``finite`` is False.
 
     Raises:
         StateError: it is something else; with its name.
@@ -232,7 +232,7 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
     """A read-only copy of an array.
 
     Raises:
-        StateError: it is none; with its name.
+        StateError: not an array; the message names it.
     """
     array = _array(value, name).copy()
     array.setflags(write=False)
@@ -242,7 +242,7 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
 def refuse_overflow(
     values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
 ) -> None:
-    """Raise an error if a result is not finite.
+    """Raise StateError if a result is not finite.
 
     Args:
         values: a row (…, len(names)) for each quantity.

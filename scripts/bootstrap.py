@@ -39,6 +39,13 @@ SITE_PACKAGES = VENV / "lib" / PYTHON_LIBRARY / "site-packages"
 INTERFACES = VENV / "lib" / "interfaces"  # the generated part of the package eom_dynamics: msg, srv, action
 PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation", "-c", LOCK)
 
+# As in eom_dynamics/__init__.py, which is imported later: Python starts twice, at first to find the libraries of ROS.
+UNCAUGHT_INTERRUPT = (
+    "import _signal, sys; "
+    "any(x == '-m' and y.startswith('eom_dynamics.ros.') for x, y in zip(sys.orig_argv, sys.orig_argv[1:])) "
+    "and _signal.getsignal(2) is _signal.default_int_handler and _signal.signal(2, _signal.SIG_DFL)"
+)
+
 # With .venv active, the Python that .venv was made from.
 BASE_PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
@@ -85,7 +92,12 @@ def steps(extras):
         return sorted({line for text in lists for line in text.splitlines() if line})
 
     # .venv serves as an ament prefix too, and imports the sources from here, the interfaces from where CMake puts them.
-    paths = ["import os, sys; os.environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)", str(ROOT), str(INTERFACES)]
+    paths = [
+        "import os, sys; os.environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)",
+        UNCAUGHT_INTERRUPT,
+        str(ROOT),
+        str(INTERFACES),
+    ]
     write_paths = "import sys; open(sys.argv[1], 'w').write('\\n'.join(sys.argv[2:]))"
     create = [
         (BASE_PYTHON, "-m", "venv", VENV),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -17,9 +18,6 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Compiled code of the tests and of the processes that they start stays out of the user's cache.
-os.environ.setdefault("EOM_DYNAMICS_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
-
 # Kernels compile in a third of the time, which is most of that of a first run; OPTIMIZED lists where they are as usual.
 os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "-O0")
 
@@ -30,6 +28,13 @@ sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
 from published import FILE, PublishedTrajectory
+
+from eom_dynamics.codegen.fingerprint import generator_fingerprint
+
+# Compiled code of the tests and of the processes that they start stays out of the user's cache. That of another code
+# generator is of no use, and each load lists the whole folder, which takes 9 ms for ten thousand entries.
+KERNELS = Path(__file__).parents[1] / ".pytest_cache" / "kernels"
+os.environ.setdefault("EOM_DYNAMICS_CACHE", str(KERNELS / generator_fingerprint()))
 
 # The same examples in each run, and no deadline: any of them may take long on a busy machine.
 settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=25)
@@ -43,8 +48,8 @@ LONG = ("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/")
 
 # Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (
-    *(f"codegen/test_{name}.py" for name in ("backends", "cache", "caller", "expressions", "functions", "not_finite")),
-    *("stream/test_compiled_stream.py", "kinematics/test_compiled.py", "test_golden.py"),
+    *(f"codegen/test_{name}.py" for name in ("backends", "caller", "expressions", "functions", "not_finite")),
+    "test_golden.py",
 )
 
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
@@ -68,7 +73,10 @@ MISSING = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Undo what a background job inherits: ignored signals, which the processes of tests would inherit in turn."""
+    """Undo what a background job inherits: ignored signals, which tests and their processes would inherit in turn.
+
+    And remove outdated kernels.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
@@ -76,6 +84,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A handler is not inherited, and a run under nohup, with all its workers, survives the end of the session.
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or hasattr(config, "workerinput"):
         signal.signal(signal.SIGHUP, lambda *_: None)
+    if not hasattr(config, "workerinput"):
+        for outdated in set(KERNELS.glob("*")) - {KERNELS / generator_fingerprint()}:
+            if outdated.is_dir():
+                shutil.rmtree(outdated, ignore_errors=True)
+            else:  # of a release before that folder had the name of its generator
+                outdated.unlink(missing_ok=True)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,6 +36,6 @@ IDEAL_ACTUATOR = Actuator()
 
 
 def stacked(parts: Sequence[Part]) -> Part:
-    """One part with the parameters of many, each (number of parts,)."""
+    """Stack parts into one with parameters (number of parts,)."""
     kind = type(parts[0])
     return kind(*(np.array([getattr(part, field.name) for part in parts]) for field in fields(kind)))

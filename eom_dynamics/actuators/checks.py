@@ -82,7 +82,7 @@ def square(name: str, value: Any) -> Array:
 
 
 def repeated(name: str, value: Any, count: int) -> Array:
-    """The value as an array (count,), of one number for all or of ``count`` numbers."""
+    """The value as an array (count,), from one number or ``count`` numbers."""
     array = numbers(name, value)
     if array.shape not in ((), (1,), (count,)):
         size = array.size if array.ndim == 1 else f"shape {array.shape}"

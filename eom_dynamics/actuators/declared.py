@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that a law declares in the annotations of its fields: their names in robot files, and their checks."""
+"""Parameters declared in the field annotations of a law: names in robot files, and checks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Declared:
     @classmethod
     @cache
     def parameters(cls) -> dict[str, Parameter]:
-        """Declarations of its parameters by attribute."""
+        """Declarations of the parameters, by attribute."""
         annotations = get_type_hints(cls, include_extras=True)
         return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
 

@@ -57,7 +57,7 @@ class Friction:
         return not (np.any(self.viscous) or np.any(self.static) or np.any(_or(self.viscous_negative, 0.0)))
 
     def effort_jet(self, velocity: Jet) -> Jet:
-        """Effort that the motor spends against friction, N m (N), with as many time derivatives as the velocity."""
+        """Friction effort, N m (N), with as many time derivatives as the velocity."""
         viscous, skewed_viscous = _directions(self.viscous, self.viscous_negative)
         coulomb, skewed_coulomb = _directions(self.coulomb, self.coulomb_negative)
         effort = velocity * viscous

@@ -111,7 +111,7 @@ def require_robot(robot: object) -> None:
 
 
 def with_friction(robot: Robot, friction: bool | None) -> Robot:
-    """The robot with or without joint friction; as it is for None.
+    """The robot with or without joint friction; unchanged for None.
 
     Raises:
         StateError: ``friction`` is something else.

@@ -69,7 +69,7 @@ def cached(key: str, build: Callable[[Path], None]) -> tuple[str, bytes]:
 
 @contextmanager
 def loadable(name: str, content: bytes) -> Iterator[Path]:
-    """Path to load a library from, which is valid in the context only.
+    """Context with a path to load a library from.
 
     It is the same for the same name, so that a process has one copy, and never that of another name: dlopen takes a
     library with a known path for the one that it has loaded.

@@ -610,5 +610,5 @@ def csrc(name: str) -> str:
 
 
 def filled(template: str, **values: str) -> str:
-    """The template with ``@key@`` replaced by each value, in which nothing is replaced."""
+    """The template with each ``@key@`` replaced by its value, without recursion."""
     return re.sub(r"@(\w+)@", lambda match: values.get(match.group(1), match.group()), template)

@@ -15,7 +15,7 @@ from ..states import sequence
 
 
 def rows_of(x: Array) -> Array:
-    """The array (N, size) with contiguous rows of aligned numbers; copied only if they are not."""
+    """The array (N, size) with contiguous, aligned rows; copied only if necessary."""
     fits = x.flags.aligned and x.strides[1] == x.itemsize and x.strides[0] >= 0
     return x if fits else x.copy()
 
@@ -36,7 +36,7 @@ def unaliased(rows: Array, out: Sequence[Array] | None, *, in_place: bool) -> Ar
 
 
 def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
-    """Arrays of these shapes for results: new ones, or ``out``.
+    """Result arrays of these shapes: ``out``, or new ones.
 
     Raises:
         StateError: ``out`` is not C-contiguous arrays of the shapes with memory of their own.

@@ -143,7 +143,7 @@ class Expression:
         return Expression(self.graph, self.graph.node(Node(Op.SELECT, operands)))
 
     def index(self, points: tuple[float, ...]) -> Expression:
-        """How many of some increasing points do not exceed it."""
+        """Number of increasing points that do not exceed it."""
         return Expression(self.graph, self.graph.node(Node(Op.INDEX, (self.value(),), points)))
 
     def lookup(self, table: tuple[float, ...]) -> Scalar:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of all that determines the source of a kernel: the robot, the program and the code generator."""
+"""Digests of the inputs of a kernel's source: robot, program and code generator."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ class CompiledFunction:
         return results
 
     def state_call(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """The function, at the cost of a C call for one state of plain arrays.
+        """The function with fast dispatch: a C call for one state of plain arrays.
 
         Args:
             general: is called in its place for all other arguments; by default the function itself.

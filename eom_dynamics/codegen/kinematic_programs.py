@@ -59,7 +59,7 @@ def jacobian(frame: Frame, representation: str, orders: int, *, of_point: bool =
 
 
 def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, weighted: bool) -> Recipe:
-    """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and what these lack: eV, eVd, ….
+    """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and the missed parts eV, eVd, ….
 
     After q and V, Vd, … come the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the units of
     the joints' rates if ``weighted``: see :func:`.recursion.joint_rates.joint_rates`.
@@ -97,7 +97,7 @@ def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
 
 
 def frame_details(frame: Frame) -> tuple[str, ...]:
-    """What a program depends on by its frame."""
+    """Properties of a frame on which a program depends."""
     return str(frame.joint), np.ascontiguousarray(frame.pose, dtype=float).tobytes().hex()
 
 

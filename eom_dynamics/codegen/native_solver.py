@@ -36,7 +36,7 @@ NO_POSE = REASONS.index("no pose")
 
 
 class SolverTask(ctypes.Structure):
-    """What to solve: ``ik_task`` of csrc/inverse_kinematics.c.in."""
+    """Inverse kinematics task in C: ``ik_task`` of csrc/inverse_kinematics.c.in."""
 
     _fields_ = (
         ("lower", ctypes.c_void_p),
@@ -74,7 +74,7 @@ class SolverSettings(NamedTuple):
 
 
 def task_of(settings: SolverSettings) -> SolverTask:
-    """The same as a structure of C."""
+    """Convert settings to the C structure."""
     given = settings._asdict()
     arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in given.items() if np.ndim(x)}
     task = SolverTask(**{**given, **{name: x.ctypes.data for name, x in arrays.items()}})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that run compiled functions, at no more than the cost of a call in C for one state."""
+"""Methods that run compiled functions, for one state at the cost of a C call."""
 
 from __future__ import annotations
 

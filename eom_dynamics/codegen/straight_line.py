@@ -21,7 +21,7 @@ FUNCTIONS = ELEMENTARY | {Op.SQRT, Op.SELECT}
 
 @dataclass(frozen=True)
 class Syntax:
-    """What differs between languages.
+    """Syntax of a language.
 
     Attributes:
         define: format of a definition, with the fields ``{name}`` and ``{value}``.
@@ -50,7 +50,7 @@ class Syntax:
 
 
 class Lines(NamedTuple):
-    """Text of a program.
+    """Lines of a program: definitions and results.
 
     Attributes:
         definitions: a line for each of the :func:`definitions`.
@@ -95,7 +95,7 @@ class Values:
         return self._names[index]
 
     def function(self, node: Node) -> str:
-        """Name of the function of an operation that is one."""
+        """Name of the function that implements an operation."""
         name = node.op.value
         if node.op in (Op.INDEX, Op.LOOKUP):
             name = f"{name}_{self._tables[node.constant]}"

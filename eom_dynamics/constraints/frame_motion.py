@@ -44,7 +44,7 @@ class FrameMotion(NamedTuple):
         )
 
     def relative_to(self, predecessor: FrameMotion) -> FrameMotion:
-        """Motion relative to another frame: pose in the predecessor's, body twist and Jacobian in this one's."""
+        """Motion relative to another frame: pose in the other frame, body twist and Jacobian in this one."""
         gap = lie.inverse(predecessor.pose) @ self.pose
         G = [lie.Ad(lie.inverse(gap))]
         J: list[AnyArray] = []
@@ -69,11 +69,11 @@ class FrameMotion(NamedTuple):
 
 
 def at_rest(size: int, order: int) -> FrameMotion:
-    """Motion of the base of a mechanism with ``size`` rates, to an order: none."""
+    """Motion of a fixed base, up to an order: zero, for a mechanism with ``size`` rates."""
     return FrameMotion(np.eye(4), Jet([np.zeros(6)] * max(order, 1)), Jet([np.zeros((6, size))] * (order + 1)))
 
 
 def body_motion(body: SystemMatrices, poses: Sequence[AnyArray], index: int) -> FrameMotion:
-    """Motion of a body of a robot by the closed form, for poses of the bodies in the base frame."""
+    """Motion of a robot's body by the closed form, from the poses of all bodies in the base frame."""
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))

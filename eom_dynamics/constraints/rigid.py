@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics under rigid constraints J x = c: accelerations, or the jump of the rates at an impact.
+"""Dynamics under rigid constraints J x = c: accelerations, or the velocity jump at an impact.
 
 The conditions of a mechanism with mass matrix M under constraint forces f are
 

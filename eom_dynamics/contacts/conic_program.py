@@ -28,17 +28,17 @@ def minimize(
     cones: Array,
     reason: str,
 ) -> Array:
-    """Minimiser u of u' P u / 2 + p' u with E u = e, A u <= a, and each three rows of B u in a second-order cone.
+    """Minimise u' P u / 2 + p' u over E u = e, A u <= a, with every three rows of B u in a second-order cone.
 
     Args:
         P, p: (k, k) positive semidefinite and (k,).
         equal: E, e.
         below: A, a.
         cones: B.
-        reason: message of the error that there is no such u.
+        reason: message of the error if there is no such u.
 
     Raises:
-        ContactError: there is none.
+        ContactError: there is no such u.
         MissingLibraryError: Clarabel is not installed.
     """
     require("contacts")

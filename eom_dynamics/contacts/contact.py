@@ -33,7 +33,7 @@ _ORTHONORMAL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PointContact:
-    """Contact of a point, which transmits a force (3,).
+    """Point contact, which transmits a force (3,).
 
     Attributes:
         name: name of the contact.
@@ -67,7 +67,7 @@ class PointContact:
         return len(self.rows)
 
     def sliding(self, direction: ArrayLike) -> tuple[Array, Array]:
-        """Constraints P (1, 3) of a sliding contact, and forces D (1, 3) of a unit of the remaining one.
+        """Constraints P (1, 3) of a sliding contact, and the force D (1, 3) per unit of normal force.
 
         The direction (2,) is a unit vector along x and y.
         """
@@ -77,7 +77,7 @@ class PointContact:
 
 @dataclass(frozen=True, eq=False)
 class SurfaceContact:
-    """Contact of a flat polygon, which transmits a wrench (6,), moment first.
+    """Flat polygonal contact, which transmits a wrench (6,), moment first.
 
     Attributes:
         name, frame, friction, on: as for :class:`PointContact`.
@@ -107,7 +107,7 @@ class SurfaceContact:
     def rectangle(
         cls, name: str, frame: str, friction: float, half_lengths: Sequence[float], pose: ArrayLike | None = None
     ) -> SurfaceContact:
-        """Contact of a rectangle about the origin of the contact's frame, of half lengths (x, y), m."""
+        """Rectangular contact centred on the origin of its frame, with half lengths (x, y), m."""
         X, Y = real_array(half_lengths, "half_lengths", (2,)).tolist()
         if not (X > 0 and Y > 0):
             raise ContactError(f"half_lengths must be positive, are {X:g} and {Y:g}")
@@ -130,7 +130,7 @@ class SurfaceContact:
         return tuple(replace(first, name=f"{self.name} {i}", pose=place) for i, place in enumerate(places))
 
     def sliding(self, direction: ArrayLike) -> tuple[Array, Array]:
-        """Constraints P (3, 6) of a sliding contact, and forces D (3, 6) of units of m_x, m_y, f_n, as for a point."""
+        """Constraints P (3, 6) of a sliding contact, and the wrenches D (3, 6) per unit of m_x, m_y and f_n."""
         x, y = self.friction * real_array(direction, "direction", (2,))
         P = np.eye(6)[[0, 1, 5]]
         return P, P + np.array([[0, 0, x, 0, 0, 0], [0, 0, y, 0, 0, 0], [0, 0, 0, -x, -y, 0]])
@@ -141,13 +141,13 @@ Contact: TypeAlias = PointContact | SurfaceContact
 
 
 def by_contact(contacts: Sequence[Contact], forces: Array) -> dict[str, Array]:
-    """Forces of all contacts, one after the other, by name."""
+    """Contact forces by name, from a vector that stacks them."""
     ends = np.cumsum([0, *(contact.size for contact in contacts)])
     return {contact.name: forces[i:j] for contact, i, j in zip(contacts, ends[:-1], ends[1:], strict=True)}
 
 
 def axes_of_normal(normal: ArrayLike) -> Array:
-    """Rotation (3, 3) with a normal (3,) of any length as its last column: the shortest one from the z axis.
+    """Shortest rotation (3, 3) of the z axis onto a normal (3,) of any length.
 
     Below the xy plane it is the shortest one from the -z axis, after half a turn about x.
 
@@ -171,7 +171,7 @@ def _check_placement(contact: Contact) -> None:
     """Replace pose and axes by arrays, and check them and the names.
 
     Raises:
-        ContactError: a name is not a text, friction is not positive, or a rotation is none.
+        ContactError: a name is not a string, friction is not positive, or a rotation is invalid.
         StateError: pose or axes have the wrong shape or are not finite.
     """
     for name in ("name", "frame"):

@@ -65,7 +65,7 @@ class ContactSolution:
 
 @dataclass(frozen=True)
 class Impact:
-    """Touch-down of a robot.
+    """Impact of a robot at touch-down.
 
     Attributes:
         rates: nu (base + n,) after the impact.
@@ -320,7 +320,7 @@ class ContactDynamics:
         )
 
     def margins(self, forces: Mapping[str, ArrayLike], faces: int | None = 4) -> dict[str, float]:
-        """Normal force to spare of contacts by name, N; negative if a contact slips, tilts or opens.
+        """Normal-force margin of each contact by name, N; negative if it slips, tilts or opens.
 
         Args:
             forces: of contacts by name.
@@ -340,7 +340,7 @@ class ContactDynamics:
         return found
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
-        """Forces (size,) of all contacts, by name."""
+        """Contact forces by name, from a vector (size,)."""
         return by_contact(self.contacts, real_array(forces, "forces", (self.size,)))
 
     def _join(self, forces: Mapping[str, Sequence[ArrayLike]], order: int) -> Array:

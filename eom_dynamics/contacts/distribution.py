@@ -56,7 +56,7 @@ def distribute(
     effort_weights: ArrayLike,
     effort_limits: ArrayLike | None,
 ) -> Distribution:
-    """Forces and efforts; the arguments are those of :meth:`.ContactDynamics.force_distribution`."""
+    """Contact forces and joint efforts; arguments as for :meth:`.ContactDynamics.force_distribution`."""
     size, n = len(jacobian), len(needed) - base
     faces = None if cones is None else _faces(cones)
     W_f = _weights(force_weights, "force_weights", size)

@@ -37,7 +37,7 @@ class FrictionCone:
         return self.margin(force, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, force: ArrayLike, faces: int | None = None) -> float:
-        """Normal force to spare, N: by how much f_n may fall before the contact slips or opens; negative outside.
+        """Normal-force margin, N: by how much f_n may fall before the contact slips or opens; negative outside.
 
         Args:
             force: (3,), N.
@@ -68,7 +68,7 @@ class FrictionCone:
         return np.stack([self.friction * np.cos(angle), self.friction * np.sin(angle), np.ones(faces)], axis=1)
 
     def half_spaces(self, faces: int = 4) -> Array:
-        """Rows A (faces, 3) of that pyramid, A f <= 0; with four faces |f_x| and |f_y| <= mu/sqrt(2) f_n."""
+        """Rows A (faces, 3) of the pyramid inside the cone, A f <= 0; for four faces |f_x|, |f_y| <= mu f_n/sqrt(2)."""
         faces = checked_faces(faces)
         angle = 2 * np.arange(faces) * np.pi / faces
         inner = self.friction * np.cos(np.pi / faces)
@@ -76,13 +76,13 @@ class FrictionCone:
 
 
 def second_order_rows(friction: float, points: int) -> Array:
-    """Rows (3 points, 3 points) that map forces at points to triples (mu f_z, f_x, f_y): the first bounds the rest."""
+    """Rows (3 points, 3 points) that map forces at points to triples (mu f_z, f_x, f_y) of second-order cones."""
     one = np.array([[0.0, 0.0, friction], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     return np.asarray(np.kron(np.eye(points), one), dtype=float)
 
 
 def checked_friction(value: float) -> float:
-    """A coefficient of friction.
+    """A valid coefficient of friction.
 
     Raises:
         ContactError: it is not a positive finite number.
@@ -91,7 +91,7 @@ def checked_friction(value: float) -> float:
 
 
 def checked_faces(faces: int) -> int:
-    """A number of faces.
+    """A valid number of faces of a pyramid.
 
     Raises:
         ContactError: it is not an integer of at least FEWEST_FACES.

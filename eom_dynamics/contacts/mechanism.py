@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What contacts need to know of a robot, alike for a fixed and a floating base.
+"""Mechanism of a robot in contact: one interface for fixed and floating bases.
 
 The configuration of a robot with a fixed base is q, and its rates are nu = qd; with a floating base the configuration
 is (pose, q), and nu = (V_0, qd).
@@ -50,7 +50,7 @@ class Mechanism:
 
     @cached_property
     def frame(self) -> Callable[[str], Frame]:
-        """The frame of a name; StateError if there is none."""
+        """The frame with this name; StateError if there is none."""
         return Kinematics(self.robot, backend=self.backend).frame
 
     def state(self, configuration: Any, *rates: Any) -> tuple[Any, list[Array]]:
@@ -69,7 +69,7 @@ class Mechanism:
         return _frame_motion(kinematics.pose(tree, states[0]), twist, kinematics.jacobian(tree, states, "body"))
 
     def mass_matrix(self, configuration: Any) -> Array:
-        """M (base + n, base + n)."""
+        """Mass matrix M (base + n, base + n)."""
         return np.asarray(self._dynamics.mass_matrix(configuration))
 
     def bias(self, configuration: Any, nu: Array) -> Array:
@@ -95,7 +95,7 @@ class FloatingMechanism(Mechanism):
 
     @cached_property
     def frame(self) -> Callable[[str], Frame]:
-        """As of a fixed base, and ``base``."""
+        """The frame with this name, or ``base``."""
         found: Callable[[str], Frame] = self._dynamics.frame
         return found
 
@@ -113,7 +113,7 @@ class FloatingMechanism(Mechanism):
         return arguments
 
     def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
-        """In the inertial frame."""
+        """Motion of a frame in the inertial frame, as for a fixed base."""
         tree, (pose, q, *rates) = link_tree(replace(self.robot, tools=(self.frame(frame),))), x.values()
         states, base = [q, *(nu[self.base :] for nu in rates)], [nu[: self.base] for nu in rates]
         twist = kinematics.body_twist(tree, states, base) if orders else []
@@ -121,7 +121,7 @@ class FloatingMechanism(Mechanism):
         return _frame_motion(at, twist, kinematics.jacobian_on_base(tree, states, "body", base))
 
     def mass_matrix(self, configuration: Any) -> Array:
-        """It depends on the joints alone."""
+        """Mass matrix, which depends on the joint variables alone."""
         return super().mass_matrix(configuration[1])
 
     def _parts(self, configuration: Any) -> tuple[Array, ...]:
@@ -140,7 +140,7 @@ def _checked(rates: Sequence[Any], names: Sequence[str], size: int) -> list[Arra
 
 
 def mechanism(robot: Any) -> Mechanism:
-    """The mechanism of a robot, of its dynamics, or of those with a floating base.
+    """The mechanism of a robot, given as a Robot, Dynamics or FloatingBase.
 
     Raises:
         TypeError: it is something else.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact wrench cone of a flat surface: the wrenches that friction at the corners of its polygon can sum up to.
+"""Contact wrench cone of a flat surface: all sums of friction forces at the corners of its polygon.
 
 Wrenches are (moment; force) in the frame of the contact, z along the normal, which points to the robot. With pyramids
 at the corners the cone is polyhedral: spanned by the edges of the pyramids (generators), or cut out by half-spaces.
@@ -47,7 +47,7 @@ class WrenchCone:
 
         Raises:
             ContactError: the corners span no area, or friction is not positive.
-            StateError: corners are no finite numbers (m, 2).
+            StateError: corners are not finite numbers (m, 2).
         """
         self.corners = real_array(corners, "corners")
         if self.corners.ndim != 2 or self.corners.shape[1] != 2 or len(self.corners) < 3:
@@ -91,7 +91,7 @@ class WrenchCone:
         return self.margin(wrench, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, wrench: ArrayLike, faces: int | None = 4) -> float:
-        """Normal force to spare at the centre of the corners, N; negative outside.
+        """Normal-force margin at the centre of the corners, N; negative outside.
 
         By how much the normal force may fall, at the mean of the corners, before the contact slips, tilts or opens.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of the base of an arm that is carried, as an inertial measurement unit measures it."""
+"""Motion of a moving base, as an inertial measurement unit measures it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = {"angular_velocity": 4, "specific_force": 3}
 
 
 class BaseMotion(NamedTuple):
-    """Motion of the base in its own frame; pose and velocity do not matter for the efforts.
+    """Angular velocity and specific force of the base, in its frame; efforts depend on nothing else of its motion.
 
     Attributes:
         angular_velocity: w, wd, wdd, wddd (4, 3), of N states (4, N, 3), rad/s and time derivatives of the components.
@@ -50,7 +50,7 @@ def base_motion(
             last two may be omitted, which means zero.
 
     Raises:
-        StateError: an argument has the wrong shape or is not finite, or the pose is none.
+        StateError: an argument has the wrong shape or is not finite, or the pose is invalid.
     """
     C0 = checked_pose(real_array(pose, "pose", (4, 4)), "pose")
     twists = [V0, V0d, *(np.zeros(6) if V is None else V for V in (V0dd, V0ddd))]
@@ -64,7 +64,7 @@ def checked_base(base: BaseMotion) -> BaseMotion:
     """The motion of a base as arrays with all derivatives.
 
     Raises:
-        StateError: it is none, or a part has the wrong shape or is not finite.
+        StateError: not a BaseMotion, or a part has the wrong shape or is not finite.
     """
     parts = sequence(base, "base", "angular_velocity and specific_force, see BaseMotion")
     if len(parts) != len(_ROWS):

@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
 
     @property
     def of_motors(self) -> bool:
-        """Whether there are limits of motors."""
+        """Whether any motor has limits."""
         return self.limited(*(f"motor_{name}" for name in SHAFT_UNITS))
 
 

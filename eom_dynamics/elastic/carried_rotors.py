@@ -109,7 +109,7 @@ def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
 
 
 def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
-    """tau, taud and taudd on the links, and efforts that accelerate carried rotors, while these follow their links.
+    """tau, taud and taudd of the links with rotors locked to them, and the efforts that accelerate these rotors.
 
     Inputs and the first outputs are those of :meth:`Dynamics.inverse_dynamics`; ``spin`` (m,) is what the program
     :func:`.motor_programs.motors` takes. With payloads, their parameters and time derivatives are inputs, too.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motor shafts: motion, torque, current and voltage."""
+"""Motor shaft quantities: motion, torque, current and voltage."""
 
 from __future__ import annotations
 

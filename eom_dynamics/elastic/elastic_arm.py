@@ -254,7 +254,7 @@ class ElasticArm(CompiledMethods):
         base: BaseMotion | None = None,
         payload: PayloadLike | None = None,
     ) -> tuple[list[Array], dict[str, Any]]:
-        """The motion a time later, by Taylor polynomials of all derivatives that are given.
+        """The motion ``lead`` seconds later, by Taylor polynomials of all given derivatives.
 
         The error of q is at most lead⁵/120 times the largest fifth derivative within the lead, that of qdddd lead times
         it: with a lead of 1 ms and a sine of 10 rad/s, 1e-12 and 0.01 times the amplitudes of q and qdddd.
@@ -353,7 +353,7 @@ class ElasticArm(CompiledMethods):
         return Feedforward(*(x.reshape(count, samples, -1) for x in function.results(*rows)))
 
     def signature(self, method: str) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, of ``feedforward`` and, on a moving base, ``feedforward_on_base``.
+        """Arguments and results of ``feedforward``, or ``feedforward_on_base``, as :meth:`.CompiledMethods.signature`.
 
         With payloads the names end in ``_with_payload``.
         """
@@ -383,7 +383,7 @@ class ElasticArm(CompiledMethods):
 
     @property
     def stiffness_keyword(self) -> Keyword:
-        """The keyword of the commanded stiffness."""
+        """Keyword argument for the commanded stiffness."""
         zero = np.zeros(self.robot.n)
         vectors = derivatives(STIFFNESS_NAMES, 3, zero.shape, "commanded stiffness, N m/rad or N/m")
         return Keyword(
@@ -466,7 +466,7 @@ class ElasticArm(CompiledMethods):
 
     @cached_property
     def carried(self) -> FloatingBase:
-        """The links on a moving base; the first access compiles code for it."""
+        """Dynamics of the links on a moving base, compiled at first access."""
         return FloatingBase(self.robot)
 
     @former_keywords(stiffness="commanded_stiffness")
@@ -600,7 +600,7 @@ class ElasticArm(CompiledMethods):
     def stiffness_command(
         self, stiffness: Sequence[ArrayLike], shape: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
     ) -> list[Array]:
-        """k, kd, …, each of a shape (n,) or (N, n), with the defaults of :meth:`feedforward`."""
+        """Commanded stiffness k, kd, …, each (n,) or (N, n), completed by the defaults of :meth:`feedforward`."""
         return self.spring_set.commanded(self._commanded(stiffness, shape[:-1], orders), shape[:-1], orders)
 
     def _commanded(
@@ -623,7 +623,7 @@ class ElasticArm(CompiledMethods):
         return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
 
     def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
-        """The deflection of damped springs as an array (n,) or (N, n), checked to be finite where it is read."""
+        """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
         given = _like_joints(deflection, "deflection", shape)
         if not np.all(np.isfinite(given[..., self.damped])):
             raise StateError("deflection must be finite at damped joints")

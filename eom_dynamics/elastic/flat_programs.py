@@ -39,7 +39,7 @@ COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
 
 
 def given_efforts(n: int) -> Program:
-    """Measured efforts of n joints and their rates as results of :func:`.motor_programs.spring_efforts`."""
+    """Measured efforts of n joints and their rates, in place of :func:`.motor_programs.spring_efforts`."""
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         zero = [0.0] * n

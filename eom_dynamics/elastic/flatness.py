@@ -195,7 +195,7 @@ def linearizing_effort(
 
 
 def linearizing_snap(state: FlatState, reference: Sequence[ArrayLike], gains: ArrayLike) -> Array:
-    """Fourth derivative of q (n,) or (N, n) under :func:`linearizing_effort`, whose arguments and errors it has."""
+    """Fourth derivative of q (n,) or (N, n) under :func:`linearizing_effort`; same arguments and errors."""
     *wanted, snap = joint_states(state.q.shape[-1], *_reference(reference))
     for gain, value, measured in zip(np.asarray(gains, dtype=float), wanted, state[:4], strict=True):
         snap = snap + gain * (value - measured)

@@ -27,7 +27,7 @@ class LimitCheck:
 
     Attributes:
         limited: whether there is any limit.
-        has_voltage: whether the voltage is limited, which is no range.
+        has_voltage: whether the voltage is limited, which is not a range of a single entry.
         lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
         voltage: largest voltage of the motors (m,), V; infinite where there is no limit.
         most_effort: largest effort of the joints (n,), N m or N, to which efforts are clipped.
@@ -43,7 +43,7 @@ class LimitCheck:
         self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     def prepare(self) -> None:
-        """Compile the check and what reports and clips violations, which else the first of them would wait for."""
+        """Compile everything that checks, reports and clips, so that the first violation causes no delay."""
         if self.limited:
             _ = self._violations, self._clip
             for name, details in (("shafts", {"clip": False}), ("drive", {})):
@@ -51,12 +51,12 @@ class LimitCheck:
 
     @property
     def rate_limits(self) -> Array:
-        """Limits of velocity, acceleration and jerk of the joints (3, n), with those of mimic joints."""
+        """Limits of velocity, acceleration and jerk of the joints (3, n), mimic joints included."""
         n = self._arm.robot.n
         return self.upper[n : 4 * n].reshape(3, n)
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
-        """Whether states and commands (…, 8n + 4m), one after the other, violate a limit; shape (…,)."""
+        """Whether states with their commands (…, 8n + 4m) violate a limit; shape (…,)."""
         violated: np.bool_ | NDArray[np.bool_] = self._violations(rows)[0][..., 0] > 0
         return violated
 
@@ -67,7 +67,7 @@ class LimitCheck:
         return self._arm.functions.call("violations", ranges=ranges, voltage=tuple(self.voltage.tolist()))
 
     def excess(self, rows: Array, start: Array) -> Array:
-        """Largest distance of states and commands beyond limits that a first one still met, relative to the limits.
+        """Largest relative distance of states and commands beyond the limits, widened to contain a first row.
 
         Each range is widened to contain the first row. A distance is relative to half the range, or in its unit where
         the range has only one end.

@@ -48,7 +48,7 @@ class LimitViolation(NamedTuple):
 
 
 def summary(violations: Sequence[object], shown: int = 5) -> str:
-    """One line about violations, in their order; of many, only the first ``shown``."""
+    """One line about violations, in their order; at most ``shown`` of them."""
     more = len(violations) - shown
     text = "; ".join(map(str, violations[:shown]))
     return f"{text}; and {more} more" if more > 0 else text
@@ -61,7 +61,7 @@ def beyond(values: Array, lower: Array | float, upper: Array | float) -> Array:
 
 
 def nearest_end(value: float, lower: float, upper: float) -> float:
-    """The end of a range that a value is nearest to, or beyond."""
+    """The end of a range that a value exceeds, or is nearest to."""
     return float(upper if value - upper >= lower - value else lower)
 
 

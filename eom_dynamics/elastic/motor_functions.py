@@ -33,7 +33,7 @@ class MotorFunctions:
         return program
 
     def function(self, name: str, **details: Any) -> CompiledFunction:
-        """The function of a program."""
+        """Compiled function of a program."""
         key = (name, *details.items())
         if key not in self._kept:
             backend = "numpy" if name in _SELDOM else self._backend
@@ -45,7 +45,7 @@ class MotorFunctions:
         return self.call(name, **details)(*arrays)
 
     def call(self, name: str, **details: Any) -> Callable[..., tuple[Array, ...]]:
-        """The same as a function of the arrays."""
+        """A compiled program as a function of arrays."""
         key = (name, *details.items())
         call = self._calls.get(key)
         if call is None:

@@ -69,7 +69,7 @@ def motors(side: MotorSide, *, spin: bool = False, run: Run = trace) -> Any:
 
 
 def directional(links: Program, of_motors: Program) -> Program:
-    """Derivative of a feedforward along a change of q … qdddd, whose names have a ``_change`` behind them.
+    """Directional derivative of a feedforward along a change of q … qdddd, given as ``q_change``, ….
 
     Args:
         links: program of the links, which takes q … qdddd and returns efforts.
@@ -145,7 +145,7 @@ def spring_names(orders: int = 2, quantity: str = "spring_effort") -> tuple[str,
 
 
 def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence[str]) -> list[Jet]:
-    """Deflections with their rates, from named motor positions and velocities and those of the links."""
+    """Deflections and their rates, from named positions and velocities of motors and links."""
     rows = zip(side.joint_sides(_jets(x, motors)), side.motor_joint, strict=True)
     return [own - Jet([x["q"][joint], x["qd"][joint]]) for own, joint in rows]
 
@@ -156,7 +156,7 @@ def loads(side: MotorSide) -> Program:
 
 
 def tangents(side: MotorSide) -> Program:
-    """Derivatives of the efforts of the springs at the motors by deflections and by their rates, row-major."""
+    """Derivatives of the spring efforts at the motors by the deflections and their rates, row-major."""
 
     def compute(load: Sequence[Scalar], x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         slopes = {}
@@ -169,7 +169,7 @@ def tangents(side: MotorSide) -> Program:
 
 
 def energies(side: MotorSide) -> Program:
-    """Energy of all springs at nominal stiffness, power that dampers turn to heat, elongations of the springs."""
+    """Energy of all springs at nominal stiffness, power dissipated by dampers, and elongations of the springs."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -210,7 +210,7 @@ def filtered(side: MotorSide, *, run: Run = trace) -> Any:
 
 
 def ahead(side: MotorSide, *, count: int, size: int) -> Program:
-    """A vector and its time derivatives a time ``lead`` later, by the Taylor polynomial of those that are given.
+    """A vector and its time derivatives ``lead`` seconds later, by their Taylor polynomial.
 
     The remainder of the vector is at most lead^count / count! times the largest count-th derivative within the lead.
 
@@ -282,7 +282,7 @@ def shafts(side: MotorSide, *, clip: bool) -> Program:
 
 
 def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: Sequence[float]) -> Program:
-    """Number of limits that a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m violates.
+    """Number of limits violated by a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m.
 
     Args:
         side: the motors.
@@ -305,7 +305,7 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
 
 
 def clipped(side: MotorSide, most: Sequence[float]) -> Program:
-    """Efforts of joints within limits ``most``, and of motors within those of torque, current and voltage."""
+    """Joint efforts clipped to the limits ``most``, and motor efforts to limits of torque, current and voltage."""
     n, m = len(side.springs), len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:

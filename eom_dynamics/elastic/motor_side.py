@@ -25,7 +25,7 @@ Scalar: TypeAlias = Any
 
 
 class PlacedSpring(NamedTuple):
-    """A spring with the indices of its joints, one or those that it couples, and of its motors."""
+    """A spring with the indices of its joints (several if it couples them) and of its motors."""
 
     joints: tuple[int, ...]
     motors: tuple[int, ...]
@@ -34,7 +34,7 @@ class PlacedSpring(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MotorSide:
-    """The motors of n joints, m >= n of them: what is between the links and the windings.
+    """Motor side of n joints with m >= n motors: springs, transmission, gears, rotors and motors.
 
     Attributes:
         joint_names: (n,).
@@ -67,7 +67,7 @@ class MotorSide:
 
     @cached_property
     def placed(self) -> tuple[PlacedSpring, ...]:
-        """All springs."""
+        """All springs with their joints and motors."""
         group = self.coupled[0] if self.coupled else ()
         places = [
             PlacedSpring((joint,), tuple(np.flatnonzero(self.motor_joint == joint).tolist()), spring)
@@ -98,7 +98,7 @@ class MotorSide:
 
     @cached_property
     def damped(self) -> NDArray[np.bool_]:
-        """(n,) whether the deflection of a joint is a state."""
+        """(n,) whether the spring of a joint has a damper, so that its deflection is a state."""
         return np.array([spring.is_damped for spring in self.springs])
 
     @cached_property
@@ -108,7 +108,7 @@ class MotorSide:
 
     @property
     def nominal_stiffness(self) -> Array:
-        """(n,) stiffness where none is commanded, zero at joints without a command."""
+        """(n,) default of the commanded stiffness, N m/rad or N/m; zero at joints whose stiffness is not commanded."""
         return np.where(self.variable, self.rest_stiffness, 0.0)
 
     def deflections(
@@ -168,15 +168,15 @@ class MotorSide:
         return links, motors, k
 
     def motors_of(self, x: Sequence[Any]) -> list[Any]:
-        """Motor positions, or rates, from joint sides of all springs (m,): through the transmission."""
+        """Motor positions, or rates, from the motor ends of all springs (m,), through the transmission."""
         return self._transmitted(x, None if self.transmission is None else self.transmission[1].inverse)
 
     def joint_sides(self, x: Sequence[Any]) -> list[Any]:
-        """Joint sides of all springs (m,) from motor positions, or rates."""
+        """Motor ends of all springs (m,), or rates, from motor positions, through the transmission."""
         return self._transmitted(x, None if self.transmission is None else self.transmission[1].matrix)
 
     def motor_loads(self, load: Sequence[Any]) -> list[Any]:
-        """Efforts at the motors, behind the gears, from those at the springs (m,)."""
+        """Load of the motors, on the link side of their gears, from the efforts of the springs (m,)."""
         return self._transmitted(load, None if self.transmission is None else self.transmission[1].matrix.T)
 
     def motor_effort(self, motor: int, load: Jet, velocity: Jet, spin: Jet) -> Jet:
@@ -202,7 +202,7 @@ class MotorSide:
         state: Sequence[Scalar] | None = None,
         spin: Sequence[Jet] | None = None,
     ) -> tuple[list[Jet], list[Jet]]:
-        """Motor motion with r + 2 time derivatives, and motor efforts with r, from as many as the first.
+        """Motor motion with r + 2 time derivatives and motor efforts with r, from links with r + 2.
 
         Args:
             q: joint variables, for each joint.
@@ -225,7 +225,7 @@ class MotorSide:
         return position, effort
 
     def settled(self, tau: Sequence[Jet]) -> list[Scalar]:
-        """Deflections of damped springs without transient, for each joint; zero at others."""
+        """Settled deflections of damped springs, without transient, for each joint; zero at others."""
         return [spring.settled(x) for spring, x in zip(self.springs, tau, strict=True)]
 
     def advanced(

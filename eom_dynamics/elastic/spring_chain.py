@@ -50,8 +50,8 @@ class SpringStage:
         """Check the parts.
 
         Raises:
-            ParameterError: the spring is none, or has a damper or a second motor; B is not one number from 0; or the
-                friction is none.
+            ParameterError: the spring is not a Spring, or has a damper or a second motor; B is not one number from 0;
+                or the friction is not a Friction.
         """
         if not isinstance(self.spring, Spring):
             refuse("spring", f"must be a spring, such as LinearSpring(300.0), is {self.spring!r:.60}")

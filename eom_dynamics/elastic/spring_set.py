@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All springs of an arm, for arrays of states: the programs of its motor side, compiled at first use."""
+"""All springs of an arm, for arrays of states; compiled at first use."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class SpringSet:
         return result
 
     def commands(self, stiffness: Sequence[Array], state: Array | None, samples: tuple[int, ...]) -> list[Array]:
-        """Inputs of commanded stiffness and of the state of damped springs, where the motor side reads them."""
+        """Commanded stiffness and state of damped springs, as far as the motor side takes them as inputs."""
         given = self.commanded(stiffness, samples) if self._any_variable else []
         if self.side.damped.any():
             settled = np.full(len(self.side.springs), programs.SETTLED)
@@ -85,7 +85,7 @@ class SpringSet:
         return given
 
     def refuse(self, tau: Array, stiffness: Sequence[Array], results: Array) -> None:
-        """Raise an error if results (…, m) under efforts (…, n) are NaN since a stiffness is out of range.
+        """Raise StiffnessError if results (…, m) under efforts (…, n) are NaN because a stiffness is out of range.
 
         Raises:
             StiffnessError: the message names the joint and its range.
@@ -159,7 +159,7 @@ class SpringSet:
             )
 
     def commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...], orders: int = 3) -> list[Array]:
-        """k, kd, …, each (n,) or (N, n): the given ones, else nominal stiffness and no change of it."""
+        """Commanded stiffness k, kd, …, each (n,) or (N, n); by default nominal and constant."""
         shape = (*samples, len(self.side.springs))
         given = [np.where(self.side.variable, x, 0.0) for x in stiffness[:orders]] or [self.side.nominal_stiffness]
         zero = np.zeros(shape)
@@ -183,7 +183,7 @@ class SpringSet:
 
     @cached_property
     def is_linear(self) -> bool:
-        """Whether :meth:`tangents` are the same at all deflections."""
+        """Whether all springs are linear: :meth:`tangents` are constant."""
         return not programs.tangents(self.side).nodes
 
     def energy(self, delta: Array) -> Array:
@@ -191,7 +191,7 @@ class SpringSet:
         return self.functions("energies", delta, np.zeros_like(delta))[0][..., 0]
 
     def loss(self, deltad: Array) -> Array:
-        """Power that dampers turn to heat (…), W."""
+        """Power dissipated by dampers (…), W."""
         return self.functions("energies", np.zeros_like(deltad), deltad)[1][..., 0]
 
     def stretch(self, delta: Array) -> Array:
@@ -212,7 +212,7 @@ class SpringSet:
         return self.functions("filtered", start, *before, *after, np.full((*samples, 1), step))[0]
 
     def settled(self, efforts: Sequence[Array] | Array) -> Array:
-        """Deflections of damped springs without transient (…, n), zero at other joints, for tau, taud, taudd (…, n)."""
+        """Settled deflections (…, n) of damped springs under tau, taud, taudd (…, n); zero at other joints."""
         return self.filtered(np.zeros_like(efforts[0]), efforts, efforts, -1.0)
 
     def _of_one(self, stiffness: Array | None, samples: tuple[int, ...]) -> list[Array]:

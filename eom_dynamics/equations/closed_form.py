@@ -150,7 +150,7 @@ def _batch(
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:
-    """Body-level matrix of d/dt (L' K R): dK/dt - S' K - K S, known to one order less."""
+    """Body-level matrix of d/dt (L' K R): dK/dt - S' K - K S, one order lower."""
     return K.rate - S.T @ K - K @ S
 
 
@@ -180,7 +180,7 @@ def gravity_forces(body: SystemMatrices, M_b: Jet, gravity: AnyArray) -> tuple[A
 
 
 def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tuple[AnyArray, ...]:
-    """Efforts against constant loads and parallel springs of joints, and as many derivatives as the matrices have."""
+    """Efforts against constant loads and parallel springs of the joints, with time derivatives."""
     joints = passive_joints(robot)
     if not joints:
         return (np.zeros(robot.n, dtype=int),) * len(rates)  # keeps floating-point numbers out of symbolic expressions

@@ -83,7 +83,7 @@ def floating_equations_of_motion(
             is skew-symmetric.
 
     Raises:
-        StateError: an array has the wrong shape or is not finite, a batch is empty, or the pose is none.
+        StateError: an array has the wrong shape or is not finite, a batch is empty, or the pose is invalid.
         StateError: nu is missing, or the form of the Coriolis matrix is unknown.
         TypeError: ``robot`` is not a Robot.
     """
@@ -128,7 +128,7 @@ def _equations(
 
 
 def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> SystemMatrices:
-    """Kinematics for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in the place of J."""
+    """Kinematics for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in place of J."""
     fixed = system(robot, q, [rate[_TWIST:] for rate in rates])
     zero = np.zeros((_TWIST, _TWIST))
     top = np.eye(_TWIST, _TWIST + robot.n)

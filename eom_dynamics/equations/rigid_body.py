@@ -47,13 +47,13 @@ class RigidBody:
         return self.seen_from(lie.pose(np.eye(3), self.inertial.center_of_mass))
 
     def seen_from(self, frame: Array) -> RigidBody:
-        """The same body in a frame (4, 4) fixed to it, given by its pose in the present one.
+        """The same body expressed in another frame fixed to it, with this pose (4, 4) in the present one.
 
         There the inertia matrix is Ad' M Ad with Ad of this pose (Steiner's theorem is a part of it). A twist there is
         ``lie.body_twist(frame, V)``, a wrench ``lie.body_wrench(frame, F)``.
 
         Raises:
-            StateError: the frame is no pose.
+            StateError: the frame is not a pose.
         """
         return RigidBody(self.inertial.moved(lie.inverse(checked_pose(frame, "frame"))))
 

@@ -82,7 +82,7 @@ def inertia_matrix(robot: Robot) -> AnyArray:
 
 
 def joint_steps(robot: Robot, q: AnyArray) -> list[AnyArray]:
-    """Ad (6, 6) of each joint, which takes twists from the parent's frame to the body's, for joint variables (n,)."""
+    """Ad (6, 6) of each joint, which maps twists from the parent's frame to the body's, for joint variables (n,)."""
     E, e = robot.coupling
     return [
         lie.Ad(lie.inverse(joint.reference_pose @ lie.exp(joint.screw, x)))

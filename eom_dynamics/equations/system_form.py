@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Newton-Euler equations of all bodies at once, in the stacked form of Lynch and Park, for trees.
+"""Newton-Euler equations of all bodies of a tree, in the stacked form of Lynch and Park.
 
 K. Lynch and F. Park, Modern Robotics (2017), section 8.4, with the twists, accelerations and wrenches of the N bodies
 stacked into vectors (6N,):
@@ -95,13 +95,13 @@ class SystemForm:
 
     @property
     def c(self) -> AnyArray:
-        """Efforts of the velocities of joints and base (n,), -A' L' (G L [ad_{A qd}] (W V + V_base) + [ad_V]' G V)."""
+        """Velocity-dependent efforts (n,), -A' L' (G L [ad_{A qd}] (W V + V_base) + [ad_V]' G V)."""
         still = ad_blocks(self.A @ self.qd) @ self.V_base
         return self._velocity_terms() @ self.V - self.A.T @ self.L.T @ self.G @ self.L @ still
 
     @property
     def g(self) -> AnyArray:
-        """Efforts against gravity and the acceleration of the base (n,), A' L' G L Vd_base: the two act alike."""
+        """Efforts against gravity and base acceleration (n,), A' L' G L Vd_base."""
         return self.A.T @ self.L.T @ self.G @ self.L @ self.Vd_base
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that exported C and CUDA code have in common."""
+"""Text shared by exported C and CUDA code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def wrapped(text: str, indent: str) -> str:
 
 
 def real(project: Project) -> str:
-    """C type of the numbers of a project."""
+    """C type of floating-point numbers in a project."""
     return "float" if project.precision == "single" else "double"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export as serialized CasADi functions, which can be loaded in Python, C++, MATLAB and Octave."""
+"""Export as serialized CasADi functions for Python, C++, MATLAB and Octave."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, bytes
 
 
 def can_be_written(name: str) -> bool:
-    """Whether a string of C++ in UTF-8 can have a name: without its end, and without halves of surrogate pairs."""
+    """Whether a name can be a UTF-8 string in C++: it has no NUL and no unpaired surrogates."""
     return not any(x == "\0" or "\ud800" <= x <= "\udfff" for x in name)
 
 

@@ -39,7 +39,7 @@ _MEMBER_TYPES = ("Scalar", "Ends", "State", "Motors", "Shafts", "Before", "After
 
 
 def type_name(project: Project) -> str:
-    """Name of the type: that of the robot in capitalised words, which no keyword has.
+    """Name of the type: the robot's name in CamelCase, which is never a keyword.
 
     Names in capitals alone, which macros have, keep only those that words begin with, and names of types in the
     template get a suffix.
@@ -52,7 +52,7 @@ def type_name(project: Project) -> str:
 
 
 def comment(project: Project) -> str:
-    """Notice of a project as a C++ comment, which a backslash at the end of a line would continue."""
+    """Notice of a project as a C++ comment, safe against backslashes at line ends."""
     lines = (f"// {line}".rstrip() for line in project.notice())
     return "\n".join(f"{line} //" if line.endswith("\\") else line for line in lines)
 
@@ -159,7 +159,7 @@ def _linearization(project: Project) -> str:
 
 
 def literal(name: str) -> str:
-    """A name as a string literal in ASCII: other bytes of its UTF-8 as octal numbers, which have a fixed length."""
+    """A name as an ASCII string literal: other UTF-8 bytes become octal escapes, which have a fixed length."""
     plain = {*range(32, 127)} - {ord(x) for x in '"\\?'}
     return '"' + "".join(chr(x) if x in plain else f"\\{x:03o}" for x in name.encode()) + '"'
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that can be exported: the programs of a robot, and sequences of them."""
+"""Exportable functions: a robot's programs, and sequences of them."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ FUNCTIONS = (
 
 
 def spring_efforts(side: MotorSide, run: Run = trace) -> Any:
-    """Efforts of the springs from the motion of motors and links; zero where that does not determine them."""
+    """Spring efforts from the motion of motors and links; zero where that does not determine them."""
     return motor_programs.spring_efforts(side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run)
 
 
 def flat_state(robot: Robot, side: MotorSide, run: Run = trace, *, payload: bool = False) -> Any:
-    """Accelerations of the links, and their rates, from efforts of the springs; those of rigid joints are given."""
+    """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
     return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
 
 
@@ -93,7 +93,7 @@ def linearizing_snap(side: MotorSide, run: Run = trace) -> Any:
 
 @dataclass(frozen=True)
 class Steps:
-    """Programs one after the other: a vector that one returns is an input of the later ones that have its name.
+    """Programs run in sequence: a vector that one returns is an input, by name, of the later ones.
 
     Attributes:
         name: a C identifier.
@@ -129,7 +129,7 @@ def arm_of(robot: Robot) -> ElasticArm:
 
 
 def links_of(robot: Robot) -> str:
-    """Name of the program that computes the efforts on the links for the feedforward."""
+    """Name of the program that computes the link efforts of the feedforward."""
     return "inverse_dynamics" if robot.rotor_model == "reduced" else "links_with_rotors"
 
 
@@ -150,7 +150,7 @@ def why_not(robot: Robot, side: MotorSide, function: str) -> str | None:
 
 
 def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:
-    """Functions by name, with those that they need before them.
+    """Functions by name, each preceded by those that it needs.
 
     Args:
         robot: the robot.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Languages of exported code, and what can be exported in each."""
+"""Languages of exported code, and the functions available in each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .stored_values import StoredValues
 
 
 class UnavailableError(EomDynamicsError):
-    """A language in which the functions of a project are not available."""
+    """The functions of a project are not available in this language."""
 
 
 class Language(NamedTuple):
-    """A language.
+    """A language of exported code.
 
     Attributes:
         files: function of a project and its stored values that returns the files by name.
@@ -52,7 +52,7 @@ LANGUAGES: Mapping[str, Language] = MappingProxyType(
 
 
 class Capability(NamedTuple):
-    """What can be exported in a language.
+    """Functions that can be exported in a language.
 
     Attributes:
         functions: names of the functions that can be.
@@ -90,7 +90,7 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
 
 
 def unavailable(project: Project, language: str) -> str | None:
-    """Reason why a project cannot be written in a language by any installation, or None."""
+    """Reason why a language cannot express a project, on any installation; None if it can."""
     known = LANGUAGES[language]
     if known.needs is not None and known.needs not in project.functions:
         return f"{language} needs the function {known.needs}; export it too"
@@ -108,6 +108,6 @@ def _unwritable(robot: Robot, language: str) -> str | None:
 
 
 def why_not_here(language: str) -> str | None:
-    """Reason why a language cannot be written by this installation, or None."""
+    """Reason why this installation cannot write a language; None if it can."""
     extra = LANGUAGES[language].extra
     return None if extra is None else missing(extra)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored values of a controller's parts by the library: a spline, limits, and feedback linearization."""
+"""Stored test values for a controller's spline, limits and feedback linearization, computed by the library."""
 
 from __future__ import annotations
 

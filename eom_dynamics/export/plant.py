@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Program of the plant of links and motors in the reduced rotor model, which a simulation integrates.
+"""Program of the plant for simulation: links and motors in the reduced rotor model.
 
 It computes what :meth:`eom_dynamics.simulation.ElasticPlant.rate` does.
 """
@@ -62,7 +62,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
 
 
 def why_no_plant(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
-    """Reason why a robot has no plant, or another function, or None, as for :class:`.simulation.ElasticPlant`."""
+    """Reason why a robot's plant, or another function, cannot be exported; None if it can."""
     if robot.rotor_model != "reduced":
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
     moved = robot.transmission[0] if robot.transmission else ()

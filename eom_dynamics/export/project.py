@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's programs for export: identifiers that are valid in all languages, units and descriptions."""
+"""A robot's programs for export, with identifiers valid in all languages, units and descriptions."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Project:
         return f"{text}, {' or '.join(name + rate for name in units)}"
 
     def notes(self, function: str) -> list[str]:
-        """What a user of a function must know beside its arguments, in ASCII: a line for each fact."""
+        """Notes on a function for its users, in ASCII, one line each."""
         side, vectors = self.side, {**self.functions[function].inputs, **self.functions[function].outputs}
         names, notes = [plain(name) for name in side.joint_names], list(_NOTES.get(function, []))
         if {*MOTOR_NAMES, "theta", SPIN} & vectors.keys():

@@ -52,12 +52,12 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
 
 
 def can_be_written(name: str) -> bool:
-    """Whether XML can have a name: it refuses some characters even if they are escaped."""
+    """Whether XML can contain a name; some characters are invalid even if escaped."""
     return all(x in "\t\n\r" or " " <= x <= "\ud7ff" or "\ue000" <= x <= "\ufffd" or x >= "\U00010000" for x in name)
 
 
 def package_name(project: Project) -> str:
-    """Name of the package: that of the robot in lower case."""
+    """Name of the package: the robot's name in lower case."""
     return f"{project.name.lower()}_control"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored values: states with results of the closed form, against which exported code is tested.
+"""Stored values that test exported code: states, and results of the closed form.
 
 The closed form is independent of the recursion from which the code was traced. Results of the motor side are those of
 its programs over arrays, before they are traced, with the accelerations of the plant by the closed form.
@@ -54,7 +54,7 @@ _FAR_TURN = 1e7
 
 
 class ExportError(EomDynamicsError):
-    """Generated code of a robot that differs from the closed form."""
+    """The generated code of a robot differs from the closed form."""
 
 
 Values = Mapping[str, Array]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification: from recordings of a robot to the parameters that predict them."""
+"""Identification of robot parameters from recordings."""
 
 from .base_parameters import BaseParameters, base_parameters, parameter_names
 from .both_sides import ArmRecording
@@ -7,11 +7,11 @@ from .elastic_arm import ArmFit, identify_arm
 from .elastic_options import ElasticOptions
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
-from .excitation import Excitation, OptimalExcitation
+from .excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries, OptimalExcitation
 from .fit import Fit, fit, verified
 from .identified_robot import identified_robot, not_in_file
 from .joint_terms import TERMS, Motion, Term
-from .motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
+from .motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors
 from .options import Options
 from .recording import Recording
 from .regressor import Regressor
@@ -26,10 +26,14 @@ __all__ = [
     "BaseParameters",
     "ElasticOptions",
     "Excitation",
+    "ExcitationBounds",
+    "ExcitationCriterion",
+    "ExcitationSeries",
     "Fit",
     "IdentificationError",
     "Motion",
     "MotorFit",
+    "MotorModel",
     "OptimalExcitation",
     "Options",
     "Recording",

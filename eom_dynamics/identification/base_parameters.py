@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base inertial parameters: the combinations of masses, moments and inertias that joint efforts depend on.
+"""Base inertial parameters: the identifiable combinations of masses, first moments and inertias.
 
 Efforts are tau = Y pi, and columns of Y depend linearly on each other for every motion: a body that turns about a fixed
 axis shows nothing of its inertia about others. With b independent columns Y_b, all others are Y_b times constants, so
@@ -72,13 +72,13 @@ class BaseParameters:
 
     @cached_property
     def without_effect(self) -> tuple[str, ...]:
-        """Names of the parameters that no effort depends on."""
+        """Names of the inertial parameters without effect on any joint effort."""
         felt = np.any(self.combinations, axis=0)
         return tuple(name for name, is_felt in zip(self.names, felt, strict=True) if not is_felt)
 
 
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
-    """Find the base parameters of a robot by the columns of its regressor in random states.
+    """Find the base parameters of a robot from the columns of its regressor in random states.
 
     Args:
         robot: the robot; of its inertias nothing is used.
@@ -92,7 +92,7 @@ def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BasePa
     Y = dynamics.regressor(*_states(robot, _STATES * columns)).reshape(-1, columns)
     size = np.linalg.norm(Y, axis=0)
     size[size <= _ZERO * np.max(size)] = 0.0
-    # All that follows needs inner products of columns only, which R has too.
+    # Only inner products of columns are needed from here on, which R has too.
     R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
     chosen: list[int] = []
     axes: Array = np.zeros((len(R), 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thread for linear algebra: threads that wait for each other cost far more than these small matrices do."""
+"""Single-threaded linear algebra: for small matrices, synchronising threads costs far more than the arithmetic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = tuple(
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let every OpenBLAS of this process use one thread meanwhile; other libraries stay as they are."""
+    """Context in which every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected."""
     found = list(_libraries())
     before = [get() for get, _ in found]
     for _, set_threads in found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of both sides of the springs, at common even times."""
+"""Recordings of both sides of the springs (motors and links), at common uniform times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JITTER = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ArmRecording:
-    """Both sides of the springs of n joints, in the robot's order, at even times.
+    """Recording of both sides of the springs of n joints, in the robot's order, at uniform times.
 
     Attributes:
         t: (N,) s.
@@ -50,7 +50,7 @@ class ArmRecording:
                 raise IdentificationError(f"{name} has the shape {np.shape(values)}, must have {shape}, as t and q")
 
     def centered(self, delay: float) -> ArmRecording:
-        """With motor efforts by which a sample is late, s, at the times of the others; the ends are held."""
+        """The recording with motor efforts and currents advanced by a delay, s; the ends are held."""
 
         def earlier(values: Array) -> Array:
             return np.stack([np.interp(self.t + delay, self.t, x) for x in values.T], axis=1)
@@ -59,12 +59,12 @@ class ArmRecording:
         return replace(self, motor_effort=earlier(self.motor_effort), current=current)
 
     def links(self, robot: Robot, name: str) -> Recording:
-        """The link side."""
+        """The recording of the link side."""
         return Recording(robot.joint_names, self.t, self.q, self.tau, self.qd, name)
 
 
 def joined(parts: Sequence[ArmRecording]) -> ArmRecording:
-    """Motions of the same step one after the other, with ``starts``."""
+    """Motions with the same sample period, joined to one recording with ``starts``."""
     if len(parts) == 1:
         return parts[0]
     lengths = [len(part.t) for part in parts]
@@ -85,7 +85,7 @@ def joined(parts: Sequence[ArmRecording]) -> ArmRecording:
 def both_sides(
     links: Recording, motors: Recording, currents: Recording | None = None, *, period: float | None = None
 ) -> list[ArmRecording]:
-    """Bring recordings of both sides of the springs to common even times, those at which both were moving or at rest.
+    """Resample recordings of both sides of the springs at common uniform times, where both have samples.
 
     Args:
         links: positions and efforts of the links.

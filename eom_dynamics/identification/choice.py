@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice of the cut-off, and between measured velocities and differences of positions, by the data themselves.
+"""Choice of the filter by cross-validation: cut-off, and measured or differentiated velocities.
 
 A cut-off that is too low leaves out motion, one that is too high lets noise of accelerations in; either predicts
 efforts worse. So each candidate identifies from some blocks of the training data, and predicts the efforts of the
@@ -51,7 +51,7 @@ _LEAST_EQUATIONS = 3.0
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate: its filter, and the mean logarithm of the RMS error of held-out efforts, in all and by block."""
+    """A candidate filter, with the mean logarithm of the RMS error of held-out efforts, overall and by block."""
 
     cutoff: float
     measured_velocity: bool
@@ -70,12 +70,12 @@ def choose(
     prior: str | None = "entropic",
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Filter, tuple[Trial, ...]]:
-    """Choose the filter.
+    """Choose the filter by the prediction of held-out efforts.
 
     Args:
-        regressor: of what is identified.
+        regressor: of the parameters to identify.
         recordings: for training.
-        using: the filter but for what is chosen.
+        using: the filter, without the settings to choose.
         file: parameters x (P,) of the robot's file.
         cutoff: Hz; None to choose it.
         measured_velocity: whether to use recorded velocities; None to choose.

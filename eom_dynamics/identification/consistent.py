@@ -41,7 +41,7 @@ _UNITS = unpacked(np.eye(ENTRIES))
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Bodies whose inertias are free.
+    """Bodies of a robot, some with inertias to identify.
 
     Attributes:
         parameters: of the file, of all B bodies, (10 B,), kg, kg m, kg m².
@@ -55,17 +55,17 @@ class Bodies:
 
     @cached_property
     def maps(self) -> list[Array]:
-        """Inertial parameters (10, 10) of each free body by columns, for the entries of its X, P = L X L^T."""
+        """Maps (10, 10) from the entries of X, P = L X L^T, to the inertial parameters of each free body."""
         return [parameters_of(prior.factor @ _UNITS @ prior.factor.T).T for prior in self.priors]
 
 
 def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int] | None = None) -> Bodies:
-    """Bodies with the prior of a robot's file.
+    """Bodies with the robot's file as the prior.
 
     Args:
         parameters: of the file, of all B bodies, (10 B,).
         kind: of the prior, ``entropic`` or ``geodesic``.
-        bodies: those that are free; by default all with mass. A massless one stays as it is: it stands for no part.
+        bodies: those that are free; by default all with mass. A massless one stays massless.
     """
     table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
     free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
@@ -74,7 +74,7 @@ def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Inertias and terms that are sought, b base parameters and k terms.
+    """Unknowns of the fit: inertias, by b base parameters, and k terms.
 
     Attributes:
         bodies: the bodies, some of them free.
@@ -93,7 +93,7 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """A solution.
+    """Physically consistent solution.
 
     Attributes:
         parameters: inertial parameters of all bodies (10 B,); those of each free body are physically consistent.
@@ -121,7 +121,7 @@ def solve(
     those that would pass their bounds stay at them.
 
     Args:
-        unknowns: what is sought.
+        unknowns: inertias and terms to find.
         R: (rows, b + k), in units of the standard deviation.
         right: b (rows,).
         weight: of the distances; 1 if inertias are known to a factor of e.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nonlinear least squares with bounds, and the covariance of its result where residuals are correlated.
+"""Bounded nonlinear least squares, with a covariance that allows for correlated residuals.
 
 Recorded signals are filtered, so that their errors are correlated in time, and the textbook covariance s² (JᵀJ)⁻¹ is
 too small. With the autocorrelation r_l of the residuals it is
@@ -76,7 +76,7 @@ class CurveEstimate:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Parameters that are not identifiable from the data, a line each."""
+        """Parameters that are not identifiable from the data, one line each."""
         std = self.std
         lines = [f"{name}: no effect on these data" for name, s in zip(self.names, std, strict=True) if np.isinf(s)]
         lines += [f"{name}: stopped at its bound {self[name]:g}" for name in self.at_bound]
@@ -172,7 +172,7 @@ def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independe
     if not len(free):
         return covariance, time
     u, s, vt = np.linalg.svd(J[:, free] / length[free], full_matrices=False)
-    # Directions that rounding alone determines get the variance of the least singular value that counts.
+    # Directions determined by rounding alone get the variance of the least significant singular value.
     half = vt.T / np.maximum(s, _RANK * s[0]) / length[free, np.newaxis]
     lags = 1 if independent else max(1, min(int(np.ceil(_LAGS * time)), count // 4))
     kernel = (1 - np.arange(lags) / lags) * r[:lags]

@@ -136,7 +136,7 @@ def drive_delay(
     bandwidth: float = 8.0,
     longest: float = 0.02,
 ) -> Delay:
-    """Delay from the commands of an arm to its motion: that of the drives, and half the period for which they hold.
+    """Delay from the commands of an arm to its motion: drive delay plus half the hold period.
 
     Inertia, friction, stiffness, gear loss and the gains of the PD are fitted with it; of the arm's file only the
     shapes of the springs' laws count, and at rigid joints the inverse dynamics. All is measured by one clock.
@@ -191,7 +191,7 @@ def drive_delay(
 
 
 def combined(delays: Sequence[Delay]) -> Delay:
-    """Mean of the delays of several joints, weighted by their variances; their scatter widens it.
+    """Variance-weighted mean of the delays of several joints; their scatter increases its deviation.
 
     Raises:
         IdentificationError: there is none.
@@ -207,7 +207,7 @@ def combined(delays: Sequence[Delay]) -> Delay:
 
 
 def low_passed(values: Array, step: float, bandwidth: float) -> Array:
-    """Signals (N, …) without frequencies above the bandwidth, Hz, and without phase: a Gaussian of unit gain at zero.
+    """Signals (N, …) after a zero-phase Gaussian low-pass of this bandwidth, Hz.
 
     The gain at the bandwidth is 1/sqrt(2). Ends are continued by their reflection about the end points.
     """
@@ -223,7 +223,7 @@ def low_passed(values: Array, step: float, bandwidth: float) -> Array:
 
 
 def period_of(stamps: ArrayLike) -> Delay:
-    """Period of commands from their stamps (N,), s: the median interval, and the standard deviation of that.
+    """Command period from stamps (N,), s: the median interval and its standard deviation.
 
     Raises:
         IdentificationError: there are fewer than three.

@@ -76,7 +76,7 @@ _NOISE = 0.9
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What a recording and the file disagree on.
+    """Contradiction between a recording and the robot's file.
 
     Attributes:
         joints: whose efforts cannot be trusted.
@@ -88,12 +88,12 @@ class Contradiction:
 
 
 def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[Contradiction]:
-    """Contradictions between samples and the robot's parameters x (P,), those that explain the others first."""
+    """Contradictions between samples and the file's parameters x (P,), without those that others explain."""
     check = _Check(regressor, samples, file)
     if not check.known.any():
         return []
     signs = check.signs_and_units()
-    # Negative friction is that of a sign; what else looks wrong then may be the sign's doing.
+    # Negative friction means a wrong sign, which may cause the other contradictions.
     if any(len(each.joints) == regressor.robot.n and "sign" in each.words for each in signs):
         return check.base_mounting() or signs
     return check.base_mounting() or check.swapped() or signs
@@ -114,7 +114,8 @@ class _Check:
         names = self._names = [
             name for name in ("viscous", "coulomb", "rotor_inertia", "offset") if name in regressor.terms
         ]
-        self._own = np.stack([np.concatenate([part.bases[name] for part in parts]) for name in names], axis=-1)
+        own = [np.concatenate([part.bases[name] for part in parts]) for name in names]
+        self._own = np.stack(own, axis=-1) if own else np.zeros((*self._tau.shape, 0))
         inertial = file.copy()
         inertial[regressor.inertial :] = 0.0
         self._inertial = inertial
@@ -365,7 +366,7 @@ class _Check:
 
 
 def spring_notes(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[str]:
-    """A line on the joint whose effort is that of a spring, which the file lacks."""
+    """Note on a joint whose efforts look like those of a parallel spring missing in the file."""
     names = regressor.terms
     check = _Check(regressor, samples, file)
     if not check.known.any() or any(name in (LINE, SCALE, *TABLE) for name in names):
@@ -380,7 +381,7 @@ def spring_notes(regressor: Regressor, samples: Sequence[FilteredSamples], file:
 
 
 def beyond_limits(robot: Robot, training: Sequence[Recording]) -> list[Contradiction]:
-    """A contradiction if efforts of some joints, and not of others, are far beyond what the file allows."""
+    """A contradiction if the efforts of some joints only are far beyond their limits in the file."""
     if not (names := in_another_unit(robot, training)):
         return []
     options = " ".join(f"--effort-scale {name}=X" for name in names)
@@ -391,7 +392,7 @@ def beyond_limits(robot: Robot, training: Sequence[Recording]) -> list[Contradic
 
 
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:
-    """A contradiction if there is so little motion that a fit cannot be judged by it."""
+    """A contradiction if there is too little motion to judge a fit by."""
     duration = sum(each.cleaned().duration for each in training)
     if validation or duration >= _SHORTEST:
         return []
@@ -399,7 +400,7 @@ def too_short(training: Sequence[Recording], validation: Sequence[Recording]) ->
 
 
 def lag_notes(late: float, left: float) -> tuple[list[Contradiction], list[str]]:
-    """A contradiction or a note on efforts that are late by so many seconds, with the squares that are left without."""
+    """A contradiction or a note on efforts delayed by ``late``, s; ``left`` as from :func:`lag`."""
     if not late:
         return [], []
     when = "late" if late > 0 else "early"
@@ -417,7 +418,7 @@ def unexplained(score: Score) -> list[Contradiction]:
 
 
 def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:
-    """Time by which efforts are late, s, and the share of squares that is left without it; 0 and 1 if it is little.
+    """Delay of the efforts, s, and the fraction of squared residuals left when it is removed; 0 and 1 if negligible.
 
     The delay of all efforts with which least squares explain them best, if that is much better than without.
     """

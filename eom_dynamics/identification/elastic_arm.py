@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identify a whole elastic arm from recordings of both sides of its springs: links, springs and motors.
+"""Identification of a whole elastic arm, links, springs and motors, from both sides of its springs.
 
 Links from the efforts of the springs, springs from those and from deflections, motors from what is left of their
 efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured. Where it
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from .exceptions import IdentificationError
 from .fit import Fit, fit
 from .identified_robot import identified_robot
 from .motor import TERMS as MOTOR_TERMS
-from .motor import GearFit, MotorFit, fit_gear_ratio, fit_motor
+from .motor import GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor
 from .options import Options
 from .recording import Recording
 from .resonance import ResonanceFit, fit_resonance
@@ -38,16 +38,16 @@ _LINES = ("linear", "damped")
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
-# A motion of a motor, rad or m, that counts as none: that of an encoder's noise.
+# Motion of a motor, rad or m, that is attributed to encoder noise.
 _REST = 1e-3
 
-# Misfit of a resonance beyond which standard deviations are too small, and beyond which nothing is to be believed.
+# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
 _DOUBTFUL, _MISFIT = 2.0, 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Identified springs and motors, by the names of those joints where that was possible.
+    """Identified springs and motors, by joint name; joints that are not identifiable are absent.
 
     Attributes:
         springs, motors: of the joints.
@@ -61,7 +61,7 @@ class Elasticity:
     notes: tuple[str, ...]
 
     def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
-        """What was identified but for the springs, and for the motors and gears, of the joints with these names."""
+        """These results without the springs, and without the motors and gears, of the named joints."""
         return Elasticity(
             {name: fit for name, fit in self.springs.items() if name not in springs},
             {name: fit for name, fit in self.motors.items() if name not in motors},
@@ -142,7 +142,7 @@ def identify_elasticity(
     *,
     progress: Callable[[str, float], None] | None = None,
 ) -> Elasticity:
-    """Identify springs and motors, joint by joint; a note says where that is impossible, and why.
+    """Identify springs and motors, joint by joint; notes name joints where that is impossible, and why.
 
     Args:
         robot: as its file describes it.
@@ -186,7 +186,7 @@ def identify_elasticity(
 
 
 def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
-    """The recording with the efforts of identified springs where those of the links were not measured."""
+    """The recording with efforts of identified springs in place of unmeasured link efforts."""
     tau = recording.tau.copy()
     for k, name in enumerate(robot.joint_names):
         if not measured(tau[:, k]) and name in elasticity.springs:
@@ -272,7 +272,7 @@ def identify_resonance(
 
 
 def measured(values: Array) -> bool:
-    """Whether a signal (N,) was recorded: efforts that are exactly zero throughout were not."""
+    """Whether a signal (N,) was measured: all-zero efforts were not."""
     return bool(np.isfinite(values).all() and np.any(values))
 
 
@@ -296,7 +296,7 @@ class _Columns:
 
 
 def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
-    """Gear ratio, and the signals with it in the place of that of the file.
+    """Gear ratio, and the signals with it in place of that of the file.
 
     Raises:
         IdentificationError: the effort of the spring was not recorded, or the joint does not move.
@@ -325,11 +325,17 @@ def _identify_joint(
         raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
     if x.effort is None and current is None:
         raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
-    own: dict[str, Any] = {
-        "terms": tuple(term for term in terms if term in MOTOR_TERMS),
-        "rotor_inertia": None if "rotor_inertia" in terms else float(joint.rotor_inertia),
-        "starts": x.starts,
-    }
+    motor_fit = partial(
+        fit_motor,
+        x.t,
+        x.theta,
+        model=MotorModel(
+            tuple(term for term in terms if term in MOTOR_TERMS),
+            None if "rotor_inertia" in terms else float(joint.rotor_inertia),
+            hardening=_WITHOUT_SENSOR.get(law, False),
+        ),
+        starts=x.starts,
+    )
     spring = None
     if x.tau is None:
         if x.effort is None:
@@ -341,9 +347,7 @@ def _identify_joint(
                 f"the effort of the spring was not recorded; only {' and '.join(_WITHOUT_SENSOR)} springs are "
                 f"identified without it, this one is {law}"
             )
-        motor = fit_motor(
-            x.t, x.theta, deflection=x.theta - x.q, effort=x.effort, hardening=_WITHOUT_SENSOR[law], **own
-        )
+        motor = motor_fit(deflection=x.theta - x.q, effort=x.effort)
         spring = _spring_of(motor, law)
         tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
     else:
@@ -355,9 +359,9 @@ def _identify_joint(
             except IdentificationError as error:
                 raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
         given = {"effort": x.effort} if x.effort is not None else {"current": current}
-        motor = fit_motor(x.t, x.theta, tau=tau, gear_ratio=joint.gear_ratio, **given, **own)
+        motor = motor_fit(tau=tau, gear_ratio=joint.gear_ratio, **given)
     if x.effort is not None and current is not None:
-        by_current = fit_motor(x.t, x.theta, tau=tau, current=current, gear_ratio=joint.gear_ratio, **own)
+        by_current = motor_fit(tau=tau, current=current, gear_ratio=joint.gear_ratio)
         motor = replace(
             motor,
             torque_constant=by_current.torque_constant,

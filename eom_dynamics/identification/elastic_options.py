@@ -28,13 +28,13 @@ _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_const
 
 
 def joint_laws() -> tuple[str, ...]:
-    """Laws of springs of one motor."""
+    """Names of identifiable spring laws with one motor."""
     return tuple(law for law, kind in laws().items() if len(kind.motors) == 1)
 
 
 @dataclass(frozen=True)
 class ElasticOptions:
-    """What of springs and motors is identified.
+    """Options of the identification of springs and motors.
 
     Attributes:
         laws: of springs by joint, one of :func:`joint_laws` or KEEP, None for all others; by default that of the file.
@@ -61,18 +61,18 @@ class ElasticOptions:
                     raise IdentificationError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
 
     def check(self, robot: Robot) -> None:
-        """Raise RobotDescriptionError if a law is that of a joint that the robot does not have."""
+        """Raise RobotDescriptionError if a law names a joint that the robot does not have."""
         for name in self.laws:
             if name is not None and name not in robot.joint_names:
                 raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
 
     def law(self, joint: Joint) -> str:
-        """The law of a joint's spring; ``rigid`` and others of the file that cannot be identified, too."""
+        """Name of the law of a joint's spring, whether it can be identified or, like ``rigid``, cannot."""
         given, kind = self.laws.get(joint.name, self.laws.get(None)), joint.spring.kind
         return given or next((law for law, own in laws().items() if own is SPRINGS[kind]), kind)
 
     def terms(self, robot: Robot) -> tuple[str, ...]:
-        """The terms of motors, with what was left to the robot."""
+        """Motor terms to identify; the default depends on the robot."""
         if self.motor_terms is not None:
             return self.motor_terms
         lossy = any(joint.actuator.gear.efficiency < 1 for joint in robot.independent_joints)
@@ -80,7 +80,7 @@ class ElasticOptions:
 
 
 def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
-    """Raise RobotDescriptionError unless each joint has a spring and a motor of its own, of a known law."""
+    """Raise RobotDescriptionError unless each joint has its own motor and a spring of an identifiable law."""
     options = options or ElasticOptions()
     if robot.coupled_stiffness is not None or robot.transmission is not None:
         raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")

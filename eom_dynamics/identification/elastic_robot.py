@@ -21,7 +21,7 @@ Fit = TypeVar("Fit")
 
 
 def with_springs(robot: Robot, fits: Mapping[str, SpringFit]) -> Robot:
-    """The robot with identified springs, by joint; a pair keeps its nominal stiffness, which is commanded.
+    """The robot with identified springs, by joint; antagonistic pairs keep their nominal stiffness.
 
     Raises:
         IdentificationError: the robot has no such independent joint.
@@ -30,7 +30,7 @@ def with_springs(robot: Robot, fits: Mapping[str, SpringFit]) -> Robot:
 
 
 def with_coupled_spring(robot: Robot, fit: CoupledSpringFit) -> Robot:
-    """The robot with an identified matrix of stiffness of the joints that its coupled spring has.
+    """The robot with an identified stiffness matrix of its coupled spring.
 
     Raises:
         IdentificationError: the robot has no coupled spring of as many joints.
@@ -54,7 +54,7 @@ def with_motors(robot: Robot, fits: Mapping[str, MotorFit]) -> Robot:
 
 
 def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
-    """The robot with linear springs, rotors and motor friction identified from the motor side, of all joints.
+    """The robot with linear springs, rotors and motor friction of all joints, identified from the motor side.
 
     Damped springs of the file get the damping. Coulomb friction that was not fitted, and joints whose stiffness is not
     identifiable, stay as they are.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well efforts of springs and motors are predicted, before and after an identification.
+"""Prediction errors of spring and motor efforts, before and after an identification.
 
     springs:  tau - f(delta, deltad),        motors:  u - (B thetadd + load(tau, v) + friction(v)),
 
@@ -23,7 +23,7 @@ from .sampling import LowPass, rate_of
 
 @dataclass(frozen=True, eq=False)
 class ElasticScore:
-    """Figures of both sides of the springs.
+    """Prediction errors on both sides of the springs.
 
     Attributes:
         springs, motors: of their efforts; NaN where these were not recorded or are not identified.
@@ -34,7 +34,7 @@ class ElasticScore:
 
 
 def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore | None:
-    """Judge springs and motors by recordings; None where there are none.
+    """Score springs and motors on recordings; None without recordings.
 
     Args:
         robot: as its file describes it.

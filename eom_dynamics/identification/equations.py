@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of identification, compressed: all that least squares needs of any number of samples.
+"""Identification equations, compressed to a size independent of the number of samples.
 
 The rows of joint j are A_j x = b_j. With the QR decomposition [A_j b_j] = Q M_j, where M_j has no more rows than
 columns, |A_j x - b_j| = |M_j (x; -1)| for each x: a recording of any length is as small as the number of parameters,
@@ -48,7 +48,7 @@ class Equations:
         return np.array([np.sum(np.square(M @ right)) for M in self.factors])
 
     def weighted(self, weights: Array) -> tuple[Array, Array]:
-        """All equations, those of joint j times its weight: R (rows, P) and right side (rows,)."""
+        """All equations, each joint's times its weight: R (rows, P) and right side (rows,)."""
         stacked = _triangle(np.concatenate([w * M for w, M in zip(weights, self.factors, strict=True)]))
         return stacked[:, :-1], stacked[:, -1]
 
@@ -56,7 +56,7 @@ class Equations:
 def equations(
     regressor: Regressor, samples: Sequence[FilteredSamples], weights: Sequence[Array] | None = None
 ) -> Equations:
-    """Compress the samples that are used.
+    """Compress the used samples to equations.
 
     Args:
         regressor: of base parameters and terms.

@@ -97,7 +97,7 @@ def weighted(system: Equations, file: Array, tolerance: float = 1e-6) -> Estimat
 def huber(
     regressor: Regressor, folds: Sequence[Sequence[FilteredSamples]], systems: Sequence[Equations], file: Array
 ) -> tuple[Estimate, Sequence[Equations]]:
-    """Huber's estimator, by least squares with weights that the residuals of each joint give its equations.
+    """Huber's estimator, by iteratively reweighted least squares, joint by joint.
 
     A residual r beyond c = HUBER standard deviations has the weight c/|r|. Where all joints have those of normal
     noise, it is :func:`weighted`, at no more cost.
@@ -113,7 +113,7 @@ def huber(
     """
     estimate = weighted(reduce(add, systems), file)
     for _ in range(_REWEIGHTED):
-        # A median is not moved by the outliers that the standard deviation is.
+        # Unlike the standard deviation, the median is robust against outliers.
         far = [[np.abs(predictions(regressor, part, estimate.x) - part.tau) for part in fold] for fold in folds]
         sigma = _robust_deviations([part for fold in folds for part in fold], [r for each in far for r in each])
         with np.errstate(invalid="ignore"):
@@ -127,7 +127,7 @@ def huber(
 
 
 def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estimate:
-    """Total least squares: regressors have errors, too.
+    """Total least squares, which allows for errors in the regressors.
 
     With the covariance C of the errors of a row of (A, b) in units of the standard deviation of b, the smallest
     |(dA, db) C^-1/2| that makes the equations solvable has (x; -1) as the generalised eigenvector of (A, b)^T (A, b)

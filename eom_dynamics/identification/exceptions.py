@@ -7,4 +7,4 @@ from ..exceptions import EomDynamicsError
 
 
 class IdentificationError(EomDynamicsError, ValueError):
-    """A recording from which nothing can be identified, or settings that contradict it."""
+    """Nothing can be identified from a recording, or settings contradict it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimal excitation: the periodic motion within limits that is most informative about a robot's parameters.
+"""Optimal excitation: the most informative periodic motion within limits, for identification.
 
 The parameters of finite Fourier series (J. Swevers et al., "Optimal robot excitation and identification", IEEE Trans.
 Robotics and Automation 13, 1997) that start and end at rest, :class:`.RestSeries`, are found by sequential quadratic
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..exceptions import TrajectoryError
+from ..renamed import gathered_keywords
 from ..robot import Robot
 from ..trajectory import Fourier, Verdict, check
 from .excitation_information import Information, InformationModel
@@ -52,7 +53,7 @@ _NEARLY = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class OptimalExcitation:
-    """Result of an optimisation.
+    """Result of an excitation optimisation.
 
     Attributes:
         trajectory: the motion, at rest at the ends of each of its periods.
@@ -72,8 +73,58 @@ class OptimalExcitation:
     message: str
 
 
+@dataclass(frozen=True)
+class ExcitationSeries:
+    """The family of motions.
+
+    Attributes:
+        period: duration of a period, s; the longer it is, the more the joints move.
+        harmonics: number of harmonics of 1/period in the motion.
+        periods: how often the motion is repeated.
+    """
+
+    period: float = 10.0
+    harmonics: int = 8
+    periods: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class ExcitationBounds:
+    """What the motion keeps.
+
+    Attributes:
+        limits: by name of joint, numbers by name of attribute of :class:`eom_dynamics.robot.model.Limits`, in place
+            of those in the robot's file.
+        share: share of each limit to use, in (0, 1]: efforts are those of a model that is not identified yet.
+        spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
+            positions keep the robot away from itself.
+        clearance: distance to keep between them, m.
+    """
+
+    limits: Mapping[str, Mapping[str, float]] | None = None
+    share: float = 0.9
+    spheres: Mapping[str, ArrayLike] | None = None
+    clearance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ExcitationCriterion:
+    """What the motion is informative about.
+
+    Attributes:
+        terms: of the joints, in addition to the base parameters, such as ``rotor_inertia``; see :class:`.Regressor`.
+        noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
+            proportional to the limits of effort.
+        condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
+    """
+
+    terms: Sequence[str] = ()
+    noise: ArrayLike | None = None
+    condition_weight: float = 2.0
+
+
 class Excitation:
-    """Excitation of a robot, for the identification of its parameters.
+    """Excitation problem: motions of a robot for the identification of its parameters.
 
     Attributes:
         robot: the robot, with the limits given.
@@ -84,82 +135,62 @@ class Excitation:
         periods: number of periods of the motions.
     """
 
+    @gathered_keywords(series=ExcitationSeries, bounds=ExcitationBounds, criterion=ExcitationCriterion)
     def __init__(
         self,
         robot: Robot,
         *,
-        period: float = 10.0,
-        harmonics: int = 8,
-        periods: int = 1,
-        limits: Mapping[str, Mapping[str, float]] | None = None,
-        share: float = 0.9,
-        terms: Sequence[str] = (),
-        noise: ArrayLike | None = None,
-        condition_weight: float = 2.0,
-        spheres: Mapping[str, ArrayLike] | None = None,
-        clearance: float = 0.0,
+        series: ExcitationSeries = ExcitationSeries(),
+        bounds: ExcitationBounds = ExcitationBounds(),
+        criterion: ExcitationCriterion = ExcitationCriterion(),
     ) -> None:
         """Describe the task.
-
-        Args:
-            robot: the robot.
-            period: duration of a period, s; the longer it is, the more the joints move.
-            harmonics: number of harmonics of 1/period in the motion.
-            periods: how often the motion is repeated.
-            limits: by name of joint, numbers by name of attribute of :class:`eom_dynamics.robot.model.Limits`, in place
-                of those in the robot's file.
-            share: share of each limit to use, in (0, 1]: efforts are those of a model that is not identified yet.
-            terms: of the joints, in addition to the base parameters, such as ``rotor_inertia``; see
-                :class:`.Regressor`.
-            noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
-                proportional to the limits of effort.
-            condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
-            spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
-                positions keep the robot away from itself.
-            clearance: distance to keep between them, m.
 
         Raises:
             TrajectoryError: a number is out of its range, a term is unknown, or a joint has no range of positions or no
                 limit of velocity.
         """
+        period, harmonics, weight = series.period, series.harmonics, criterion.condition_weight
         if not (np.isfinite(period) and period > 0):
             raise TrajectoryError(f"period must be a positive number of s, is {period}")
-        self.robot = with_limits(robot, limits or {})
+        self.robot = with_limits(robot, bounds.limits or {})
         self.arm = ElasticArm(self.robot)
-        self.limits = MotionLimits(self.arm, share, Spheres(self.robot, spheres, clearance) if spheres else None)
+        self.limits = MotionLimits(
+            self.arm, bounds.share, Spheres(self.robot, bounds.spheres, bounds.clearance) if bounds.spheres else None
+        )
         self.series = RestSeries(1 / period, harmonics, self.limits.velocity)
         try:
-            regressor = Regressor(self.robot, terms)
+            regressor = Regressor(self.robot, criterion.terms)
         except ValueError as error:
             raise TrajectoryError(str(error)) from None
-        self.model = InformationModel(regressor, _noise(self.arm, noise))
-        if not (np.isfinite(condition_weight) and condition_weight >= 0):
-            raise TrajectoryError(f"condition_weight must be a number from 0 on, is {condition_weight:g}")
-        self.condition_weight = float(condition_weight)
-        self.periods = periods
+        self.model = InformationModel(regressor, _noise(self.arm, criterion.noise))
+        if not (np.isfinite(weight) and weight >= 0):
+            raise TrajectoryError(f"condition_weight must be a number from 0 on, is {weight:g}")
+        self.condition_weight = float(weight)
+        self.periods = series.periods
         self.trajectory(np.zeros(self.series.shape))  # checks the number of periods
         self._coarse = self._grid(_COARSE * harmonics)
         self._fine = self._grid(max(_FINE * harmonics, int(np.ceil(CHECK_RATE * period))))
 
     def trajectory(self, z: Array) -> Fourier:
-        """The motion of parameters z (n, 2 L - 3) of :class:`.RestSeries`."""
+        """Trajectory with parameters z (n, 2 L - 3) of :class:`.RestSeries`."""
         return self.series.trajectory(z, self.periods)
 
     def information(self, trajectory: Fourier) -> Information:
-        """Information of a period of a motion."""
+        """Information of one period of a motion."""
         period = 1 / trajectory.frequency
         samples = len(self._coarse[0])
         t = trajectory.ramp * period + np.arange(samples) * period / samples
         return self.model.information(np.stack(trajectory.derivatives(t, 2)))
 
     def cost(self, information: Information) -> float:
-        """What is minimised: -log det/P + condition_weight log(condition number)."""
+        """Cost to minimise: -log det/P + condition_weight log(condition number)."""
         return -information.log_det / len(self.model.columns) + self.condition_weight * float(
             np.log(information.condition)
         )
 
     def random(self, draw: np.random.Generator) -> Array:
-        """Draw the parameters z of a motion that uses as much of the limits as its shape allows.
+        """Draw the parameters z of a random motion, scaled up to its limits.
 
         Each joint moves about a random position until it meets a limit of its own; if efforts are then too large, all
         move less.

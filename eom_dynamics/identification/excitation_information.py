@@ -61,7 +61,7 @@ class Information(NamedTuple):
 
 
 class InformationModel:
-    """Information on the base parameters of a robot, and on further terms of its joints.
+    """Model of the information on a robot's base parameters and further joint terms.
 
     Attributes:
         regressor: of the efforts.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of an excitation as smooth constraints: the largest value over time of each limited quantity."""
+"""Limits of an excitation as smooth constraints on the peak of each limited quantity."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _NOT_REALISABLE = 10.0
 
 
 def with_limits(robot: Robot, limits: Mapping[str, Mapping[str, float]]) -> Robot:
-    """A robot with other limits of its joints.
+    """The robot with other joint limits.
 
     Args:
         robot: the robot.
         limits: by name of joint, numbers by name of attribute of :class:`.Limits`, in place of those in its file.
 
     Raises:
-        TrajectoryError: a joint is unknown, or a limit is no number, not positive, or a range is empty.
+        TrajectoryError: a joint is unknown, a limit is not a positive number, or a range is empty.
     """
     every = {joint.name for joint in robot.joints}
     for name in limits:
@@ -106,7 +106,7 @@ class MotionLimits:
 
     @property
     def velocity(self) -> Array:
-        """(n,) largest velocity, from the motor where the joint has no limit, rad/s or m/s."""
+        """(n,) velocity limit, from the motor where the joint has none, rad/s or m/s."""
         found = self.largest[0].copy()
         for motor, joint in enumerate(self.arm.motor_joint):
             speed = np.broadcast_to(self.arm.motor.speed_limit, (len(self.arm.motor_joint),))[motor]
@@ -128,7 +128,7 @@ class MotionLimits:
         return np.concatenate([*parts, *([self.spheres.ratios(states[0])] if self.spheres else ())], axis=1)
 
     def kinematic_ratios(self, states: Array) -> Array:
-        """Those of position, velocity, acceleration and jerk of q … qddd, in the order of ``names``."""
+        """Ratios of position, velocity, acceleration and jerk to limits, for q … qddd, in the order of ``names``."""
         return np.concatenate(
             [
                 (states[0] - self.middle) / self.half,
@@ -148,7 +148,7 @@ class MotionLimits:
         return np.concatenate([values[name][:, which] / most for name, (which, most) in self._efforts.items()], axis=1)
 
     def effort_partials(self, states: Array) -> Array:
-        """Derivatives (C, 5, K, n) of the C ratios of efforts and motors with respect to q … qdddd, by differences."""
+        """Derivatives (C, 5, K, n) of C effort and motor ratios with respect to q … qdddd, by finite differences."""
         orders, samples, n = states.shape
         size = sum(len(most) for _, most in self._efforts.values())
         result = np.zeros((size, orders, samples, n))
@@ -163,7 +163,7 @@ class MotionLimits:
         return np.nan_to_num(result)
 
     def nonlinear_partials(self, states: Array) -> Array:
-        """Derivatives (C, 5, K, n) of all ratios but the kinematic ones with respect to q … qdddd."""
+        """Derivatives (C, 5, K, n) of all non-kinematic ratios with respect to q … qdddd."""
         found = self.effort_partials(states)
         if self.spheres is None:
             return found
@@ -172,7 +172,7 @@ class MotionLimits:
         return np.concatenate([found, distances])
 
     def kinematic_partials(self) -> Array:
-        """Derivatives (C, 5, n) of the other ratios with respect to q … qdddd."""
+        """Derivatives (C, 5, n) of the kinematic ratios with respect to q … qdddd; they are constant."""
         result = np.zeros((len(self._kinematic), 5, self.arm.robot.n))
         for c, (name, i) in enumerate(self._kinematic):
             k = KINEMATIC.index(name)

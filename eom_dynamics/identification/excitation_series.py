@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finite Fourier series that start and end each period at rest, as a linear function of their parameters."""
+"""Finite Fourier series, linear in their parameters, at rest at the ends of each period."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RestSeries:
         return len(self.scale), 2 * self.harmonics - 3
 
     def trajectory(self, z: Array, periods: int = 1) -> Fourier:
-        """The motion of parameters z."""
+        """Trajectory of the series with parameters z."""
         half = self._sine.shape[1]
         scale = self.scale[:, np.newaxis]
         sine, cosine = scale * z[:, 1 : 1 + half] @ self._sine.T, scale * z[:, 1 + half :] @ self._cosine.T

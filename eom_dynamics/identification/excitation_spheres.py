@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spheres on the bodies of a robot, which must not overlap: self-collision of sampled motions."""
+"""Self-collision of sampled motions, by spheres on the bodies of a robot."""
 
 from __future__ import annotations
 

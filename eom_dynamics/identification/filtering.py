@@ -47,7 +47,7 @@ REST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class FilteredSamples:
-    """Filtered and decimated samples of one motion; N of them, of n joints.
+    """N filtered and decimated samples of one motion of n joints.
 
     Attributes:
         t: (N,) s.
@@ -79,7 +79,7 @@ class FilteredSamples:
 
 @dataclass(frozen=True)
 class Filter:
-    """Settings of the preparation of samples.
+    """Filter settings for the preparation of samples.
 
     Attributes:
         cutoff: Hz.
@@ -104,11 +104,11 @@ class Filter:
     decimate: bool = True
 
     def rates(self, x: Array) -> Array:
-        """Rates (N, n) of friction and rotors: of the joints, or of the motors behind a transmission."""
+        """Joint rates (N, n), or motor rates behind a transmission, on which friction and rotors act."""
         return x if self.transmission is None else x @ np.linalg.inv(self.transmission).T
 
     def motion(self, states: Sequence[Array], tau: Array) -> Motion:
-        """What terms depend on, from q, qd, qdd and efforts, each (N, n)."""
+        """Motion as the joint terms take it, from q, qd, qdd and efforts, each (N, n)."""
         q, qd, qdd = states[:3]
         among = False if self.transmission is None else coupled(self.transmission)
         rates = self.rates(qd), self.rates(qdd)
@@ -116,7 +116,7 @@ class Filter:
 
 
 def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter:
-    """Settings for a robot: its friction's velocities, and its limits."""
+    """Filter settings for a robot, with its friction velocities and limits."""
     joints = robot.independent_joints
     laws = [joint.actuator.friction if motor_side else joint.friction_law for joint in joints]
     return Filter(
@@ -182,7 +182,7 @@ def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
 
 @dataclass(frozen=True, eq=False)
 class FilteredMotion:
-    """One motion at uniform times: filtered states, and efforts as they were recorded, with the ends of the filter.
+    """One motion at uniform times: filtered states and recorded efforts, filter transients included.
 
     Attributes:
         recorded: the samples at uniform times.
@@ -200,12 +200,12 @@ class FilteredMotion:
 
     @property
     def inner(self) -> slice:
-        """The samples without the transients of the filter."""
+        """Samples without filter transients."""
         window, count = self.low_pass.reach, len(self.recorded)
         return slice(window, max(window, count - window))
 
     def smooth(self, efforts: Array) -> Array:
-        """Filtered efforts (N, n); NaN where they are."""
+        """Filtered efforts (N, n); NaN stays NaN."""
         absent = np.isnan(efforts)
         result = self.low_pass.whole(_filled(efforts))
         result[absent] = np.nan

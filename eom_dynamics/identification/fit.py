@@ -50,7 +50,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Identified parameters, with standard deviations and figures.
+    """Identified parameters, with standard deviations and residual statistics.
 
     Attributes:
         robot: as described by its file.
@@ -102,17 +102,17 @@ class Fit:
         return parameter_vector(self.regressor, self.parameters, self.terms)
 
     def predict(self, samples: FilteredSamples) -> Array:
-        """Efforts (N, n) of samples, with what only the fit knows, such as offsets."""
+        """Predicted efforts (N, n) of samples, including terms that only the fit has, such as offsets."""
         return predictions(self.regressor, samples, self.vector)
 
     def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
-        """Samples of a recording, filtered as for the fit; efforts are those that are not known from the file."""
+        """Samples of a recording, filtered as for the fit, without efforts known from the file."""
         unknown = _unknown(self.regressor, recording)
         return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
     def sensor_bias(self) -> Array:
-        """Bias (n,) of the sensors, without which efforts are compared; zero where offsets are those of the arm."""
+        """Sensor bias (n,), removed before efforts are compared; zero where offsets belong to the arm."""
         return _unsaid(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
 
     @property
@@ -129,7 +129,7 @@ def fit(
     *,
     progress: Callable[[str, float], None] | None = None,
 ) -> Fit:
-    """Identify a robot.
+    """Identify a robot's parameters from recordings.
 
     Args:
         robot: as its file describes it; its geometry must be right, its inertias are the prior.
@@ -299,7 +299,7 @@ def _best(
 
 
 def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
-    """The fit with the figures of a robot, such as one that was loaded from the file that was written.
+    """The fit with the figures of another robot, such as one loaded from the written file.
 
     If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
     count as kept, and the caller must write the given robot instead.

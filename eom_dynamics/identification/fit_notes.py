@@ -37,7 +37,7 @@ _NAMED = 6
 
 
 def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
-    """Notes on recordings; raises IdentificationError for those that are of another robot, or useless."""
+    """Notes on recordings; raises IdentificationError for useless ones, or another robot's."""
     notes = [f"{recording.name}: {note}" for recording in recordings for note in _notes(robot, recording)]
     return list(dict.fromkeys(notes))
 
@@ -123,7 +123,7 @@ def _rate(motion: Recording) -> float:
 
 
 def unexplained_efforts(robot: Robot, scores: Iterable[Score]) -> list[str]:
-    """A line on joints whose efforts remain unexplained."""
+    """Note on joints whose efforts remain unexplained."""
     with np.errstate(invalid="ignore"):
         bad = np.asarray(np.any([score.relative > _UNEXPLAINED for score in scores], axis=0))
     if not bad.any():
@@ -135,7 +135,7 @@ def unexplained_efforts(robot: Robot, scores: Iterable[Score]) -> list[str]:
 
 
 def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
-    """A line on base parameters with infinite standard deviations (P,)."""
+    """Note on base parameters with infinite standard deviations (P,)."""
     names = regressor.names[: regressor.inertial]
     infinite = [name for name, s in zip(names, deviations, strict=False) if not np.isfinite(s)]
     if not infinite:
@@ -148,7 +148,7 @@ def base_parameters_without_data(regressor: Regressor, deviations: Array) -> lis
 
 
 def implausible_bodies(robot: Robot, parameters: Array) -> list[str]:
-    """A line on bodies whose masses (10 B,) differ from those of the file by more than an estimate of it can."""
+    """Note on bodies whose masses, in (10 B,), differ implausibly from the file's."""
     masses = parameters.reshape(len(robot.joints), -1)[:, 0]
     listed = [
         f"{joint.name} {mass:.2g} instead of {joint.mass:.2g} kg"
@@ -169,7 +169,7 @@ def doubtful_terms(
     deviations: Mapping[str, Array],
     of_file: Mapping[str, NDArray[np.bool_]],
 ) -> list[str]:
-    """Lines on terms (n,) by name that are not identifiable, or as small as their standard deviation."""
+    """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
     lines = []
     for name, values in terms.items():
         unknown = ~np.isfinite(deviations[name])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot that a fit found, and what of the fit a robot's file cannot say."""
+"""The identified robot, and terms of the fit that a robot file cannot express."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def identified_robot(fit: Fit) -> Robot:
 
 
 def not_in_file(fit: Fit) -> list[str]:
-    """What the fit found and the robot's file cannot say, a line each."""
+    """Identified terms that a robot file cannot express, one line each."""
     lines = []
     names = fit.robot.joint_names
     for term in fit.regressor.terms:

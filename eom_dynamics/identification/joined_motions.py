@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several motions joined to one signal: which filtered samples see one of them alone.
+"""Several motions joined to one signal: selection of filtered samples that do not mix them.
 
 A filter of finite length that runs over a joint of two motions makes a sample of neither; all others are as if each
 motion was filtered by itself.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 def of_one_motion(count: int, starts: Sequence[int], margin: int, step: int) -> NDArray[np.bool_] | slice:
-    """Rows of a filtered signal, every ``step``-th sample without ``margin`` ones at both ends, to be used.
+    """Rows of a filtered signal that depend on one motion alone; rows are every ``step``-th sample from ``margin`` on.
 
     Args:
         count: samples of the joined signal.

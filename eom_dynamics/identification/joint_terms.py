@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Efforts of a joint's own that are linear in a parameter: friction, rotor, parallel spring and offset.
+"""Joint effort terms, each linear in a parameter: friction, rotor, parallel spring and offset.
 
 The friction laws are those of :class:`eom_dynamics.actuators.friction.Friction`; B. Armstrong-Hélouvry, P. Dupont,
 C. Canudas de Wit, Automatica 30 (1994).
@@ -23,13 +23,13 @@ from .parallel_springs import LINE, SCALE, TABLE, basis
 
 
 def coupled(transmission: Array) -> NDArray[np.bool_]:
-    """(n,) whether a transmission T (n, n) drives a joint with others."""
+    """(n,) whether a transmission T (n, n) couples a joint with others."""
     return np.asarray(np.any(transmission != np.eye(len(transmission)), axis=1))
 
 
 @dataclass(frozen=True)
 class Motion:
-    """What the terms depend on.
+    """Motion and load on which the terms depend.
 
     Attributes:
         qd, qdd: joint velocities and accelerations (N, n), rad/s and rad/s² (m/s and m/s²).

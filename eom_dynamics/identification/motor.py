@@ -25,6 +25,7 @@ from ..actuators.actuator import Actuator
 from ..actuators.friction import Friction
 from ..actuators.gear import Gear
 from ..arrays import Array
+from ..renamed import gathered_keywords
 from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
 from .joined_motions import longest, of_one_motion
@@ -33,10 +34,25 @@ from .sampling import LowPass, checked, cutoff_of, rate_of
 TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
 """Terms that can be switched; the effort of the spring is always part of the model, and the rotor, known or not."""
 
-_DEFAULT_TERMS = ("viscous", "coulomb", "offset")
-
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
+
+
+@dataclass(frozen=True)
+class MotorModel:
+    """What is fitted.
+
+    Attributes:
+        terms: of the model, from TERMS.
+        rotor_inertia: B where it is known, kg m² (kg); by default it is fitted.
+        hardening: whether the spring of a fit with deflections has a cubic term.
+        smoothing_power: P_0 of the gear loss, W.
+    """
+
+    terms: Collection[str] = ("viscous", "coulomb", "offset")
+    rotor_inertia: float | None = None
+    hardening: bool = False
+    smoothing_power: float = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +89,14 @@ class MotorFit:
     of_current: bool = False
 
     def actuator(self, before: Actuator) -> Actuator:
-        """The actuator with identified friction, gear loss and torque constant, and all else as before."""
+        """The actuator with identified friction, gear loss and torque constant."""
         motor = before.motor
         if self.torque_constant is not None:
             motor = replace(motor, torque_constant=self.torque_constant[0])
         return replace(before, friction=self.friction, gear=self.gear, motor=motor)
 
 
+@gathered_keywords(model=MotorModel)
 def fit_motor(
     t: ArrayLike,
     theta: ArrayLike,
@@ -89,10 +106,7 @@ def fit_motor(
     effort: ArrayLike | None = None,
     current: ArrayLike | None = None,
     gear_ratio: float = 1.0,
-    terms: Collection[str] = _DEFAULT_TERMS,
-    rotor_inertia: float | None = None,
-    hardening: bool = False,
-    smoothing_power: float = 0.1,
+    model: MotorModel = MotorModel(),
     cutoff: float | None = None,
     starts: Sequence[int] = (),
 ) -> MotorFit:
@@ -109,10 +123,7 @@ def fit_motor(
         effort: motor effort on the link side of the gear (N,), N m or N; or
         current: of the motor (N,), A.
         gear_ratio: N, which alone splits k_t from k_t N.
-        terms: of the model, from TERMS.
-        rotor_inertia: B where it is known, kg m² (kg); by default it is fitted.
-        hardening: whether the spring of a fit with deflections has a cubic term.
-        smoothing_power: P_0 of the gear loss, W.
+        model: terms, and what is known.
         cutoff: of the filter, Hz; by default from the noise of the acceleration.
         starts: samples at which the second and further motions of a joined recording begin.
 
@@ -125,7 +136,7 @@ def fit_motor(
         raise IdentificationError("give either tau or deflection, and either effort or current")
     if tau is None and current is not None:
         raise IdentificationError("current and deflection alone leave the unit of effort unknown; give tau or effort")
-    if unknown := sorted(set(terms) - set(TERMS)):
+    if unknown := sorted(set(model.terms) - set(TERMS)):
         raise IdentificationError(f"terms must be among {', '.join(TERMS)}; unknown: {', '.join(unknown)}")
     given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
     period, signals = checked(t, {name: x for name, x in given.items() if x is not None})
@@ -133,10 +144,11 @@ def fit_motor(
         raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}; see fit_motors")
     part = longest(len(signals["theta"]), starts)
     low_pass = LowPass(period, cutoff_of(period, signals["theta"][part], 2) if cutoff is None else cutoff)
-    model = _Model(low_pass, signals, set(terms), rotor_inertia, hardening, smoothing_power, starts)
-    return _result(model.fit(), model, low_pass.cutoff, gear_ratio, smoothing_power)
+    equation = _Equation(low_pass, signals, model, starts)
+    return _result(equation.fit(), equation, low_pass.cutoff, gear_ratio)
 
 
+@gathered_keywords(model=MotorModel)
 def fit_motors(
     t: ArrayLike,
     theta: ArrayLike,
@@ -167,7 +179,7 @@ def fit_motors(
 
 @dataclass(frozen=True, eq=False)
 class GearFit:
-    """A gear ratio from both of its sides, value and standard deviation each.
+    """Gear ratio identified from both sides of the gear, with standard deviations.
 
     Attributes:
         ratio: turns of the motor for one turn of the joint; negative where it turns the other way.
@@ -217,20 +229,12 @@ def fit_gear_ratio(
     return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if x.startswith("ratio")))
 
 
-class _Model:
+class _Equation:
     """The motor equation, filtered and thinned, as a function of its parameters."""
 
-    def __init__(
-        self,
-        low_pass: LowPass,
-        signals: dict[str, Array],
-        terms: set[str],
-        rotor_inertia: float | None,
-        hardening: bool,
-        smoothing_power: float,
-        starts: Sequence[int],
-    ) -> None:
-        self._filter, self._power, self.rotor_inertia = low_pass, smoothing_power, rotor_inertia
+    def __init__(self, low_pass: LowPass, signals: dict[str, Array], model: MotorModel, starts: Sequence[int]) -> None:
+        self._filter, self.model = low_pass, model
+        terms, rotor_inertia = set(model.terms), model.rotor_inertia
         margin = 2 * low_pass.reach + 4
         self._rows = of_one_motion(len(signals["theta"]), starts, margin, low_pass.decimation)
         velocity = rate_of(signals["theta"], low_pass.period)
@@ -253,7 +257,7 @@ class _Model:
         self._springs = {name: signals[name] for name in ("tau",) if name in signals}
         if "deflection" in signals:
             delta = signals["deflection"]
-            self._springs = {"stiffness": delta} | ({"cubic": delta**3} if hardening else {})
+            self._springs = {"stiffness": delta} | ({"cubic": delta**3} if model.hardening else {})
         self._spring_columns = {name: self._linear_part(x) for name, x in self._springs.items()}
         self._springs = {name: low_pass(x[4:-4]) for name, x in self._springs.items()}
 
@@ -340,12 +344,12 @@ class _Model:
         torque = self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items())
         if self._lossy:
             tau = np.asarray(sum(values.get(name, 1.0) * x for name, x in self._springs.items()))
-            load = Gear(values["efficiency"], self._power).load(tau, self._velocity)
+            load = Gear(values["efficiency"], self.model.smoothing_power).load(tau, self._velocity)
             torque = torque + self._thinned(load - tau)
         return np.asarray(torque)
 
 
-def _result(estimate: CurveEstimate, model: _Model, cutoff: float, gear_ratio: float, power: float) -> MotorFit:
+def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ratio: float) -> MotorFit:
     found = estimate.by_name()
     coulomb, extra = (found.get(name, (0.0, 0.0))[0] for name in ("coulomb", "stribeck"))
     default = Friction()
@@ -360,22 +364,22 @@ def _result(estimate: CurveEstimate, model: _Model, cutoff: float, gear_ratio: f
         smoothing_velocity=found.get("smoothing_velocity", (default.smoothing_velocity, 0.0))[0],
     )
     constant, lines = None, list(estimate.undetermined)
-    if model.of_current:
+    if equation.of_current:
         gain, std = found["torque_per_current"]
         constant = gain / abs(gear_ratio), std / abs(gear_ratio)
         lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
     if "coulomb" in found and "offset" in found:
         lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
     return MotorFit(
-        found["rotor_inertia"] if model.rotor_inertia is None else (model.rotor_inertia, 0.0),
+        found["rotor_inertia"] if (known := equation.model.rotor_inertia) is None else (known, 0.0),
         friction,
-        Gear(found.get("efficiency", (1.0, 0.0))[0], power),
+        Gear(found.get("efficiency", (1.0, 0.0))[0], equation.model.smoothing_power),
         constant,
         found,
         cutoff,
         float(np.sqrt(np.mean(estimate.residual**2))),
-        float(np.std(estimate.residual) / model.spread),
+        float(np.std(estimate.residual) / equation.spread),
         int(len(estimate.residual) / estimate.correlation_time),
         tuple(lines),
-        model.of_current,
+        equation.of_current,
     )

@@ -29,7 +29,7 @@ _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
 @dataclass(frozen=True)
 class Options:
-    """What is identified, and how.
+    """Options of an identification.
 
     Attributes:
         side: one of SIDES; None for ``joint`` if the robot has springs, else ``motor``.
@@ -78,7 +78,7 @@ class Options:
                 raise IdentificationError(f"terms: there is no {name!r}; there are {', '.join(TERMS)}")
 
     def for_robot(self, robot: Robot) -> Options:
-        """These options with what was left to the robot."""
+        """These options, completed by defaults that depend on the robot."""
         side = self.side or ("joint" if any(not j.spring.is_rigid for j in robot.independent_joints) else "motor")
         default = (*_COMMON_TERMS, "rotor_inertia") if side == "motor" else _COMMON_TERMS
         terms = (*default, *spring_terms(robot)) if self.terms is None else self.terms

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of parallel springs in which their efforts are linear, by kind of spring.
+"""Linear parameters of parallel springs, by kind of spring.
 
 | spring | terms | its constant part, which the term ``offset`` has |
 |---|---|---|
@@ -62,7 +62,7 @@ def values(spring: ParallelSpring | None) -> dict[str, float]:
 
 
 def basis(spring: ParallelSpring | None, term: str, q: Array) -> Array:
-    """Efforts (…) at positions (…) for a parameter of one; zero where the spring has no such term."""
+    """Efforts (…) per unit of a term's parameter at positions (…); zero if the spring has no such term."""
     if term not in values(spring):
         return np.zeros_like(q)
     if term == LINE:
@@ -76,7 +76,7 @@ def basis(spring: ParallelSpring | None, term: str, q: Array) -> Array:
 
 
 def constant_part(spring: ParallelSpring | None) -> float:
-    """The part of the effort that counts as an offset, N m or N."""
+    """Constant part of a spring's effort, which counts as an offset, N m or N."""
     if spring is None or spring.anchors is not None:
         return 0.0
     if isinstance(spring.law, TableLaw):
@@ -85,7 +85,7 @@ def constant_part(spring: ParallelSpring | None) -> float:
 
 
 def with_values(spring: ParallelSpring | None, found: Mapping[str, float]) -> ParallelSpring | None:
-    """The spring with parameters that were found, by term; a linear one where there was none.
+    """The spring with identified parameters, by term; a new linear one for None.
 
     A spring that turns out to push where it should pull is left out.
     """

@@ -22,13 +22,13 @@ _NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCAL
 
 
 def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, Array]) -> Array:
-    """x (P,) of inertial parameters pi (10 B,) and of the terms, (n,) by name."""
+    """Parameter vector x (P,) from inertial parameters pi (10 B,) and terms, (n,) by name."""
     columns = inertial if regressor.full else regressor.base(inertial)
     return np.concatenate([columns, *(terms[name] for name in regressor.terms)])
 
 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:
-    """x (P,) of the robot's file, whose friction is that of the joints or of the motors."""
+    """Parameter vector x (P,) of the robot's file, with joint or motor friction by ``side``."""
     terms = _terms_of_file(regressor.robot, motor_side=side == "motor")
     if regressor.transmission is not None:
         terms["offset"] = regressor.transmission.T @ terms["offset"]
@@ -36,7 +36,7 @@ def vector_of_file(regressor: Regressor, side: str | None) -> Array:
 
 
 def terms_in_effect(regressor: Regressor, file: Array, side: str | None) -> Array:
-    """Terms (k n,) of the file's x (P,), without friction of joints that is not part of their efforts."""
+    """Terms (k n,) of the file's x (P,), without joint friction if the robot's efforts exclude it."""
     terms = by_term(regressor, file[regressor.inertial :].copy())
     if side == "joint" and not regressor.robot.joint_friction:
         for name in ("viscous", "coulomb", "stribeck"):
@@ -63,7 +63,7 @@ def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
 
 
 def by_term(regressor: Regressor, values: Array) -> dict[str, Array]:
-    """Parameters (k n,) of all terms as (n,) by name."""
+    """Parameters (k n,) of all terms, split into (n,) by name."""
     return dict(zip(regressor.terms, values.reshape(-1, regressor.robot.n), strict=True))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot with the parameters of a fit."""
+"""Write the parameters of a fit into a robot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WITHOUT_PLACE = ("asymmetric", "load")
 
 
 def without_place(options: Options) -> tuple[str, ...]:
-    """Terms of efforts that the robot's file does not get."""
+    """Terms that a robot file cannot hold."""
     return _WITHOUT_PLACE if options.offset == "arm" else (*_WITHOUT_PLACE, "offset")
 
 
@@ -42,7 +42,7 @@ def with_parameters(
 
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
-    efforts, and stands for the loss of the gears, too.
+    efforts, and includes gear losses.
 
     Args:
         robot: as its file describes it.
@@ -111,7 +111,7 @@ def _with_passive_efforts(joint: Joint, terms: Mapping[str, float]) -> Joint:
 
 
 def known_efforts(regressor: Regressor, q: Array) -> Array:
-    """Efforts (N, n) at positions (N, n) of constant loads and parallel springs of the file that stay as they are."""
+    """Efforts (N, n) at positions (N, n) of the file's constant loads and parallel springs that are not identified."""
     robot, terms, T = regressor.robot, regressor.terms, regressor.transmission
     E, e = robot.coupling
     among = np.zeros(robot.n, dtype=bool) if T is None else coupled(T)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A payload on one body, with all else as in the robot's file: tau - tau_file = Y_body pi_payload + offsets."""
+"""Identification of a payload on one body: tau - tau_file = Y_body pi_payload + offsets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class IdentifiedPayload:
 
 
 def find_payload(regressor: Regressor, systems: Sequence[Equations], file: Array, joint: str) -> IdentifiedPayload:
-    """Find the payload that explains what the robot's file does not.
+    """Identify the payload that explains the residual of the robot's file.
 
     Args:
         regressor: of the equations.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distance of a body's inertia from that in the robot's file.
+"""Prior: distance of a body's inertia from that in the robot's file.
 
 With the pseudo-inertia P0 = L L^T of the file and P = L X L^T, the eigenvalues x of X are those of P0^-1 P, and
 
@@ -29,7 +29,7 @@ ENTRIES = len(_LOWER[0])
 
 
 class Prior:
-    """Distance from a body of the file.
+    """Distance from the inertia of a body in the file.
 
     Attributes:
         factor: lower triangular L (4, 4) of the file's pseudo-inertia.
@@ -67,12 +67,12 @@ class Prior:
 
 
 def packed(symmetric: Array) -> Array:
-    """Entries (…, 10) of symmetric matrices (…, 4, 4) that have the same norm."""
+    """Symmetric matrices (…, 4, 4) packed into entries (…, 10) of the same norm."""
     return symmetric[..., _LOWER[0], _LOWER[1]] * _WEIGHTS
 
 
 def unpacked(entries: Array) -> Array:
-    """Symmetric matrices (…, 4, 4) of their entries (…, 10)."""
+    """Symmetric matrices (…, 4, 4) unpacked from their entries (…, 10)."""
     result = np.zeros((*entries.shape[:-1], 4, 4))
     result[..., _LOWER[0], _LOWER[1]] = result[..., _LOWER[1], _LOWER[0]] = entries / _WEIGHTS
     return result

@@ -42,7 +42,7 @@ def parameters_of(pseudo: Array) -> Array:
 
 
 def consistent(parameters: Array, smallest: float) -> Array:
-    """Inertial parameters (10,) of a physically consistent body, next to some that perhaps are not.
+    """Physically consistent inertial parameters (10,) close to given ones.
 
     Args:
         parameters: pi (10,).

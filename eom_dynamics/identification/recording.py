@@ -42,7 +42,7 @@ class Recording:
         tau: joint efforts (N, n), N m or N; NaN where an effort was not recorded.
         qd: joint velocities (N, n), or None if they were not recorded.
         name: of the recording, for messages.
-        notes: what is to be known of the recording, a line each.
+        notes: on the recording, one line each.
         pieces: number of parts, with pauses in between, of which it was made up.
         assumed: joints whose positions were not recorded, and are taken to be zero.
     """
@@ -74,7 +74,7 @@ class Recording:
 
     @property
     def period(self) -> float:
-        """Usual time between two samples, s.
+        """Typical sample period, s.
 
         Raises:
             IdentificationError: there are not enough samples.
@@ -98,11 +98,11 @@ class Recording:
         return sum(float(motion.t[-1] - motion.t[0]) for motion in self.motions())
 
     def with_note(self, note: str) -> Recording:
-        """This recording with one more line on it."""
+        """This recording with one more note."""
         return replace(self, notes=(*self.notes, note))
 
     def without_delay(self, delay: float) -> Recording:
-        """This recording, cleaned, with efforts that are late by ``delay``, s, at the times of the positions.
+        """This recording, cleaned, with efforts advanced by their ``delay``, s.
 
         Raises:
             IdentificationError: there are not enough samples.
@@ -120,7 +120,7 @@ class Recording:
         return replace(clean, tau=tau)
 
     def cleaned(self) -> Recording:
-        """Leave out samples that are not finite or have the same time as the one before, and count them.
+        """Leave out samples that are not finite or repeat a time; notes count them.
 
         Samples come in the order of their times. Efforts that are the same throughout were not measured: NaN.
         """
@@ -159,7 +159,7 @@ class Recording:
         return replace(self, tau=np.where(same, np.nan, self.tau)) if same.any() else self
 
     def motions(self) -> Iterator[Recording]:
-        """Yield the parts between pauses, and where the clock was set."""
+        """Yield the motions: parts between pauses and clock jumps."""
         steps = np.diff(self.t)
         cuts = np.flatnonzero((steps <= 0) | (steps > self._longest_step)) + 1
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True):
@@ -167,7 +167,7 @@ class Recording:
                 yield self[start:end]
 
     def excerpts(self) -> list[Recording]:
-        """Motions of this recording, cleaned; of a long one, windows from all over it."""
+        """Motions of this recording, cleaned; windows spread over a long one."""
         motions = list(self.cleaned().motions())
         total = sum(map(len, motions))
         if total <= _MOST_SAMPLES:
@@ -181,7 +181,7 @@ class Recording:
         return result
 
     def held_out(self, share: float) -> tuple[Recording, Recording, list[tuple[float, float]]]:
-        """What is left for training, the blocks that are held out, and their times from and to, s.
+        """Recording for training, held-out blocks, and their start and end times, s.
 
         Blocks are the last ``share`` of up to four equal parts, each block of some seconds, so that poses and
         temperatures of all of the recording are in both; a recording of a few seconds has one, at its end.
@@ -201,7 +201,7 @@ class Recording:
         return replace(self[~held], pieces=count), replace(self[held], pieces=count), spans
 
     def split(self, share: float) -> tuple[Recording, Recording]:
-        """The first part, and the last ``share`` of the samples, 0 to 1, to judge by.
+        """Split off the last ``share`` (0 to 1) of the samples for validation.
 
         Raises:
             IdentificationError: the share is not between 0 and 1, or a part has too few samples.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regressor of all that is identified: base inertial parameters, friction, rotors and sensor offsets.
+"""Identification regressor: base inertial parameters, friction, rotors and sensor offsets.
 
     tau = Y_b(q, qd, qdd) beta + sum over the terms of (basis of the joint) x
 
@@ -25,7 +25,7 @@ from .joint_terms import TERMS, Motion, check_terms, coupled
 
 
 def transmission_matrix(robot: Robot) -> Array | None:
-    """T (n, n) of the robot's transmission, one at joints without; None if it has none."""
+    """Transmission matrix T (n, n), identity at joints without a transmission; None if there is none at all."""
     if robot.transmission is None:
         return None
     joints, transmission = robot.transmission
@@ -109,7 +109,7 @@ class Regressor:
         return Y if self.transmission is None else self.transmission.T @ Y
 
     def inertial_efforts(self, q: Array, qd: Array, qdd: Array, x: Array) -> Array:
-        """Efforts (N, n) of the inertial parameters among all of them, x (P,); or (N, n, k) of x (P, k)."""
+        """Efforts (N, n) due to the inertial part of x (P,); or (N, n, k) for x (P, k)."""
         pi = x[: self.inertial]
         if not self.full:  # Zeros cost less than a copy of the columns that count.
             pi = np.zeros((len(self.dynamics.inertial_parameters), *x.shape[1:]))
@@ -119,7 +119,7 @@ class Regressor:
         return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(*Y.shape[:-1], *pi.shape[1:]))
 
     def at_motors(self, efforts: Array) -> Array:
-        """Efforts (N, n) or (N, n, k) in the equations, from those of the joints: T' tau behind a transmission."""
+        """Efforts (N, n) or (N, n, k) at the motors, from those of the joints: T' tau behind a transmission."""
         if self.transmission is None:
             return efforts
         return np.asarray(np.einsum("ij,ni...->nj...", self.transmission, efforts))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of residuals: RMS, relative size, and whether they are white."""
+"""Residual statistics: RMS, relative size and whiteness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BAND = 1.96
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EffortErrors:
-    """How well efforts are predicted, by joint (n,), N m or N; NaN without efforts.
+    """Prediction errors of efforts, by joint (n,), N m or N; NaN without efforts.
 
     Attributes:
         before, after: RMS of predicted less measured efforts by the robot that was given, and by the one that was
@@ -38,7 +38,7 @@ class EffortErrors:
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether the robot that was found predicts worse than the one that was given, by an RMS larger by 2 %."""
+        """(n,) whether the RMS error of the identified robot is larger than that of the given one by 2 %."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.after > (1 + _WORSE) * self.before)
 
@@ -51,14 +51,14 @@ class EffortErrors:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Score(EffortErrors):
-    """Errors of the efforts that the feedforward of two robots predicts, by joint (n,).
+    """Prediction errors of the feedforward of two robots, the given and the identified, by joint (n,).
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        of_fit: RMS of what the fit leaves, with what only the fit knows: dry friction that is filtered like the
+        of_fit: RMS residual of the fit, with terms that only the fit has: dry friction that is filtered like the
             efforts, and terms that no robot file has; N m or N.
         noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
-        whiteness: share of the first autocorrelations of what the fit leaves that are those of white noise; 0.95 if it
+        whiteness: fraction of the first autocorrelations of that residual within the band of white noise; 0.95 if it
             is, and 0.65 to 0.95 if it is white noise that passed the filter.
         samples: number of them.
     """
@@ -72,7 +72,7 @@ class Score(EffortErrors):
 
     @property
     def surely_worse(self) -> NDArray[np.bool_]:
-        """(n,) whether the robot that was found predicts worse than the one that was given, by more than the noise.
+        """(n,) whether the identified robot predicts worse than the given one, beyond noise.
 
         Its mean square is larger by more than three standard deviations of the difference, and its RMS by more than
         0.1 %.
@@ -83,7 +83,7 @@ class Score(EffortErrors):
 
     @property
     def worse(self) -> NDArray[np.bool_]:
-        """(n,) whether it predicts worse by more than the noise, or by an RMS larger by 2 %, filtered or not."""
+        """(n,) whether it predicts worse, beyond noise or by 2 % of RMS, filtered or not."""
         with np.errstate(invalid="ignore"):
             unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
         return np.asarray(self.surely_worse | super().worse | unfiltered)
@@ -100,7 +100,7 @@ def score(
     lengths: Sequence[int],
     spacing: int = 1,
 ) -> Score:
-    """Figures of residuals, each (N, n) of one motion after the other, NaN where efforts were not recorded.
+    """Score from residuals (N, n) of successive motions; NaN where efforts were not recorded.
 
     Args:
         measured: filtered efforts.
@@ -138,7 +138,7 @@ def score(
 
 
 def root_mean_square(values: Array) -> Array:
-    """Root mean square (n,) of the values (N, n) that are known; NaN where none is."""
+    """Root mean square (n,) of the known values among (N, n); NaN if there are none."""
     count = _known(values)
     squares = np.sum(np.square(np.nan_to_num(values)), axis=0)
     return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
@@ -165,7 +165,7 @@ def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
 
 
 def whiteness(residuals: Sequence[Array]) -> Array:
-    """Share (n,) of the first autocorrelations within the band of white noise."""
+    """Fraction (n,) of the first autocorrelations within the white-noise band."""
     total = sum(len(part) for part in residuals)
     found = autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
     share = np.mean(np.abs(found) <= _BAND / np.sqrt(max(1, total)), axis=0)
@@ -173,7 +173,7 @@ def whiteness(residuals: Sequence[Array]) -> Array:
 
 
 def correlation_time(residuals: Sequence[Array]) -> Array:
-    """Samples (n,) for one independent sample: 1 + 2 sum of the autocorrelations, at least 1.
+    """Correlation time (n,) in samples: 1 + 2 sum of the autocorrelations, at least 1.
 
     The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
     """

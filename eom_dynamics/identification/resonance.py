@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint stiffness, rotor inertia and link inertia from the motor side alone, by the resonance that it shows.
+"""Joint stiffness, rotor inertia and link inertia from the resonance in motor-side data alone.
 
 Motors and links around a working point, with springs between them and gravity's stiffness G,
 
@@ -60,7 +60,7 @@ class FrequencyResponse(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ResonanceFit:
-    """Springs, rotors and links identified from the motor side alone, at small motions around a working point.
+    """Springs, rotors and links identified from small motor motions around a working point.
 
     Attributes:
         stiffness, damping: K and d of the springs with standard deviations, (n, 2), N m/rad and N m s/rad (N/m, N s/m).

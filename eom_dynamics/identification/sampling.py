@@ -40,7 +40,7 @@ _NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.01, 8.0, 0.002, 0.1
 
 
 def checked(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
-    """Sample period, s, and signals (N,) or (N, n), all of the same shape.
+    """Checked sample period, s, and signals (N,) or (N, n) of one shape.
 
     Args:
         t: times (N,), s, in even steps.
@@ -96,7 +96,7 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
 
 
 def decimation(period: float, cutoff: float) -> int:
-    """Samples of a step of ``period``, s, for each one that the cut-off needs, Hz."""
+    """Decimation factor for samples of this ``period``, s, at a cut-off, Hz."""
     return max(1, int(1 / (PER_PERIOD * cutoff * period)))
 
 
@@ -122,11 +122,11 @@ class LowPass:
         self.reach = round(EDGE / (cutoff * period))
         self.decimation = decimation(period, cutoff)
         self._sections = butter(ORDER, min(cutoff, HIGHEST / (2 * period)), fs=1 / period, output="sos")
-        # Padding for as long as the filter remembers.
+        # Padding over the filter's memory.
         self._padding = round(2 / (cutoff * period)) + 3 * ORDER
 
     def whole(self, x: Array) -> Array:
-        """The filtered signal (N, …) of a signal (N, …), with transients at its ends."""
+        """Filtered signal (N, …), with transients at its ends."""
         return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=min(len(x) - 1, self._padding)))
 
     def __call__(self, x: Array) -> Array:
@@ -135,7 +135,7 @@ class LowPass:
         return self.whole(x)[self.reach : len(x) - self.reach]
 
     def thinned(self, x: Array) -> Array:
-        """Every decimation-th sample of the filtered signal without its ends."""
+        """Filtered signal, decimated and without its ends."""
         return self(x)[:: self.decimation]
 
     def _refuse_short(self, x: Array) -> None:

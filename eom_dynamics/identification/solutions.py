@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the linear estimate to parameters that a robot can have: inertias of all bodies, of a payload, or none."""
+"""Physically consistent parameters from the linear estimate: inertias of all bodies, of a payload, or none."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def find_solution(
     held: NDArray[np.bool_],
     progress: Callable[[float], None],
 ) -> Solution:
-    """A payload alone, friction alone, or all inertias, by the options; joints (n,) that are held are as in the file.
+    """Identify a payload, friction or all inertias, by the options; ``held`` joints (n,) stay as in the file.
 
     Raises:
-        IdentificationError: there is no joint of the payload's name, or no body has mass.
+        IdentificationError: there is no joint with the payload's name, or no body has mass.
     """
     if held.all():
         return _as_in_file(data)
@@ -117,7 +117,7 @@ def _consistent_inertias(
 
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
-    """Parameters x (P,) of consistent inertias of all blocks but one, for each block."""
+    """Cross-validated parameters x (P,): for each block, consistent inertias fitted to all others."""
     regressor, start, found_x = data.regressor, None, []
     K, file = regressor.base.combinations, data.file[regressor.inertial :]
     bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the spectrum of a recording says: where its motion is, and the noise of its positions and velocities."""
+"""Spectrum of a recording: band of the motion, and noise of positions and velocities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def power(recording: Recording, values: Array) -> tuple[Array, Array]:
 
 
 def candidates(recordings: Sequence[Recording]) -> list[float]:
-    """Cut-offs to try, Hz: from the lowest that leaves most of the motion to close below the Nyquist frequency."""
+    """Cut-off candidates, Hz: from the lowest that keeps most of the motion to just below Nyquist."""
     lowest, highest = np.inf, np.inf
     for recording in recordings:
         for motion in recording.motions():
@@ -50,7 +50,7 @@ def candidates(recordings: Sequence[Recording]) -> list[float]:
 
 
 def noise(recording: Recording, values: Array, cutoff: float) -> Array:
-    """Power spectral density of the noise (n,) of values (N, n), per Hz: what is left far above the cut-off."""
+    """Power spectral density of the noise (n,) of values (N, n), per Hz, from far above the cut-off."""
     f, density = power(recording, values)
     above = f > max(_NOISE_FROM * float(f[-1]), min(1.5 * cutoff, 0.8 * float(f[-1])))
     return np.asarray(np.median(density[above], axis=0))

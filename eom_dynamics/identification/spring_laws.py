@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spring laws as curves with parameters to fit: first values, bounds, and the spring that they make."""
+"""Spring laws as curves to fit: initial values, bounds, and the resulting spring."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Law(ABC):
 
     @abstractmethod
     def effort(self, p: Array) -> Array:
-        """Efforts (N,) at the deflections given, N m or N."""
+        """Efforts (N,) at the recorded deflections, N m or N."""
 
     @abstractmethod
     def slope(self, p: Array) -> Array:
-        """Their derivatives (N,) with respect to the deflection, N m/rad or N/m."""
+        """Derivatives (N,) of the efforts with respect to the deflection, N m/rad or N/m."""
 
     @abstractmethod
     def spring(self, p: Array) -> Spring:
-        """The spring of a robot file."""
+        """The spring with parameters p, as in a robot file."""
 
 
 class _Declared(Law):
@@ -105,7 +105,7 @@ class DampedLaw(_Declared):
 
 
 class Table(Law):
-    """Natural cubic spline through table points, as :class:`.TabulatedSpring` draws it where that is monotone.
+    """Natural cubic spline through table points, as in :class:`.TabulatedSpring` where it is monotone.
 
     The parameters are the efforts' increments from each point to the next, which are positive.
     """
@@ -147,7 +147,7 @@ class Table(Law):
         return self._slopes @ p
 
     def spring(self, p: Array) -> Spring:
-        """The table."""
+        """The tabulated spring."""
         return TabulatedSpring(self.x, self._sums @ p)
 
     def table(self, p: Array, covariance: Array) -> tuple[Array, Array, Array]:
@@ -156,7 +156,7 @@ class Table(Law):
 
 
 def laws() -> dict[str, type[Spring]]:
-    """Springs whose law can be fitted, by the name of the law: the type of robot files, or ``table`` for ``tabulated``.
+    """Identifiable springs by law name: the ``type`` in robot files, but ``table`` for ``tabulated``.
 
     These are all registered springs whose parameters are numbers, and tables.
     """
@@ -178,7 +178,7 @@ def _can_be_fitted(kind: type[Spring]) -> bool:
 
 
 def law_of(name: str, delta: Array, effort: Array, points: int) -> Law:
-    """The law of this name, with first values from the data.
+    """The law with this name, with initial values from the data.
 
     Args:
         name: one of :func:`laws`.

@@ -68,7 +68,7 @@ class SpringFit:
 
 @dataclass(frozen=True, eq=False)
 class CoupledSpringFit:
-    """An identified matrix of stiffness.
+    """An identified stiffness matrix.
 
     Attributes:
         spring: for the robot file.
@@ -199,7 +199,7 @@ def fit_springs(
 
 
 def fit_coupled_spring(deflection: ArrayLike, effort: ArrayLike) -> CoupledSpringFit:
-    """Fit the symmetric matrix of stiffness of g joints, tau = K delta + o.
+    """Fit the symmetric stiffness matrix of g joints, tau = K delta + o.
 
     Args:
         deflection: (N, g), rad or m.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stribeck velocity, the one parameter of friction that efforts are not linear in."""
+"""Stribeck velocity, the only nonlinear friction parameter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOWEST, _HIGHEST = 2.0, 1.0
 
 
 def stribeck_velocities(regressor: Regressor, samples: Sequence[FilteredSamples], using: Filter, file: Array) -> Array:
-    """Stribeck velocities v_s (n,) with which each joint's own terms explain its efforts best, rad/s or m/s.
+    """Best-fit Stribeck velocities v_s (n,), joint by joint, rad/s or m/s.
 
     For each v_s the other parameters of the joint follow by least squares (variable projection, G. Golub, V. Pereyra,
     1973); inertial parameters are those of a fit without the Stribeck term, which they hardly depend on.

@@ -28,7 +28,7 @@ _LEAST_EQUATIONS = 1.5
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """FilteredSamples and their equations A x = b.
+    """Filtered samples and their equations A x = b.
 
     Attributes:
         regressor: of base parameters and terms.
@@ -132,7 +132,7 @@ def _require_enough(system: Equations, name: str, cutoff: float) -> None:
 
 
 def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[FilteredSamples]]:
-    """Cut samples into blocks of successive ones; each of them has some of each long motion."""
+    """Cut samples into blocks of consecutive samples, each with a part of every long motion."""
     result: list[list[FilteredSamples]] = [[] for _ in range(count)]
     for part in samples:
         edges = np.linspace(0, len(part), count + 1).astype(int)
@@ -143,5 +143,5 @@ def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[
 
 
 def others(parts: Sequence[Equations], left_out: int) -> Equations:
-    """The sum of all equations but one."""
+    """Sum of all equations but those of one block."""
     return reduce(add, [part for k, part in enumerate(parts) if k != left_out])

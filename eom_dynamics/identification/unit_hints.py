@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints at recordings whose times or efforts are in another unit than those of the robot."""
+"""Hints about recordings with times or efforts in units other than the robot's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .exceptions import IdentificationError
 from .filtering import AT_LIMIT, MOSTLY_BEYOND
 from .recording import Recording
 
-# Hz; the drives of no robot report at a lower or higher rate.
+# Hz; no drive reports at a lower or higher rate.
 _LOWEST_RATE, _HIGHEST_RATE = 2.0, 1e6
 
 # Share of the limits of velocity below which the whole motion of an arm is too slow to be one for identification.
@@ -30,7 +30,7 @@ _MILLI = "if they are in mN m, --effort-scale 0.001 converts them"
 
 
 def unit_hints(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
-    """Lines on times that do not look like seconds, and on efforts that are mostly beyond their limits."""
+    """Notes on times that do not look like seconds, and efforts that are mostly beyond their limits."""
     found = [hint for each in recordings for hint in (_on_times(robot, each), _on_efforts(robot, each)) if hint]
     return list(dict.fromkeys(found))
 
@@ -56,7 +56,7 @@ def _on_times(robot: Robot, recording: Recording) -> str:
 
 
 def in_another_unit(robot: Robot, recordings: Iterable[Recording]) -> tuple[str, ...]:
-    """Joints whose efforts are far beyond their limits while those of others are not: no drive has such efforts.
+    """Joints whose efforts are far beyond their limits while others' are not, which suggests another unit.
 
     Where those of all are, limits of the file may be missing rather than wrong.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification: the efforts that a robot's feedforward predicts, against those that were recorded.
+"""Verification: efforts predicted by a robot's feedforward, against recorded ones.
 
 All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold for everyone
 who loads its file.
@@ -32,7 +32,7 @@ _PERIODS = 3
 
 
 def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
-    """Efforts (N, n) of joints, or of the motors of each joint together, N m or N, for q … qdddd, each (N, n)."""
+    """Feedforward efforts (N, n) of joints, or summed over each joint's motors, N m or N, for q … qdddd (N, n)."""
     parts = []
     for start in range(0, len(states[0]), _CHUNK):
         command = arm.feedforward(*(np.ascontiguousarray(x[start : start + _CHUNK]) for x in states))
@@ -46,7 +46,7 @@ def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side:
 
 
 class Judge:
-    """Recordings to judge robots by, filtered once for all of them."""
+    """Recordings on which robots are scored, filtered once."""
 
     def __init__(self, recordings: Sequence[Recording], using: Filter, *, motor_side: bool) -> None:
         """Filter the recordings.
@@ -66,7 +66,7 @@ class Judge:
         self._motor_side, self._cutoff = motor_side, using.cutoff
 
     def efforts(self, robot: Robot) -> list[Array]:
-        """Efforts (N, n) that a robot's feedforward predicts of each motion, with the ends of the filter."""
+        """Efforts (N, n) that a robot's feedforward predicts for each motion, filter transients included."""
         arm = ElasticArm(robot)
         return [feedforward_efforts(arm, each.states, motor_side=self._motor_side) for each in self._motions]
 
@@ -77,7 +77,7 @@ class Judge:
         unsaid: Sequence[Array] | None = None,
         bias: Array | float = 0.0,
     ) -> Score:
-        """Compare predictions of two robots, each as of :meth:`efforts`, with what was recorded.
+        """Compare predictions of two robots, from :meth:`efforts`, with recorded efforts.
 
         They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
 
@@ -99,5 +99,5 @@ class Judge:
 
     @property
     def motions(self) -> Sequence[FilteredMotion]:
-        """The motions, filtered."""
+        """The filtered motions."""
         return self._motions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of one robot by code that is specialised for it, for one state or a batch."""
+"""Kinematics of one robot by specialised compiled code, for one state or a batch."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Kinematics(CompiledMethods):
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            StateError: ``reference`` is none of these.
+            StateError: ``reference`` is unknown.
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
@@ -187,7 +187,7 @@ class Kinematics(CompiledMethods):
         return results
 
     def center_of_mass(self, q: ArrayLike) -> Array:
-        """Centre of mass c of all bodies that joints move, (3,) or (N, 3), as :meth:`center_of_mass_derivatives`."""
+        """Centre of mass c of all moving bodies, (3,) or (N, 3), as :meth:`center_of_mass_derivatives`."""
         return self.center_of_mass_derivatives(q)[0]
 
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
@@ -218,7 +218,7 @@ class Kinematics(CompiledMethods):
         return self._center("center_of_mass_jacobian", (q, *rates))
 
     def statics(self, q: ArrayLike, wrench: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
-        """Joint efforts that hold a wrench which a frame exerts on its surroundings: tau = J' F, without gravity.
+        """Joint efforts for a wrench that a frame exerts on its surroundings: tau = J' F, without gravity.
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
@@ -235,7 +235,7 @@ class Kinematics(CompiledMethods):
         return times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
 
     def wrench(self, q: ArrayLike, tau: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
-        """Wrench of least norm that a frame exerts under joint efforts: tau = J' F, without gravity.
+        """Least-norm wrench that a frame exerts under joint efforts: tau = J' F, without gravity.
 
         Where the efforts are balanced by no wrench (more than six joints, or a singular configuration), the wrench is
         that of least squares. A norm of N m and N depends on the unit of length.
@@ -270,7 +270,7 @@ class Kinematics(CompiledMethods):
     def singular_directions(
         self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str | None = None, reference: str = "body"
     ) -> Array:
-        """Twists that no joint rates realise.
+        """Singular directions: twists that no joint rates realise.
 
         Args:
             q: joint variables (n,), rad or m.
@@ -299,7 +299,7 @@ class Kinematics(CompiledMethods):
         return partial(Kinematics, backend=self.backend), (self.robot,)
 
     def frame(self, name: str | None = None) -> Frame:
-        """The frame of a name; by default the first tool.
+        """The frame with this name; by default the first tool.
 
         Raises:
             StateError: there is no such frame.
@@ -323,7 +323,7 @@ class Kinematics(CompiledMethods):
         preferred: bool,
         weighted: bool,
     ) -> tuple[Array, ...]:
-        """Results of the program of :func:`.differential_inverse_kinematics`, of finite inputs."""
+        """Compiled core of :func:`.differential_inverse_kinematics`, for finite inputs."""
         key = "joint_rates", frame, reference, orders, preferred, weighted
         call = self._calls.get(key)
         if call is None:
@@ -373,7 +373,7 @@ class Kinematics(CompiledMethods):
         return found if orders else (found,)
 
     def signature(self, method: str, orders: int = 0) -> Signature:
-        """As :meth:`.CompiledMethods.signature`, with a number of rates: of frames and of the centre of mass."""
+        """Arguments and results of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""
         return signature_of(method, joint_vectors(self.robot.n, orders + 1), orders, self.robot.n)
 
 
@@ -391,7 +391,7 @@ def _kinematics(robot: Robot) -> Kinematics:
 
 
 def kinematics_of(robot: Robot | Kinematics) -> Kinematics:
-    """Kinematics of a robot, which are kept for the next call; or those that are given."""
+    """The given Kinematics, or those of a robot, cached for the next call."""
     if isinstance(robot, Kinematics):
         return robot
     require_robot(robot)  # the cache takes hashable arguments alone

@@ -13,7 +13,7 @@ from ..states import derivative_names
 
 
 def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> Frame:
-    """The frame of a name among these; for None the first tool of the robot.
+    """The frame with this name; for None the first tool of the robot.
 
     Raises:
         StateError: there is no such frame.

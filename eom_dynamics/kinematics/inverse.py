@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics: joint variables that put one or several tools at given poses."""
+"""Inverse kinematics: joint variables for given poses of one or several tools."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class InverseKinematicsResult(NamedTuple):
 
     @property
     def error(self) -> Array:
-        """The larger one of angle and distance, rad or m, () or (N,)."""
+        """The larger of the remaining angle and distance, rad or m, () or (N,)."""
         return np.maximum(self.angle, self.distance)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ def inverse_kinematics(
     iterations: int = 100,
     attempts: int = 100,
 ) -> InverseKinematicsResult:
-    """Joint variables that put tools at poses.
+    """Inverse kinematics: joint variables for given tool poses.
 
     Newton's method on the logarithm of the pose error with its exact derivative, damped by the squared error: T.
     Sugihara, IEEE Trans. Robotics 27 (2011). Joints stay within their limits throughout. An attempt that is stuck is
@@ -146,7 +146,7 @@ def inverse_kinematics(
     ('solved', [0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 
     Raises:
-        StateError: an argument has the wrong shape, is not finite or no pose, or there is no such frame.
+        StateError: an argument has the wrong shape, is not finite or not a pose, or there is no such frame.
         StateError: an option is out of range.
         KernelError: there is no C compiler.
     """
@@ -160,7 +160,7 @@ def inverse_kinematics(
     options = objective, limits, tolerance, iterations, attempts
     try:
         problem = _problem(kinematics, names, mask, *options)
-    except TypeError:  # an option that is unhashable is none
+    except TypeError:  # an unhashable value is not an option
         _check_options(*options)
         raise
     settings, task = problem.settings, problem.task

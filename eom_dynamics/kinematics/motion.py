@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics of derivatives: joint rates to snap, from the twist of a tool and its derivatives.
+"""Differential inverse kinematics: joint rates to snap, from a tool's twist and its derivatives.
 
 The equations are those of :mod:`..recursion.joint_rates`, whose matrix K is inverted here: lengths are in units of the
 robot's own, so that neither the damping nor what counts as singular depends on its size; joint rates are in units of
@@ -28,7 +28,7 @@ _NEAR_SINGULAR = 0.01
 # Damping at a singularity, in singular values.
 _DAMPING = 0.5
 
-# Share of the largest singular value below which rounding is all that is left of one.
+# Share of the largest singular value below which others are rounding.
 _ROUNDING = 1e-7
 
 
@@ -38,7 +38,7 @@ class InverseMotion:
 
     Attributes:
         rates: qd, qdd, …, as many as twists were given, each (n,) or (N, n); rad or m, per s, s², ….
-        missed: what is missing to each twist, V - J qd, and to its derivatives, each (6,) or (N, 6). Zero up to
+        missed: missed part of each twist, V - J qd, and of its derivatives, each (6,) or (N, 6). Zero up to
             rounding unless the motion was damped, or the robot has too few joints.
         damping: d, () or (N,); zero away from singularities.
     """

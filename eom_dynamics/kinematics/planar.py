@@ -15,7 +15,7 @@ _ROUNDING = 1e-15
 
 
 def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[Array, Array]:
-    """Both configurations of the arm that reach a point of its plane, by the law of cosines.
+    """Both elbow configurations that reach a point of the plane, by the law of cosines.
 
     Args:
         lengths: of the links, m.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint motion from the motion of a tool, sample by sample: each solution is the one next to a prediction."""
+"""Joint motion from a tool's motion, sample by sample, each solution nearest to a prediction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_JUMP = 0.1
 
 
 class Tracked(NamedTuple):
-    """Joint motion at N samples.
+    """Joint motion of a tracked tool at N samples.
 
     Attributes:
         q: joint variables (N, n), rad or m; where there is no solution, those of the smallest error.
@@ -63,7 +63,7 @@ class ToolTracker:
         """
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
-        # Fewer cannot give the tool just any twist.
+        # Fewer joints cannot realise any twist of the tool.
         self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:

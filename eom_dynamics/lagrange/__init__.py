@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of motion by Lagrange, as SymPy expressions: from the energies of a robot of a file, or of any system.
+"""Lagrange's equations of motion as SymPy expressions, for a robot or any system given by its energies.
 
 Requires the extra ``symbolic``.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lagrange's equations of any system with the energies T = q̇ᵀ M(q) q̇ / 2 and U(q).
+"""Lagrange's equations of a system with energies T = q̇ᵀ M(q) q̇ / 2 and U(q).
 
     d/dt dL/dqd - dL/dq + dR/dqd = tau,    L = T - U
 
@@ -43,7 +43,7 @@ class Lagrangian:
         values: numbers of symbols among the parameters, if known.
 
     Raises:
-        LagrangianError: a coordinate is no symbol, is repeated, or has the name of a rate; an energy is no finite
+        LagrangianError: a coordinate is not a symbol, is repeated, or has the name of a rate; an energy is not a finite
             expression, or depends on accelerations; T is not quadratic in the rates, or U depends on them; ``values``
             is no mapping.
     """
@@ -176,7 +176,7 @@ class Lagrangian:
         return sp.Add(*(sp.diff(expression, x) * xd for x, xd in chain))
 
     def with_values(self, values: Mapping[Any, Any] | None = None) -> Lagrangian:
-        """The same system with numbers or expressions in place of parameters; by default its own ``values``."""
+        """The system with numbers or expressions substituted for parameters; by default its own ``values``."""
         given = {
             sp.sympify(symbol): exact(value) for symbol, value in (self.values if values is None else values).items()
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simplification of polynomials in sines and cosines, in time proportional to the number of their terms.
+"""Simplification of polynomials in sines and cosines, in time linear in their number of terms.
 
 Products of sines and cosines become sums of those of multiple angles (a Fourier series). These functions are linearly
 independent, so that equal expressions get the same form, and what is zero becomes 0: SymPy's own ``trigsimp`` searches,
@@ -25,7 +25,7 @@ _ROUNDING = sp.QQ(4, 10**15)
 def normal_form(expression: Any) -> Any:
     """The expression as a sum of products of parameters with one sine or cosine, or of their powers if that is shorter.
 
-    Floating-point numbers become fractions of the decimals that they print. An expression that is no polynomial in
+    Floating-point numbers become fractions of the decimals that they print. An expression that is not a polynomial in
     sines, cosines and symbols is returned expanded.
     """
     expression = exact(expression)

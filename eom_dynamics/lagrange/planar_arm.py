@@ -17,7 +17,7 @@ def planar_arm(n: int) -> Robot:
     Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it.
 
     Raises:
-        LagrangianError: n is no positive integer.
+        LagrangianError: n is not a positive integer.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise LagrangianError(f"n must be positive, an integer, is {n!r:.60}")

@@ -101,7 +101,7 @@ def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any
 
 
 def potential_energy(robot: Robot, q: tuple[Any, ...]) -> Any:
-    """Minus the sum of m g' c over the bodies, J, zero for masses at the origin of the base; and of passive efforts."""
+    """Potential energy, J: minus the sum of m g' c over the bodies, and that of passive efforts."""
     total = sp.S.Zero
     for joint, C in zip(robot.joints, _poses(robot, q), strict=True):
         total -= joint.mass * (robot.gravity @ lie.transformed(C, joint.center_of_mass))

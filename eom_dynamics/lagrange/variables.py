@@ -14,11 +14,11 @@ from ..spelling import duplicates
 
 
 class LagrangianError(EomDynamicsError, ValueError):
-    """Coordinates or energies that define no Lagrangian."""
+    """Coordinates or energies do not define a Lagrangian."""
 
 
 def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Symbols of coordinates, and those of their rates.
+    """Symbols of coordinates and of their rates.
 
     Args:
         names: names separated by spaces; or a number n, for q1 … qn.
@@ -49,7 +49,7 @@ def check_coordinates(q: Sequence[Any]) -> None:
     """Check symbols of coordinates.
 
     Raises:
-        LagrangianError: one is no symbol, is repeated, or has the name of a rate or acceleration of another.
+        LagrangianError: one is not a symbol, is repeated, or has the name of a rate or acceleration of another.
     """
     for x in q:
         if not isinstance(x, sp.Symbol):

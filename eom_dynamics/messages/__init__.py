@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the fields of setpoints to those of commands, without ROS: one way for the node and for offline replay.
+"""Conversion of setpoint messages to commands, without ROS; shared by the node and offline replay.
 
 ==============================  ======================================================================
 :mod:`.setpoint_to_command`     a setpoint or a request of one state becomes a command

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of the base in messages as arrays."""
+"""Base motion in messages, as arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELDS = ANGULAR_FIELDS + FORCE_FIELDS
 
 
 def read_base_motion(message: Any) -> BaseMotion | None:
-    """Motion of the base of a setpoint or request; None for a base at rest.
+    """Base motion of a setpoint or request; None for a base at rest.
 
     Args:
         message: a setpoint or request; the entry of its field is a ``BaseMotion``, or rows of an array (7, 3).
@@ -33,7 +33,9 @@ def read_base_motion(message: Any) -> BaseMotion | None:
         return None
     if len(entries) > 1:
         raise StateError(f"base has {len(entries)} entries, must have one or none")
-    values = entries[0] if isinstance(entries[0], np.ndarray) else _vectors(entries[0])
+    values = entries[0]
+    if not isinstance(values, np.ndarray):
+        values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(values)])
     if not np.isfinite(values).all():
         row, column = map(int, np.argwhere(~np.isfinite(values))[0])
         raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
@@ -46,14 +48,10 @@ def read_base_motion(message: Any) -> BaseMotion | None:
 
 
 def force_is_unset(values: Array) -> Any:
-    """Whether the specific force is exactly zero, of vectors of the fields (7, 3), or of each of (7, N, 3)."""
+    """Whether the specific force is exactly zero, in vectors of the fields (7, 3), or in each of (7, N, 3)."""
     return np.all(values[len(ANGULAR_FIELDS)] == 0, axis=-1)
 
 
 def base_of_rows(values: Array) -> BaseMotion:
-    """Motion of the base from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
+    """Base motion from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
     return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
-
-
-def _vectors(entry: Any) -> Array:
-    return np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(entry)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places of stamp and numbers in serialised messages.
+"""Byte offsets of stamp and numbers in serialised messages (CDR).
 
 ROS 2 messages travel in CDR, the common data representation of the OMG (DDS-XTypes 1.3, section 7.4.1, encoding version
 1): four bytes of encapsulation, and then the fields in their order, each aligned to its size from there on. A sequence
@@ -70,7 +70,7 @@ class MessageLayout:
         return self
 
     def double(self, number: float) -> MessageLayout:
-        """Add a ``float64`` that is the same in all messages."""
+        """Add a ``float64`` with the same value in all messages."""
         self._constant(struct.pack("<d", number), _DOUBLE)
         return self
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deflections of springs with dampers along a stream of setpoints."""
+"""Deflections of damped springs along a stream of setpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_STEP = 0.1
 
 
 class DeflectionFilter:
-    """Filters from effort to deflection for the springs with dampers of an arm, driven by the stamps of setpoints.
+    """Effort-to-deflection filters of an arm's damped springs, driven by the stamps of setpoints.
 
     A step goes from the last answered setpoint to the next, with the efforts between them interpolated as in
     :meth:`ElasticArm.deflections_over_time`. Without a stamp (0), and where the stamp goes back or more than
@@ -33,7 +33,7 @@ class DeflectionFilter:
         self.stamp = np.zeros(1, dtype=np.int64)
 
     def at(self, stamp: int, efforts: Array) -> Array:
-        """Deflections (n,) at a stamp, rad or m; zero for springs without damper.
+        """Deflections (n,) at a stamp, rad or m; zero for undamped springs.
 
         Args:
             stamp: ns.
@@ -46,10 +46,10 @@ class DeflectionFilter:
         return self._springs.filtered(memory[0], memory[1:], efforts, step)
 
     def keep(self, stamp: int, efforts: Array, deflections: Array) -> None:
-        """Start the next step here; call it when the setpoint of that stamp has been answered."""
+        """Keep the present state as the start of the next step; call it once the setpoint has been answered."""
         self.numbers[: self._n], self.numbers[self._n :] = deflections, efforts.ravel()
         self.stamp[0] = stamp
 
     def forget(self) -> None:
-        """Start again without transient."""
+        """Restart the filters without transient."""
         self.stamp[0] = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The terms of the equations of motion as fields of a response."""
+"""Terms of the equations of motion as response fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RATES = ("", "_rate", "_acceleration")
 
 
 def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str, Array]:
-    """The terms of the equations of motion by response field, in the message's joint order.
+    """Terms of the equations of motion by response field, in the message's joint order.
 
     Returns:
         mass_matrix, coriolis_matrix (n, n) and gravity_effort, external_effort (n,), each with ``_rate`` and

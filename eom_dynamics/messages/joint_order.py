@@ -19,7 +19,7 @@ _SHOWN_NAMES = 20
 def places(
     names: Sequence[str], given: Sequence[str], *, field: str, kind: str, others: bool = False
 ) -> NDArray[np.intp]:
-    """Where each of the robot's names is in the list of a message.
+    """Index of each of the robot's names in the list of a message.
 
     Args:
         names: joints or motors of the robot.
@@ -47,7 +47,7 @@ def places(
 
 
 class JointOrder:
-    """The order in which a message lists the robot's joints, and with them its motors.
+    """Order in which a message lists the robot's joints and their motors.
 
     Motors follow the order of their joints; the motors of one joint are in the robot's order.
 
@@ -107,7 +107,7 @@ class JointOrder:
 
 
 class JointOrders:
-    """Joint orders of messages for one arm; that of the last message is kept, as a stream repeats it."""
+    """Joint orders of messages for one arm; the last one is cached, since a stream repeats it."""
 
     def __init__(self, arm: ElasticArm) -> None:
         self._robot_names, self._motors = arm.robot.joint_names, (arm.motor_names, arm.motor_joint)
@@ -115,7 +115,7 @@ class JointOrders:
         self._last = self._new([])
 
     def of(self, names: list[str]) -> JointOrder:
-        """The order of a message with this list of names.
+        """Joint order of a message with this list of names.
 
         Raises:
             StateError: a joint is unknown, missing or listed twice.
@@ -129,7 +129,7 @@ class JointOrders:
 
 
 class MotorOrder:
-    """The order in which messages list the robot's motors; that of the last message is kept, as a stream repeats it."""
+    """Order in which messages list the robot's motors; the last one is cached, since a stream repeats it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Take the names of the robot's m motors."""
@@ -138,7 +138,7 @@ class MotorOrder:
         self._index: NDArray[np.intp] | None = None
 
     def read(self, field: str, given: Sequence[str], **values: Any) -> list[Array]:
-        """Values of motors by the names of their fields, each (m,) in the robot's order.
+        """Motor values by field name, each (m,) in the robot's order.
 
         Args:
             field: name of the list of names, for errors.
@@ -172,5 +172,5 @@ class MotorOrder:
 
 
 def shown(name: str) -> str:
-    """A name for an error message: one from the network can be of any length and hold any character."""
+    """A name made safe for an error message, whatever its length and characters."""
     return repr(name if len(name) <= 60 else name[:57] + "...")

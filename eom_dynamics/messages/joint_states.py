@@ -14,7 +14,7 @@ from .joint_order import shown
 
 
 class JointPositions:
-    """Latest position of each joint of a robot; several publishers may each have some of them, and others."""
+    """Latest position of each joint of a robot; several publishers may each provide some of them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Know no position of these joints yet."""
@@ -22,7 +22,7 @@ class JointPositions:
         self._positions: dict[str, float] = dict.fromkeys(self._names, np.nan)
 
     def update(self, state: Any) -> bool:
-        """Take those of a message that are finite; return whether all are known."""
+        """Take the finite positions of a message; return whether all joints are known."""
         for name, position in zip(state.name, state.position, strict=False):
             if name in self._positions and np.isfinite(position):
                 self._positions[name] = float(position)

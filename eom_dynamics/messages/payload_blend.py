@@ -15,7 +15,7 @@ continuously differentiable.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ LONGEST_BLEND = 60.0
 MOST_CHANGES = 8
 """Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one."""
 
-# A stamp that is further back, ns, is of a clock that was set back.
+# Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
 
 
@@ -43,7 +43,7 @@ class _Change(NamedTuple):
 
 
 class PayloadBlend:
-    """What the tools of a robot carry along a stream.
+    """Payload at the tools of a robot along a stream, with smooth changes.
 
     Time is that between the stamps of setpoints, or of a clock where they have none; it never goes back.
 
@@ -67,7 +67,7 @@ class PayloadBlend:
 
     @property
     def present(self) -> bool:
-        """Whether a tool carries anything, or did when the change under way began."""
+        """Whether any tool carries a payload, or a change is under way."""
         return self.blending or bool(np.any(self._target))
 
     @property
@@ -78,15 +78,15 @@ class PayloadBlend:
 
     @property
     def target(self) -> list[Array]:
-        """Parameters (P,) after all changes, for a request that stands alone; empty for no payload."""
+        """Parameters (P,) after all changes, for requests outside the stream; empty for no payload."""
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
     def follows(self, stamp: int) -> bool:
-        """Whether a setpoint of a stamp, ns, continues the stream of the one before within LONGEST_STEP."""
-        return bool(self._stamp) and 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9
+        """Whether a setpoint with this stamp, ns, begins the changes or follows the last one within LONGEST_STEP."""
+        return stamp > 0 and (not self._stamp or 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9)
 
     def change(self, payload: Payload, blend_time: float) -> None:
-        """Have a tool carry a payload, in the place of what it carried, from the next setpoint on.
+        """Replace the payload of a tool, from the next setpoint on.
 
         Args:
             payload: its mass is zero for nothing.
@@ -107,7 +107,7 @@ class PayloadBlend:
         self.version += 1
 
     def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
-        """Tool of a payload, and its parameters, :meth:`.Payload.at_tool`; errors are those of :meth:`change`."""
+        """Tool of a payload and its parameters, as :meth:`.Payload.at_tool`; errors as for :meth:`change`."""
         if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
         found = payload.at_tool(self._robot)
@@ -116,7 +116,7 @@ class PayloadBlend:
         return found
 
     def at(self, stamp: int) -> list[Array]:
-        """Parameters and their time derivatives (P, Pd, Pdd) for a setpoint of a stamp, ns; empty for no payload."""
+        """Parameters and their time derivatives (P, Pd, Pdd) at a setpoint's stamp, ns; empty for no payload."""
         if self._under_way:
             self.now = self._at(stamp)
             self.version += 1
@@ -131,7 +131,7 @@ class PayloadBlend:
         changes = [c._replace(start=now) if c.start is None else c for c in self._under_way]
         ended = [k for k, c in enumerate(changes) if now - (c.start or 0) >= c.duration]
         if ended:
-            # Changes before one that has ended have no weight any more.
+            # Changes before a completed one have zero weight.
             self._settled = changes[ended[-1]].target
             changes = changes[ended[-1] + 1 :]
         self._under_way = changes
@@ -144,3 +144,10 @@ class PayloadBlend:
             away = P - target
             P, Pd, Pdd = target + w * away, w * Pd + wd * away, w * Pdd + 2.0 * wd * Pd + wdd * away
         return [x.reshape(self._shape) for x in (P, Pd, Pdd)]
+
+
+def read_payload(message: Any) -> Payload:
+    """The payload of a message; RobotDescriptionError where no rigid body has this mass and inertia."""
+    body = message.inertia
+    inertia = (body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz)
+    return Payload(body.m, (body.com.x, body.com.y, body.com.z), inertia, message.tool)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses and twists of messages as arrays, and back."""
+"""Poses and twists in messages as arrays, and back."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def read_task_setpoint(message: Any) -> ToolSetpoint:
     """Motion of the tool in a TaskSetpoint.
 
     Raises:
-        StateError: the orientation is no unit quaternion, or a number is not finite.
+        StateError: the orientation is not a unit quaternion, or a number is not finite.
     """
     pose = read_pose(message.pose.position, message.pose.orientation, "pose")
     return ToolSetpoint(pose, tuple(read_twist(getattr(message, name), name) for name in _DERIVATIVES))
 
 
 def read_pose(position: Any, orientation: Any, name: str) -> Array:
-    """Pose (4, 4) of a point or vector, and a quaternion.
+    """Pose (4, 4) from a point or vector and a quaternion.
 
     Raises:
-        StateError: the quaternion is none of length one, or a number is not finite; with the name of the pose.
+        StateError: the quaternion is not of unit length, or a number is not finite; with the name of the pose.
     """
     numbers = [position.x, position.y, position.z, orientation.x, orientation.y, orientation.z, orientation.w]
     if not all(map(isfinite, numbers)):
@@ -57,7 +57,7 @@ def read_pose(position: Any, orientation: Any, name: str) -> Array:
 
 
 def read_twist(message: Any, name: str) -> Array:
-    """Vector (6,), angular first, of a message with linear and angular parts.
+    """Vector (6,), angular first, from a message with linear and angular parts.
 
     Raises:
         StateError: a number is not finite; with the name of the vector.

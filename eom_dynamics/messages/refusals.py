@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refused setpoints: reason, and whether the last valid command answers them; for the node and for replay."""
+"""Refused setpoints: reason, and whether the last valid command is repeated; for the node and for replay."""
 
 from __future__ import annotations
 

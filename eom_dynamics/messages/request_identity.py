@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity of a trajectory message beside its header, which two trajectories without stamps have in common."""
+"""Identity of a trajectory message, since trajectories without stamps share the same header."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RequestNames:
 
 
 def checksum(message: Any) -> int:
-    """CRC-32 of the positions of a trajectory, which its sender can compute, too.
+    """CRC-32 of the positions of a trajectory, which its sender can compute as well.
 
     Of 64-bit floating-point numbers, little-endian: the coefficients of a SplineTrajectory, else point by point the
     positions of a JointTrajectory, or of a MultiDOFJointTrajectory translation (x, y, z) and rotation (x, y, z, w) of

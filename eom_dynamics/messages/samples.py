@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of setpoints and requests as arrays and back, for one sample or many, checked here and nowhere else.
+"""Fields of setpoints and requests as checked arrays, and back, for one sample or many.
 
 In a received message a ``float64[]`` field is an ``array.array``, which NumPy reads as it is. A list or a NumPy array
 is checked number by number when it is assigned to such a field, so assign :func:`doubles`.
@@ -55,7 +55,7 @@ def read_samples(
 
 
 def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_], count: int = 1) -> tuple[Array, ...]:
-    """k, kd, kdd in the robot's order, N m/rad or N/m; () where all three fields are empty.
+    """Commanded stiffness k, kd, kdd in the robot's order, N m/rad or N/m; () if all three fields are empty.
 
     Entries of joints without commanded stiffness are ignored and may be anything.
 
@@ -95,13 +95,13 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
 
 @cache
 def getter(fields: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that returns these fields of a message, faster than one by one."""
+    """A function that returns these fields of a message at once, faster than one by one."""
     get = attrgetter(*fields)
     return get if len(fields) > 1 else lambda message: (get(message),)
 
 
 def check_length(field: str, length: int, each: int, count: int, kind: str) -> None:
-    """Refuse a field that is not empty and has entries neither once nor for each sample.
+    """Refuse a field unless it is empty or has entries for one sample or for all.
 
     Args:
         field: its name.
@@ -138,7 +138,7 @@ def _completed(
 
 
 def refuse_number(field: str, values: Array, at: Sequence[int], order: JointOrder, *, several: bool) -> None:
-    """Raise StateError for the number of a field, (N, n), at a sample and joint; ``several``: name the sample too."""
+    """Raise StateError for a number of a field (N, n) at a sample and joint; ``several``: name the sample too."""
     sample, joint = at
     which = f"sample {sample}, " if several else ""
     place = sample * len(order.names) + joint

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a setpoint or a request of one state to the command for it: one way for the stream, the service and replay."""
+"""Computation of the command for a setpoint or single-state request, for stream, service and replay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ motors, and report it; or not check limits."""
 
 
 class Ahead(NamedTuple):
-    """Motion that a command is for.
+    """Motion ahead of the setpoint, for which a command is computed.
 
     Attributes:
         lead: its time after the setpoint, s.
@@ -43,7 +43,7 @@ class Ahead(NamedTuple):
 
 
 class EvaluatedSetpoint(NamedTuple):
-    """A command, and the state that it was computed for, in the robot's order of joints and motors.
+    """A command and the state that it belongs to, in the robot's order of joints and motors.
 
     Attributes:
         order: the joint order of the message.
@@ -197,7 +197,7 @@ class SetpointEvaluator:
             self.arm.stages(on_base=True, payload=True)
 
     def restart(self) -> None:
-        """Begin a stream: forget the state of springs with dampers."""
+        """Begin a stream: reset the state of damped springs."""
         self.deflections.forget()
 
     def _exceeded(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
@@ -220,7 +220,7 @@ class SetpointEvaluator:
 
 
 def matrices(solver: SetpointEvaluator, solution: EvaluatedSetpoint) -> dict[str, Array]:
-    """The terms of the equations of motion for a solution, by response field, as :func:`equation_terms`.
+    """Terms of the equations of motion for a solution, by response field, as :func:`equation_terms`.
 
     Raises:
         StateError: an entry is not finite, since the state's numbers are too large.

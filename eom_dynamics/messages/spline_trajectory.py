@@ -31,7 +31,7 @@ SHORTEST_PIECE = 1e-4
 _LARGEST_KNOT = 1e9
 
 # Largest jump at a knot, of a piece's range of motion and of the position that it starts from. Rounding gives 1e-11 of
-# the range. The spline takes the state after the knot, which smooths what is left of a jump.
+# the range. The spline takes the state after the knot, which smooths the rest of a jump.
 _JUMP_OF_RANGE, _JUMP_OF_POSITION = 1e-6, 1e-11
 
 
@@ -45,7 +45,7 @@ class SplineMessage(Protocol):
 
 
 def check_size(message: SplineMessage) -> None:
-    """Refuse a message that would take long to read; StateError says by how much it is too large."""
+    """Raise StateError if a message is too large to read quickly."""
     if max(len(message.coefficients), len(message.knots)) > MAX_COEFFICIENTS:
         raise StateError(
             f"coefficients has {len(message.coefficients)} entries and knots {len(message.knots)}, may have "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint tolerances of control_msgs: deviations of a measured motion that are allowed."""
+"""Joint tolerances of control_msgs: allowed deviations of a measured motion."""
 
 from __future__ import annotations
 

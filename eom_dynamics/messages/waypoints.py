@@ -36,7 +36,7 @@ def read_times(trajectory: Any) -> Array:
 
 
 def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
-    """A field of all points, (K, n) in the robot's order, NaN in points where it is empty; None if all are.
+    """A field of all points, (K, n) in the robot's order, NaN where it is empty; None if it is empty in all.
 
     Raises:
         StateError: a point has the wrong number of entries, or a number that is not finite.
@@ -57,8 +57,21 @@ def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
     return order.to_robot(values)
 
 
+def read_positions(trajectory: Any, order: JointOrder) -> Array:
+    """Positions of all points, (K, n) in the robot's order.
+
+    Raises:
+        StateError: as :func:`read_points`, or a point has none.
+    """
+    positions = read_points(trajectory, "positions", order)
+    missing = [k for k, point in enumerate(trajectory.points) if not len(point.positions)]
+    if positions is None or missing:
+        raise StateError(f"points[{missing[0] if missing else 0}].positions is empty; each point must have positions")
+    return positions
+
+
 def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, where_given: bool = False) -> None:
-    """Assign values (K, n), in the robot's order, to a field of all points, or only of the points that have it."""
+    """Assign values (K, n), in the robot's order, to a field of all points, or of those that have it."""
     rows = order.to_message(values)
     for point, row in zip(trajectory.points, rows, strict=True):
         if len(getattr(point, field)) or not where_given:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrenches of messages as arrays, and back.
+"""Wrenches in messages as arrays, and back.
 
 A message has wrenches as ``geometry_msgs/Wrench``, force and torque by name. In arrays, as everywhere in the Python
 API, a wrench is (6,), moment first: [m_x, m_y, m_z, f_x, f_y, f_z] in N m and N.
@@ -57,7 +57,7 @@ def read_wrenches(message: Any, fields: tuple[str, ...], robot: Robot, count: in
 
 
 def wrench_messages(values: Array) -> list[Any]:
-    """The ``geometry_msgs/Wrench`` of each wrench (…, 6), moment first, one after the other; needs ROS 2."""
+    """List of ``geometry_msgs/Wrench`` from wrenches (…, 6), moment first; needs ROS 2."""
     from geometry_msgs.msg import Vector3, Wrench
 
     return [

@@ -33,7 +33,7 @@ def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[l
 def first_moment(
     tree: LinkTree, states: Sequence[Sequence[Scalar]], *, with_base: bool = False
 ) -> tuple[float, list[list[Scalar]]]:
-    """Mass of all links, and its first moment in the base frame with time derivatives; arguments as above.
+    """Mass of all links, and first moment of mass in the base frame with time derivatives.
 
     Args:
         tree, states: as above.

@@ -71,7 +71,7 @@ def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
 
 
 def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w: Sequence[Scalar]) -> Matrix:
-    """Coriolis matrix (6 + n rows and columns), see above.
+    """Coriolis matrix (6 + n rows and columns) of the base twist and the joint rates.
 
     Args:
         tree: links of the robot.
@@ -114,7 +114,7 @@ def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w
 
 @dataclass
 class Composite:
-    """A link, or the base as the last one, with all links beyond it, in its frame.
+    """Composite body: a link (the base is the last one) with all links beyond it, in its frame.
 
     Attributes:
         mass: m.
@@ -162,7 +162,7 @@ class Composite:
 
 @dataclass(frozen=True)
 class Step:
-    """Step from the parent of a link to the link: a constant one, then that of the joint along and about z.
+    """Transform from a link's parent to the link: a constant one, then the joint's along and about z.
 
     Attributes:
         rotation: constant rotation (3 x 3); translation: (3), in the parent's frame.
@@ -221,7 +221,7 @@ class Step:
         return [*plus(moment, vector_cross(self.translation, force)), *force]
 
     def moving(self, rates: Numbers, wrench: Numbers) -> Numbers:
-        """Add what the motion of the joint does to a wrench: w x moment + v x force, w x force."""
+        """Add the effect of the joint's motion on a wrench: w x moment + v x force, w x force."""
         nx, ny, _, fx, fy, _ = wrench
         w, v = self.turn_rate, self.shift_rate
         extra = [-(w * ny) - v * fy, w * nx + v * fx, 0.0, -(w * fy), w * fx, 0.0]

@@ -25,7 +25,7 @@ from .scalars import Matrix, Numbers, Scalar, product
 
 
 class JointRates(NamedTuple):
-    """Rates qd, qdd, … (n) each, and what is missing to V, Vd, … (6) each."""
+    """Rates qd, qdd, …, (n) each, and the missed parts of V, Vd, …, (6) each."""
 
     rates: list[Numbers]
     missed: list[Numbers]

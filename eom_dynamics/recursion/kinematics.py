@@ -30,7 +30,7 @@ SYNONYMS = {"local": "body", "world": "space", "local_world_aligned": "world_ali
 
 
 def representation(name: str) -> str:
-    """Return the one of REPRESENTATIONS that has a name; StateError if none has."""
+    """Return the representation with this name, of REPRESENTATIONS; StateError if unknown."""
     known = SYNONYMS.get(name, name) if isinstance(name, str) else name
     choice(known, "reference", (*REPRESENTATIONS, *SYNONYMS))
     return known

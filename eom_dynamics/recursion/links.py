@@ -84,7 +84,7 @@ class Link:
     second_moment: Array
 
     def displacement(self, states: Sequence[Sequence[Any]]) -> Jet:
-        """``x`` with its derivatives, from q, qd, … of the robot."""
+        """Displacement ``x`` with its derivatives, from q, qd, … of the robot."""
         return self.ratio * Jet([state[self.coordinate] for state in states])
 
 
@@ -306,7 +306,7 @@ def _regrouped(links: Sequence[Link], base: Moments) -> tuple[list[Link], Moment
 
 
 def with_moments(body: Body, moved: Moments) -> Body:
-    """A link or the base with the moments of another body, in its frame, added."""
+    """A link or the base with the moments of another body added, in its frame."""
     sums = {name: getattr(body, name) + getattr(moved, name) for name in ("mass", "first_moment", "second_moment")}
     return replace(body, **sums)
 

@@ -196,7 +196,7 @@ class AccelerationMatrix:
 
 @dataclass(frozen=True)
 class Passes:
-    """What the outward and the inward pass find.
+    """Results of the outward and the inward pass.
 
     Attributes:
         efforts: tau, taud, …, one scalar for each joint variable.

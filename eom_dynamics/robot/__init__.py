@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot model, and its readers for files and ROS 2 parameters."""
+"""Robot model, with readers for files and ROS 2 parameters."""
 
 from . import solids
 from .inertia import Inertial

@@ -45,7 +45,7 @@ def assemble(
     gravity: Array | None = None,
     unphysical: str | None = None,
 ) -> Robot:
-    """Assemble a robot from its description. Options that are not given are those of the description.
+    """Assemble a robot from its description; options default to those of the description.
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
     they are fixed to, and remain as frames. Planar and floating joints become rows of joints with one variable each,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joints with several variables as rows of joints with one variable each, connected by massless bodies.
+"""Multi-degree-of-freedom joints as chains of one-degree-of-freedom joints with massless bodies.
 
 The rows are those of COMPOSITE_TYPES. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of
 its plane) and ``j_yaw`` (rotation about its normal). The rotation of a floating joint is Rz(yaw) Ry(pitch) Rx(roll),
@@ -28,7 +28,7 @@ class Component(NamedTuple):
 
 
 def components(joint: JointDescription) -> list[Component]:
-    """The joints with one variable that make up a moving joint, from parent to child.
+    """One-degree-of-freedom joints that make up a moving joint, from parent to child.
 
     The frames of all of them coincide with the child link's at q = 0.
     """

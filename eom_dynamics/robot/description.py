@@ -37,7 +37,7 @@ SharedElement = TypeVar("SharedElement", CoupledSpring, Transmission)
 
 @dataclass(frozen=True, eq=False)
 class JointGroup(Generic[SharedElement]):
-    """Several joints and the spring or transmission that they share.
+    """Several joints with a shared spring or transmission.
 
     Attributes:
         joints: names of the joints.
@@ -137,7 +137,7 @@ class JointDescription:
     locked_because: str | None = None
 
     def locked(self) -> JointDescription:
-        """This joint, fixed at zero; a mimic joint where it is with its leader at zero."""
+        """This joint, locked at zero, or for a mimic joint where its leader is zero."""
         if self.mimic is None or self.type == "fixed":
             return replace(self, type="fixed", mimic=None)
         return replace(self, type="fixed", mimic=None, origin=self.origin @ lie.exp(self.screw, self.mimic.offset))
@@ -174,7 +174,7 @@ class Description:
         rotor_model, joint_friction, command_period, drive_delay: see :class:`eom_dynamics.Robot`.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
-        warnings: what the file describes and the robot lacks, one line each.
+        warnings: contents of the file that the robot lacks, one line each.
     """
 
     name: str

@@ -157,7 +157,7 @@ class Joint:
 
     @cached_property
     def mount(self) -> RotorMount:
-        """Mounting of the rotor, the default included."""
+        """Mounting of the rotor, given or default."""
         if self.rotor_mount is not None:
             return self.rotor_mount
         return RotorMount(self.parent, self.reference_pose[:3, :3] @ self.axis)
@@ -169,7 +169,7 @@ class Joint:
 
     @property
     def friction_law(self) -> Friction:
-        """Friction of the joint: D v + c tanh(v/v_0), with its damping D, dry friction c, and the default of v_0."""
+        """Joint friction D v + c tanh(v/v_0), with damping D, dry friction c and the default v_0."""
         return Friction(viscous=self.damping, coulomb=self.friction, static=self.friction)
 
     @property
@@ -191,7 +191,7 @@ class Joint:
         return Inertial(self.mass, self.center_of_mass, self.inertia_about_origin)
 
     def with_inertial(self, body: Inertial) -> Joint:
-        """The joint with a body of another mass and inertia."""
+        """The joint with another mass and inertia of its body."""
         return replace(self, mass=body.mass, center_of_mass=body.center_of_mass, inertia_about_origin=body.about_origin)
 
     @cached_property
@@ -207,7 +207,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A robot: a tree of bodies on a base, which is fixed but to :class:`eom_dynamics.FloatingBase`.
+    """A robot: a tree of bodies on a base, which is fixed except in :class:`eom_dynamics.FloatingBase`.
 
     Attributes:
         name: name of the robot.
@@ -290,7 +290,7 @@ class Robot:
 
     @property
     def command_lead(self) -> float:
-        """Time from a command to the middle of the time at which it acts, s: half the period, and the delay."""
+        """Lead of commands, s: drive delay plus half the command period."""
         return 0.5 * self.command_period + self.drive_delay
 
     @property
@@ -314,6 +314,6 @@ class Robot:
 
 
 def frames_by_name(robot: Robot) -> dict[str, Frame]:
-    """Tools, other frames, and the bodies of joints by name; a tool comes before a frame, and this before a body."""
+    """Tools, other frames and bodies by name; tools take precedence over frames, frames over bodies."""
     bodies = [Frame(joint.name, i, np.eye(4)) for i, joint in enumerate(robot.joints)]
     return {frame.name: frame for frame in (*bodies, *robot.frames[::-1], *robot.tools[::-1])}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payload: a rigid body that a tool carries, given to the dynamics at run time."""
+"""Payload: a rigid body carried by a tool, given to the dynamics at run time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A rigid body that a tool of a robot carries.
+    """Payload: a rigid body carried by a tool of a robot.
 
     >>> import eom_dynamics as eom
     >>> eom.Payload(2.0, [0, 0, 0.1]).parameters.round(3).tolist()
@@ -83,19 +83,20 @@ class Payload:
         return _parameters(self.body)
 
     def at_tool(self, robot: Robot) -> tuple[int, Array]:
-        """Index in ``robot.tools`` of the tool that carries it, and its parameters in the frame of this tool.
+        """Index in ``robot.tools`` of the carrying tool, and the payload's parameters in the tool frame.
 
         Raises:
             RobotDescriptionError: the robot has no frame of this name, or no tool on the body of the frame.
         """
+        for k, tool in enumerate(robot.tools):
+            if self.tool in ("", tool.name):
+                return k, self.parameters
         known = frames_by_name(robot)
-        frame = known.get(self.tool) if self.tool else next(iter(robot.tools), None)
+        frame = known.get(self.tool)
         if frame is None:
             raise RobotDescriptionError(
                 f"payload: {robot.name} has no frame {shown(self.tool)}; {hint(self.tool, known)}"
             )
-        if frame in robot.tools:
-            return robot.tools.index(frame), self.parameters
         for k, tool in enumerate(robot.tools):
             if tool.joint == frame.joint:
                 return k, _parameters(self.body.moved(inverse(tool.pose) @ frame.pose))
@@ -109,7 +110,7 @@ PayloadLike: TypeAlias = Payload | Sequence[Payload] | Sequence[ArrayLike]
 
 
 def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
-    """Parameters (10,) of the payloads at the tool of a robot, or (k, 10) at its k > 1 tools; their sum at one tool."""
+    """Parameters (10,) of the payloads at a robot's tool, or (k, 10) at k > 1 tools; payloads at one tool add up."""
     parameters = np.zeros((len(robot.tools), 10))
     for payload in payloads:
         tool, own = payload.at_tool(robot)
@@ -131,12 +132,12 @@ def payload_shape(robot: Robot) -> tuple[int, ...]:
 
 
 def with_payload(robot: Robot, payload: Payload) -> Robot:
-    """The robot with a payload as a part of the body that carries it."""
+    """The robot with a payload merged into the body that carries it."""
     return with_parameters(robot, payload_parameters(robot, [payload]))
 
 
 def with_parameters(robot: Robot, parameters: Array) -> Robot:
-    """The robot with payloads of these :func:`payload_parameters` as parts of the bodies that carry them."""
+    """The robot with payloads, given by :func:`payload_parameters`, merged into the bodies that carry them."""
     joints, base = list(robot.joints), robot.base
     for tool, row in zip(robot.tools, parameters.reshape(-1, 10), strict=True):
         m, h = float(row[0]), row[1:4]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Physical consistency: inertias that no rigid body can have, and motions without inertia."""
+"""Physical consistency: inconsistent inertias, and joint motions that move no mass."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ZERO = 1e-12
 
 
 def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
-    """Why no rigid body has this rotational inertia (3, 3), about any point; None if one can.
+    """Reason why a rotational inertia (3, 3), about any point, is inconsistent; None if consistent.
 
     Principal moments are not negative, and none exceeds the sum of the other two (triangle inequality).
 
@@ -56,7 +56,7 @@ def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
 
 
 def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
-    """Why no rigid body has this mass and inertia; None if one can.
+    """Reason why mass and inertia of a body are inconsistent; None if consistent.
 
     Args:
         body: mass and inertia.
@@ -79,13 +79,13 @@ def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
 
 
 def is_rounding_of_zero(body: Inertial) -> bool:
-    """Whether no body has this mass and inertia, but one without any is as close as rounding, such as with -1e-22."""
+    """Whether mass and inertia are inconsistent only by rounding of zero, such as -1e-22."""
     entries = np.append(body.about_origin, body.mass)
     return body.mass <= 0 and bool(np.any(entries)) and bool(np.max(np.abs(entries)) <= _NEGLIGIBLE)
 
 
 def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
-    """Whether joints are independent and no spatial inertia is negative, as the articulated-body algorithm requires.
+    """Whether the articulated-body algorithm applies: independent joints, no negative spatial inertia.
 
     The mass matrix is then positive definite unless joints move no mass; see :func:`joints_without_inertia`.
 
@@ -104,7 +104,7 @@ def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
 
 
 def joints_without_inertia(robot: Robot) -> list[str]:
-    """Names of joints that can move, alone or together, without moving any mass; empty if there are none.
+    """Names of joints that can move, alone or together, without moving any mass.
 
     The mass matrix is then singular in every configuration, and no effort determines the motion.
     """

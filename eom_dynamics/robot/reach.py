@@ -13,7 +13,7 @@ _STARTS, _SWEEPS, _STEPS = 6, 4, 17
 
 
 def reach(robot: Robot, tool: Frame) -> float:
-    """Reach of a tool: its largest distance from the origin of the base, m, by coordinate search.
+    """Reach of a tool, m: largest distance from the base origin, by coordinate search.
 
     One joint after another is moved within its limits to where the tool is farthest: from several random
     configurations, and from one in which each joint moves the tool away from the body before it. Joints without limits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotors as separate bodies, each on the link that carries it."""
+"""Rotors as separate bodies on the links that carry them."""
 
 from __future__ import annotations
 

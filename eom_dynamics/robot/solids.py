@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mass and inertia of solids of uniform density: box, cylinders, spheres, ellipsoid, capsule, and meshes.
+"""Mass and inertia of uniform solids: box, cylinders, spheres, ellipsoid, capsule and meshes.
 
 Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's centre, and its axis of
 symmetry, where it has one, is z. :meth:`Inertial.moved` places a solid in the frame of a body; solids add up, and a
@@ -146,7 +146,7 @@ def _closed(path: str | os.PathLike[str]) -> Any:
     try:
         solid = trimesh.load_mesh(name)
     except Exception as error:
-        # trimesh raises whatever its readers do.
+        # trimesh passes on any exception of its readers.
         raise RobotDescriptionError(f"{name}: the mesh cannot be read: {error}") from error
     if not isinstance(solid, trimesh.Trimesh):
         solid = solid.to_mesh()

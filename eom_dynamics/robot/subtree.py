@@ -35,7 +35,7 @@ def select_subtree(description: Description, root: str | None, tips: Sequence[st
     to_base = _pose_at_zero(mover, base)
     below = _below(description, base)
     kept = _joints_on_paths(description, mover, base, tips) if tips else {joint.name for joint in below}
-    kept = {joint.name for joint in below if joint.name in kept and _leader(joint) in kept}
+    kept = {joint.name for joint in below if joint.name in kept and (joint.mimic is None or joint.mimic.leader in kept)}
     joints, links, assumed = [], {base}, list(description.assumed)
     for joint in below:
         dropped = branches == "drop" and (joint.type != "fixed" or joint.locked_because is not None)
@@ -104,7 +104,3 @@ def _joints_on_paths(
             names.add(mover[link].name)
             link = mover[link].parent
     return names
-
-
-def _leader(joint: JointDescription) -> str:
-    return joint.name if joint.mimic is None else joint.mimic.leader

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the motion of a frame depends on: the joints that move it, and a length that weighs as much as 1 rad."""
+"""Task space of a frame: the joints that move it, and a length that weighs as much as 1 rad."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def moving_joints(robot: Robot, frame: Frame) -> AnyArray:
 
 @lru_cache(_KEPT)
 def characteristic_length(robot: Robot, frames: tuple[Frame, ...]) -> float:
-    """Length that weighs as much as 1 rad: about the size of the robot, m."""
+    """Characteristic length that weighs as much as 1 rad: about the size of the robot, m."""
     lengths = [float(np.linalg.norm(joint.reference_pose[:3, 3])) for joint in robot.joints]
     lengths += [float(np.linalg.norm(frame.pose[:3, 3])) for frame in frames]
     return 0.5 * sum(lengths) or 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematic tree of links and joints: its root, its depth-first order, and the checks that it is one tree."""
+"""Kinematic tree of links and joints: root, depth-first order, and checks for a single tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Refuse = Callable[[str, str], NoReturn]
 
 
 def depth_first(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refuse) -> list[JointDescription]:
-    """Sort joints depth-first from the root, those below one link in the order given.
+    """Sort joints depth-first from the root, siblings in the given order.
 
     Args:
         links: names of all links.
@@ -31,7 +31,7 @@ def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescript
 
 
 def root_link(description: Description) -> str:
-    """Name of the root link, the one that is no joint's child."""
+    """Name of the root link, which is not the child of any joint."""
     return _root(list(description.links), description.joints, description.refuse)
 
 

@@ -139,9 +139,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.trigger_activate()
 
     def _take_robot(self, loaded: Loaded, solver: SetpointEvaluator) -> None:
-        before = self._stream.solver
-        if before is not None and before.payload.present:
-            self.get_logger().warning("the new robot begins without the payload of the one before: set it again")
+        self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
         self._trajectories.stop("the stream begins anew", forget=True)
         self._stream.take(solver, loaded.compiled)
         self.refused_robot = ""
@@ -151,6 +149,17 @@ class DynamicsNode(LifecycleNode, RobotNode):
             f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}: {', '.join(robot.joint_names)}; "
             f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
         )
+
+    def _warn_of_payload(self, text: str) -> None:
+        """Warn if the tools carry a payload, which is forgotten now."""
+        if self._stream.solver is not None and self._stream.solver.payload.present:
+            self.get_logger().warning(text)
+
+    def _release(self) -> None:
+        """Release the robot of a node that may be configured again."""
+        self._warn_of_payload("the payload is forgotten with the robot: set it again once the node is configured")
+        self._stream.release()
+        self.refused_robot = ""
 
     def _solver_to_answer(self) -> SetpointEvaluator:
         """Return the solver; StateError unless the node is active."""
@@ -215,8 +224,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Release the robot, so that its parameters can change."""
-        self._stream.release()
-        self.refused_robot = ""
+        self._release()
         self.supply.resume()
         return super().on_cleanup(state)
 
@@ -234,8 +242,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Stop and release the robot after an exception in a transition; the node can be configured again."""
         self._starting_up = False
         self._end("a transition of the node failed")
-        self._stream.release()
-        self.refused_robot = ""
+        self._release()
         super().on_deactivate(state)  # disables the publishers
         self.supply.resume()
         return super().on_error(state)
@@ -266,7 +273,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = "; ".join(problems)
 
     def destroy_node(self) -> None:
-        """Destroy the node, with its lifecycle, which rclpy leaves to the end of the interpreter."""
+        """Destroy the node and its lifecycle state machine, which rclpy does not."""
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 

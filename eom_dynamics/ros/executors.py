@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executor of a node, how long it spins, and timers that it calls."""
+"""Executor of a node, with spinning up to a deadline and timers in simulated time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def spin_until(executor: Executor, deadline: float) -> None:
 
 
 def keep_pace(node: Node, timer: Timer) -> None:
-    """Have a running timer called again after one period of simulated time; its callback calls this first.
+    """Keep a timer at one call per period of simulated time; its callback calls this first.
 
     If the clock advances, or a timer is reset, while the call of a due timer is queued, the events executor of
     rclpy 7.1.6 queues the call again, and each call postpones the next one by a period. One or more periods are then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the launch files, and nodes with them; needs launch_ros, which only a ROS 2 installation has."""
+"""Arguments and nodes of the launch files; needs launch_ros, which comes with ROS 2."""
 
 from __future__ import annotations
 
@@ -69,27 +69,27 @@ def file_given(context: LaunchContext, name: str) -> str:
 
 
 def robot(context: LaunchContext) -> list[Any]:
-    """Parameters by which nodes receive the robot of the argument ``robot_file``, if it is given."""
+    """Node parameters for the robot of the argument ``robot_file``, if given."""
     return list(robot_parameters(file_given(context, "robot_file"))) if given(context, "robot_file") else []
 
 
 def files(context: LaunchContext, *names: str) -> list[ParameterFile]:
-    """Parameter files of arguments; an empty argument gives none."""
+    """Parameter files named by arguments; empty arguments are skipped."""
     return [ParameterFile(file_given(context, name)) for name in names if given(context, name)]
 
 
 def typed(name: str, value_type: type) -> ParameterValue:
-    """Return the argument as a parameter of this type, whatever its text looks like."""
+    """Return the argument as a parameter of this type."""
     return ParameterValue(LaunchConfiguration(name), value_type=value_type)
 
 
 def texts(context: LaunchContext, *names: str) -> list[dict[str, ParameterValue]]:
-    """Arguments as parameters. An empty one is not passed on, since it would override the parameter's default."""
+    """Arguments as string parameters; empty ones are skipped, so that defaults apply."""
     return [{name: typed(name, str)} for name in names if given(context, name)]
 
 
 def of_all_nodes() -> dict[str, Any]:
-    """Arguments of ``launch_ros.actions.Node`` that all nodes of a launch file have."""
+    """Arguments of ``launch_ros.actions.Node`` shared by all nodes of a launch file."""
     return {
         "package": "eom_dynamics",
         "namespace": LaunchConfiguration("namespace"),
@@ -99,7 +99,7 @@ def of_all_nodes() -> dict[str, Any]:
 
 
 def planning_node(parameters: Sequence[Any], **options: Any) -> Node:
-    """Start the planning node, and again whenever it ends, if the argument ``planning`` says so."""
+    """Start the planning node if the argument ``planning`` is true; restart it whenever it ends."""
     return Node(
         executable="planning_node",
         name="eom_dynamics_planning",

@@ -33,11 +33,10 @@ from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
 from .planning.payloads import CarriedPayloads
 from .planning.planning_parameters import TABLE
-from .planning.priority import give_way, keep_memory
-from .planning.services import PlanningServices
+from .planning.priority import give_way, keep_memory, share_memory
+from .planning.services import SERVICES, PlanningServices
 from .planning.tool_motions import tool_motion
 from .planning.trajectories import fitted, timed
-from .planning.transport import share_memory
 from .robot_node import RobotNode
 from .robot_sources import Loaded
 from .running import run
@@ -47,11 +46,15 @@ from .trajectory_limits import within_limits
 
 STATUS_NAME = "planning"
 
+_SERVED = "\n".join(
+    f"  {f'eom_dynamics/{name}':<43} serves eom_dynamics/srv/{kind.__name__}" for name, (kind, *_) in SERVICES.items()
+)
+
 PROGRAM = Executable(
     "planning_node",
     "eom_dynamics_planning",
     "Planning services, and smooth fits of joint trajectories for playback by dynamics_node.",
-    """\
+    f"""\
 examples:
   planning_node --ros-args --params-file my_arm.yaml      with the parameter file of dynamics_node
   planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
@@ -64,11 +67,7 @@ topics, services and actions (relative to the namespace):
   payload                                     in     eom_dynamics/msg/Payload, what a tool carries
   robot_description                           in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
-  eom_dynamics/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch
-  eom_dynamics/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics
-  eom_dynamics/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics
-  eom_dynamics/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion
-  eom_dynamics/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward
+{_SERVED}
   eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   eom_dynamics/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                           in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
@@ -93,14 +92,7 @@ class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters, and create topics, services and the action.
-
-        Args:
-            stop: termination signals.
-
-        Raises:
-            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
-        """
+        """Declare parameters, and create topics, services and the action; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refused_trajectory = ""
         self.declare(TABLE)
@@ -114,7 +106,8 @@ class PlanningNode(RobotNode):
         self._goals = FollowTrajectory(
             self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
         )
-        self.create_subscription(JointTrajectory, "joint_trajectory", self._on_trajectory, **stream_qos(_DEPTH))
+        plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
+        self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
         self.create_subscription(
             MultiDOFJointTrajectory, "tool_trajectory", self._on_tool_trajectory, **stream_qos(_DEPTH)
         )
@@ -160,9 +153,6 @@ class PlanningNode(RobotNode):
         super().destroy_node()
 
     # --- Trajectories -------------------------------------------------------------------
-
-    def _on_trajectory(self, message: JointTrajectory) -> None:
-        self._plan(message, self._fitted, "joint_trajectory")
 
     def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
         self._measured.listen()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
+"""Stream setpoints from a file to the node at a fixed rate, and record its answers with time stamps.
 
     python -m eom_dynamics.ros.player SETPOINTS.npz ANSWERS.npz --rate 1000
 
@@ -44,39 +44,30 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS
 from .dynamics.realtime import HIGHEST, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
-from .executors import make_executor, spin_until
-from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from .playing import ReportCounts, positive, run_player
+from .executors import spin_until
+from .interfaces import FeedforwardCommand
+from .playing import QOS, Playing, ReportCounts, positive, run_player
 from .setpoint_file import PlayerError, Setpoints
 
-_QOS = QoSProfile(depth=1000)
 _PROGRESS_PERIOD = 0.1
 _PROBE_PERIOD = 0.05
 
 
-class Player(Node):
-    """Node that sends setpoints on ``setpoint`` and records the answers on ``feedforward``.
+class Player(Playing):
+    """Node that sends setpoints and records the answers on ``feedforward``.
 
     It has one thread, which receives answers while it waits for the time of the next setpoint.
     """
 
     def __init__(self, setpoints: Setpoints, report: ReportCounts) -> None:
         """Create publisher and subscriptions; ``report`` is called periodically with the counts."""
-        super().__init__("setpoint_player")
-        self._report = report
-        self._setpoints = setpoints
-        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
-        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", _QOS)
-        self._subscription = self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, _QOS)
+        super().__init__("setpoint_player", setpoints, report)
+        self._subscription = self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, QOS)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        self._executor = make_executor(events=True)
-        self._executor.add_node(self)
         self._index_of_stamp: dict[int, int] = {}
         self._answers: dict[int, Any] = {}
         self._newest_answered_probe = 0
@@ -86,6 +77,14 @@ class Player(Node):
         self._stamps = np.zeros(setpoints.count, dtype=np.int64)
         self._out_of_order = 0
         self._backend = ""
+
+    def run(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Play all setpoints; returns the content of the answers file."""
+        self.wait_for_answers(options.timeout)
+        stream_in_real_time(options.realtime_priority)
+        gc.disable()  # a collection would lengthen measured round trips
+        self.play(options.rate, options.grace)
+        return self.record()
 
     def wait_for_answers(self, timeout: float) -> None:
         """Send the first setpoint repeatedly until it is answered, so that both topics are connected.
@@ -135,12 +134,6 @@ class Player(Node):
             spin_until(self._executor, min(deadline, time.monotonic() + _PROGRESS_PERIOD))
             self._report({"sent": count, "received": len(self._answers)})
 
-    def close(self) -> None:
-        """Destroy the node, before the context ends, so that other nodes know at once."""
-        self._executor.remove_node(self)
-        self.destroy_node()
-        self._executor.shutdown()
-
     def record(self) -> dict[str, Any]:
         """Return the content of the answers file; see the module docstring."""
         count, n = self._setpoints.rows["position"].shape
@@ -171,10 +164,6 @@ class Player(Node):
         """Count setpoints sent, answered (received) and not answered (lost), and out-of-order answers."""
         sent, received = self._setpoints.count, len(self._answers)
         return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
-
-    def _send(self, index: int, stamp: int) -> None:
-        self._setpoints.fill(self._message, index, stamp)
-        self._publisher.publish(self._message)
 
     def _on_answer(self, answer: Any) -> None:
         now = time.monotonic()
@@ -227,16 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
         default=0,
         help=f"SCHED_FIFO priority of the player, 1 to {HIGHEST}; default: normal scheduling",
     )
-    return run_player(parser, arguments, lambda setpoints, report, _: Player(setpoints, report), _play)
-
-
-def _play(player: Player, options: argparse.Namespace) -> dict[str, Any]:
-    """Play all setpoints; returns the content of the answers file."""
-    player.wait_for_answers(options.timeout)
-    stream_in_real_time(options.realtime_priority)
-    gc.disable()  # a collection would lengthen measured round trips
-    player.play(options.rate, options.grace)
-    return player.record()
+    return run_player(parser, arguments, lambda setpoints, report, _: Player(setpoints, report))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.time_source import TimeSource
 
 from ..elastic import ElasticArm
 from ..terminal import printable
@@ -22,7 +23,7 @@ from .stopping import StopSignals
 
 
 class RobotNode(Node):
-    """Node with a robot. Subclasses call :meth:`declare` and :meth:`complete` in their ``__init__``.
+    """Node with a robot. Subclasses call :meth:`declare`, whose errors they raise, and :meth:`complete`.
 
     Attributes:
         stop: termination signals; they also interrupt loading a robot.
@@ -42,6 +43,7 @@ class RobotNode(Node):
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
         self._answer_malformed_requests()
+        self._ignore_impossible_times()
         self._table = table
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
@@ -163,6 +165,7 @@ class RobotNode(Node):
         return SetParametersResult(successful=not reason, reason=reason)
 
     def _on_parameters_set(self, changes: list[Parameter]) -> None:
+        self._ignore_impossible_times()
         for change in changes:
             self.on_parameter(change.name, change.value)
         if any(node_parameters.is_robots(change.name) for change in changes):
@@ -183,3 +186,16 @@ class RobotNode(Node):
 
         for service in self.services:
             service.callback = partial(guarded, service.callback)
+
+    def _ignore_impossible_times(self) -> None:
+        """Ignore times of /clock that no clock can show, each of which rclpy would log with a traceback."""
+
+        def guarded(take: Callable[[Any], None], message: Any) -> None:
+            try:
+                take(message)
+            except (ValueError, OverflowError) as error:
+                self.get_logger().warning(f"a time of /clock is ignored: {error}", throttle_duration_sec=1.0)
+
+        for subscription in self.subscriptions:  # one more, where use_sim_time has been set
+            if isinstance(getattr(subscription.callback, "__self__", None), TimeSource):
+                subscription.callback = partial(guarded, subscription.callback)

@@ -68,7 +68,7 @@ class RawDescription:
     expanded: str = ""
 
     def load(self, *, moving_base: bool = False) -> Loaded:
-        """Read, validate and compile, on request also for a moving base; never raises.
+        """Load, validate and compile the robot, on request also for a moving base; never raises.
 
         Not thread-safe, since it records warnings.
         """
@@ -170,7 +170,7 @@ class RobotSource:
 
 
 class OwnParameters(RobotSource):
-    """Robot in the node's own parameters, or in a file that they name, read anew whenever it is loaded."""
+    """Robot from the node's own parameters, or a file that they name, read again at each load."""
 
     arrives = False
 
@@ -222,7 +222,7 @@ class DescriptionTopic(RobotSource):
 
 
 class RemoteParameters(RobotSource):
-    """Robot in the parameters of another node: section ``robot``, or else a file or a URDF; and section ``urdf``.
+    """Robot from the parameters of another node: section ``robot``, or a file or URDF; and section ``urdf``.
 
     The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over those of the other node.
     """
@@ -317,13 +317,13 @@ class _NoRobotError(Exception):
 
 
 def chosen_source(node: Node) -> tuple[str, str]:
-    """Return the parameter that selects the source (empty for the topic), and the node to ask or the file to read."""
+    """Return the parameter that selects the source (empty for the topic), and its node or file."""
     key = next(iter(given_parameters(node)), "")
     return key, node.get_parameter(key).value if key in (FILE, SOURCE_NODE) else ""
 
 
 def given_parameters(node: Node) -> list[str]:
-    """List the parameters that give a robot, highest precedence first."""
+    """List the set parameters that define a robot, highest precedence first."""
     given = {
         ROBOT: bool(section(node, ROBOT)),
         **{key: bool(node.get_parameter(key).value) for key in (FILE, DESCRIPTION, SOURCE_NODE)},

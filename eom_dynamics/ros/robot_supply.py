@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot supply of a node: find the description, load it in a thread, hand it to the node."""
+"""Robot supply of a node: find the description, load it in a thread, pass it to the node."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of setpoints that the players send: .npz with q … qdddd, see :mod:`.player`."""
+"""Setpoint files for the players: .npz with q … qdddd, see :mod:`.player`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..states import STATE_NAMES
 
 
 class PlayerError(EomDynamicsError):
-    """The setpoints cannot be played, or are not answered."""
+    """Setpoints cannot be played, or are not answered."""
 
 
 @dataclass(frozen=True)

@@ -88,14 +88,7 @@ class SimulatedRobotNode(RobotNode):
     """Simulated robot; see docs/simulated_robot.md for its topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters and create topics; the simulation starts when a robot is loaded.
-
-        Args:
-            stop: termination signals.
-
-        Raises:
-            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
-        """
+        """Declare parameters and create topics; the simulation starts with a robot; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._robot: SimulatedRobot | None = None
         self._statistics = SimulatedRobotStatistics()

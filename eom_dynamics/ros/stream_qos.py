@@ -18,14 +18,16 @@ _LARGEST_DEPTH = 1_000_000
 
 _DEFAULT = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
 _WATCHED = (QoSPolicyKind.DEADLINE, QoSPolicyKind.LIVELINESS, QoSPolicyKind.LIVELINESS_LEASE_DURATION)
+_KEPT = (QoSPolicyKind.DURABILITY,)
 
 
-def stream_qos(depth: int, *, watched: bool = False) -> dict[str, Any]:
+def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict[str, Any]:
     """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
 
     Args:
         depth: of the queue.
         watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
+        kept: whether durability can be requested, for messages of before.
     """
 
     def check(quality: QoSProfile) -> SetParametersResult:
@@ -38,5 +40,5 @@ def stream_qos(depth: int, *, watched: bool = False) -> dict[str, Any]:
                 return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
-    overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched, callback=check)
+    overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * kept, callback=check)
     return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}

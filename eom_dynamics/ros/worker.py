@@ -68,7 +68,7 @@ class Worker:
 
 
 def end_workers(node: Node, timeout: float) -> bool:
-    """End the worker threads of a node after their present jobs; return whether all have ended within ``timeout`` s.
+    """End the worker threads of a node after their current jobs; return whether all ended within ``timeout`` s.
 
     A thread that still runs while the context and the interpreter end may block both.
     """

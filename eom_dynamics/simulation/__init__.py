@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulation of links and motors of arms, rigid or elastic: integrators, energy, and comparison of feedforwards."""
 
+from ..exceptions import SimulationError
 from .elastic_plant import ElasticPlant
 from .energy import Energy, EnergyAudit, energy, energy_audit
-from .errors import SimulationError
 from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, simulate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms under integration: their differential equation, and where their model ends."""
+"""Arms under integration: differential equation, and end of the model's validity."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from ..arrays import Array
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from .elastic_plant import ElasticPlant
-from .errors import SimulationError
 
 Control: TypeAlias = Callable[[float, Array], Array]
 """Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`."""
@@ -44,7 +43,7 @@ class End:
 
 
 class Arms:
-    """Differential equation of the integrator: a row for each arm, its state, then work and heat of its motors.
+    """Differential equation to integrate: a row for each arm, with state, motor work and heat.
 
     An arm that has ended stands still.
 
@@ -90,11 +89,11 @@ class Arms:
 
     @property
     def going(self) -> NDArray[np.bool_]:
-        """(N,) whether an arm has not ended."""
+        """(N,) whether the simulation of an arm continues."""
         return np.array([end is None for end in self.ends])
 
     def flat_rate(self, now: float, y: Array) -> Array:
-        """Time derivative of all rows, both as one vector."""
+        """Time derivative of all rows, flattened to one vector."""
         return self.rates(np.array([now]), y.reshape(1, *self.start.shape)).ravel()
 
     def rates(self, times: Array, rows: Array) -> Array:
@@ -113,15 +112,14 @@ class Arms:
         state, effort = state[0] if alone else state, np.reshape(efforts, (-1,) if alone else (len(state), -1))
         change = np.empty_like(rows)
         flat = change.reshape(-1, rows.shape[-1])
-        rate = self._plant.momentum_rate if self._momenta else self._plant.rate
-        flat[:, :-2] = rate(state, effort)
-        flat[:, -2:] = self._plant.powers(state, effort).reshape(2, -1).T
+        flat[:, :-2], powers = self._plant.rate_and_powers(state, effort, momenta=self._momenta)
+        flat[:, -2:] = powers.reshape(2, -1).T
         change[wild] = np.nan
         change[:, ~self.going] = 0.0
         return change
 
     def states(self, rows: Array) -> Array:
-        """States (…, 2n + 2m) of rows (…, columns); NaN where these are."""
+        """States (…, 2n + 2m) from rows (…, columns); NaN stays NaN."""
         values = rows[..., :-2]
         if not self._momenta:
             return values
@@ -130,13 +128,13 @@ class Arms:
         return np.where(known, self._states(flat).reshape(values.shape), np.nan)
 
     def end(self, now: float, y: Array) -> None:
-        """End the arms whose margins are used up."""
+        """End the simulation of arms whose margins are used up."""
         margins = self._margins(y)
         for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)):
             self.ends[arm] = End(now, self._reason(margins[arm]))
 
     def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:
-        """Rows after a step of length h, in which the arms whose margins are used up end where they are.
+        """Rows after a step of length h; arms whose margins are used up end within it.
 
         Args:
             now: time at its start, s.

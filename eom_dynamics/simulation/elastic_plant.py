@@ -44,8 +44,16 @@ class State(NamedTuple):
     thetad: Array
 
 
+class _Loads(NamedTuple):
+    """Rates of deflection, efforts of the springs, and motor efforts against these and friction: each (…, m)."""
+
+    deltad: Array
+    spring: Array
+    motor: Array
+
+
 class ElasticPlant:
-    """Links and motors of an arm, in one state or many at once.
+    """Plant of an arm: links and motors coupled by springs, for one state or many.
 
     A state is an array (2n + 2m,), or (N, 2n + 2m) for N arms side by side: q, theta, qd, thetad one after the
     other. At a rigid joint theta is q.
@@ -105,7 +113,7 @@ class ElasticPlant:
         return State(state[..., :i], state[..., i:j], state[..., j:k], state[..., k:])
 
     def state(self, q: ArrayLike, qd: ArrayLike) -> Array:
-        """State with the links at q, qd, (n,) or (N, n), and motors that follow them with unloaded springs.
+        """State with links at q, qd, (n,) or (N, n), and motors that follow with unloaded springs.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite.
@@ -116,17 +124,17 @@ class ElasticPlant:
 
     @cached_property
     def unloaded(self) -> Array:
-        """Deflections (m,) of springs without load, which the pretension of an antagonistic pair holds, rad or m."""
+        """Deflections (m,) of unloaded springs, rad or m; not zero for a pretensioned antagonistic pair."""
         zero = np.zeros(self.arm.robot.n)
         return self.springs.deflections((zero, zero, zero)).delta
 
     def driven_inertia(self, q: Array) -> Array:
-        """Inertia (m,) for the gains of drives: of rotors, at rigid joints with the links at q (n,); kg m² or kg."""
+        """Inertia (m,) for drive gains: rotors, plus the links at q (n,) at rigid joints; kg m² or kg."""
         links = np.diagonal(self.arm.dynamics.mass_matrix(q))
         return self.arm.motor_inertia + np.where(self.rigid, links[self.arm.motor_joint], 0.0)
 
     def on_trajectory(self, *motion: ArrayLike) -> Array:
-        """State of the arm on a trajectory: links in a given motion, motors as it requires.
+        """State of the arm on a trajectory: given link motion, and the motor motion that it requires.
 
         Damped springs are without transient, variable ones at nominal stiffness.
 
@@ -158,19 +166,23 @@ class ElasticPlant:
         return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
 
     def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
-        """Time derivative of the state, of its shape.
+        """Time derivative of the state, in its shape.
 
         Args:
             state: q, theta, qd, thetad, see the class.
             motor_effort: (…, m), N m or N.
             stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
         """
+        return self._rate(state, motor_effort, self._loads(state, stiffness))
+
+    def _rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        accelerations = self.inertia.accelerations(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
+        efforts = (loads.spring @ self.joints, motor_effort - loads.motor)
+        accelerations = self.inertia.accelerations(q, qd, thetad, *efforts)
         return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
 
     def momenta(self, state: Array) -> Array:
-        """The state with momenta of links and motors in place of their velocities, of its shape.
+        """The state with momenta of links and motors in place of velocities.
 
         They are those of Hamilton's equations, derivatives of the kinetic energy with respect to the velocities. The
         momentum of a motor at a rigid joint is zero, since that of its joint includes the rotor.
@@ -180,16 +192,19 @@ class ElasticPlant:
         return np.concatenate([q, theta, times(self.inertia.matrix(q), velocities)], axis=-1)
 
     def from_momenta(self, momenta: Array) -> Array:
-        """State whose :meth:`momenta` are given."""
+        """State with given momenta: the inverse of :meth:`momenta`."""
         q, theta, *both = self.parts(momenta)
         inertia = self.inertia.matrix(q)
         velocities = solve_mass_matrix(self.arm.robot.name, inertia, np.concatenate(both, axis=-1))
         return np.concatenate([q, theta, *self._links_and_motors(velocities)], axis=-1)
 
     def momentum_rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
-        """Time derivative of :meth:`momenta`, of the shape of the state; arguments are those of :meth:`rate`."""
+        """Time derivative of :meth:`momenta`; arguments as for :meth:`rate`."""
+        return self._momentum_rate(state, motor_effort, self._loads(state, stiffness))
+
+    def _momentum_rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        free = self.inertia.free(q, qd, thetad, *self._efforts(state, motor_effort, stiffness))
+        free = self.inertia.free(q, qd, thetad, loads.spring @ self.joints, motor_effort - loads.motor)
         return np.concatenate([qd, thetad, free + self.inertia.gyroscopic(q, qd, thetad)], axis=-1)
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
@@ -197,11 +212,19 @@ class ElasticPlant:
 
         At nominal stiffness; a mechanism that changes it would add power.
         """
-        q, theta, qd, thetad = self.parts(state)
-        deltad = self.deflection(thetad, qd)
-        spring = self.springs.loads(self.deflection(theta, q), deltad)
-        heat = np.sum((self.motor_load(spring, thetad) - spring @ self.geared) * thetad, axis=-1)
-        return np.stack([np.sum(motor_effort * thetad, axis=-1), heat + self.springs.loss(deltad) + self._rubbed(qd)])
+        return self._powers(state, motor_effort, self._loads(state))
+
+    def _powers(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
+        _, _, qd, thetad = self.parts(state)
+        heat = np.sum((loads.motor - loads.spring @ self.geared) * thetad, axis=-1)
+        lost = heat + self.springs.loss(loads.deltad) + self._rubbed(qd)
+        return np.stack([np.sum(motor_effort * thetad, axis=-1), lost])
+
+    def rate_and_powers(self, state: Array, motor_effort: Array, *, momenta: bool) -> tuple[Array, Array]:
+        """:meth:`rate`, or with ``momenta`` :meth:`momentum_rate`, and :meth:`powers`, by one evaluation of springs."""
+        loads = self._loads(state)
+        rate = self._momentum_rate if momenta else self._rate
+        return rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
 
     def _rubbed(self, qd: Array) -> Array | float:
         """Power that friction of the joints dissipates, where it is part of their efforts (…), W."""
@@ -211,11 +234,11 @@ class ElasticPlant:
         rates = qd @ robot.coupling[0].T
         return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
 
-    def _efforts(self, state: Array, motor_effort: Array, stiffness: Array | None) -> tuple[Array, Array]:
-        """Efforts of springs on links (…, n), and of motors and springs on motors (…, m)."""
+    def _loads(self, state: Array, stiffness: Array | None = None) -> _Loads:
         q, theta, qd, thetad = self.parts(state)
-        spring = self.springs.loads(self.deflection(theta, q), self.deflection(thetad, qd), stiffness)
-        return spring @ self.joints, motor_effort - self.motor_load(spring, thetad)
+        deltad = self.deflection(thetad, qd)
+        spring = self.springs.loads(self.deflection(theta, q), deltad, stiffness)
+        return _Loads(deltad, spring, self.motor_load(spring, thetad))
 
     def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
         """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""

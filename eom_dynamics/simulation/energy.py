@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy of links, motors and springs, and its audit: dE/dt = qd'(u - friction)."""
+"""Energy of links, motors and springs, and energy audit: dE/dt = qd'(u - friction)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .integration import Simulation
 
 
 class Energy(NamedTuple):
-    """Energy of an arm, numbers or arrays of the leading shape of the states, J.
+    """Energy of an arm by part, J; arrays have the leading shape of the states.
 
     Attributes:
         kinetic: kinetic energy of links and rotors.
@@ -33,13 +33,13 @@ class Energy(NamedTuple):
 
     @property
     def total(self) -> Array:
-        """Sum of all, J."""
+        """Total energy, J."""
         return self.kinetic + self.gravity + self.spring
 
 
 @dataclass(frozen=True)
 class EnergyAudit:
-    """Energy of a simulated plant over time, and the work and heat that should account for it.
+    """Energy audit of a simulated plant: energy over time, against work and heat.
 
     Motors with the efforts u do the work, friction, gears and dampers make the heat: dE/dt = qd'(u - friction). Printed
     as a table.
@@ -61,7 +61,7 @@ class EnergyAudit:
 
     @property
     def relative_imbalance(self) -> Array:
-        """Largest imbalance, relative to the largest of all other entries: a number, or (N,) for N arms.
+        """Largest imbalance, relative to the largest other entry: a number, or (N,) for N arms.
 
         Times after an early end do not count.
         """
@@ -85,7 +85,7 @@ class EnergyAudit:
         return EnergyAudit(t, *(column[:, arm] for column in columns))
 
     def thinned(self, rows: int = 11) -> EnergyAudit:
-        """Audit at this many evenly spread times, with the first and the last.
+        """Audit thinned to this many evenly spread times, first and last included.
 
         Raises:
             StateError: ``rows`` is no integer from 2.

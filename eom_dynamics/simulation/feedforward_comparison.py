@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking of a trajectory without feedforward, with that for rigid joints, and by flatness.
+"""Tracking of a trajectory without feedforward, with rigid-joint feedforward, and with flatness feedforward.
 
 All three have the same PD on the motors, each around its own motor reference:
 
@@ -30,14 +30,13 @@ from ..arguments import positive, real_number
 from ..arrays import Array
 from ..codegen.backends import require_robot
 from ..elastic import ElasticArm, Feedforward
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from ..robot import Robot
 from ..spelling import shown
 from ..states import real_array
 from .arms import Control, End
 from .elastic_plant import ElasticPlant
 from .energy import EnergyAudit, energy_audit
-from .errors import SimulationError
 from .integration import output_times, require_progress, simulate
 from .integrators import check_method, check_times
 from .perturbation import perturbed
@@ -56,7 +55,7 @@ class SupportsDerivatives(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Tracking errors of the links with F feedforwards, as :data:`FEEDFORWARDS`, and G gains.
+    """Tracking errors of the links with the F feedforwards of :data:`FEEDFORWARDS` and G gains.
 
     Errors of an arm whose simulation ends early are NaN from there on, as are their RMS and peak.
 
@@ -190,7 +189,7 @@ def _relative_error(value: float, name: str) -> float:
 def motor_references(
     known: ElasticPlant, states: Sequence[Array]
 ) -> tuple[Feedforward, Array, Array, Callable[[Array], Array]]:
-    """Motions of the motors by flatness, and as of a rigid arm.
+    """Motor references by flatness, and for a rigid arm.
 
     Args:
         known: model of the arm.

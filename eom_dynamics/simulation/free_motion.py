@@ -24,10 +24,9 @@ from numpy.typing import ArrayLike
 from .. import lie
 from ..arguments import checked_pose
 from ..arrays import Array, times
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from ..spelling import shown
 from ..states import real_array
-from .errors import SimulationError
 from .integration import integrated, output_times
 from .integrators import ADAPTIVE, FIXED_STEP, check_method, check_times, check_tolerances, even_steps
 
@@ -39,7 +38,7 @@ _TURN = 2.0
 
 
 class FreeMotion(NamedTuple):
-    """A motion at T times.
+    """Motion of a free body at T times.
 
     Attributes:
         t: (T,) s.

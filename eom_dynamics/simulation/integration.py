@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ..arrays import Array
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from ..spelling import shown
 from ..states import real_array
 from .arms import Arms, Control, End
 from .elastic_plant import ElasticPlant, require_plant
-from .errors import SimulationError
 from .integrators import ADAPTIVE, FIXED_STEP, FixedStep, check_method, check_times, check_tolerances, even_steps
 
 # Evaluations of the rate at one time, in all and for each entry of y, after which no progress is expected.
@@ -126,7 +125,7 @@ def simulate(
 
 
 def require_progress(progress: object) -> None:
-    """Raise TypeError unless this can be called, or is None."""
+    """Raise TypeError unless ``progress`` is callable or None."""
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of the time reached, or None, is {shown(progress)}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integrators of fixed step for y' = f(t, y): a step each.
+"""Fixed-step integrators for y' = f(t, y); each function takes one step.
 
 A row of y has k positions, k velocities or momenta, and quadratures that the others do not depend on:
 
@@ -48,12 +48,12 @@ _ROUNDING = 1e-11
 
 
 def euler(f: Rate, t: float, y: Array, h: float, k: int) -> Array:
-    """y + h f(t, y), explicit Euler: of first order, and adds energy to every vibration."""
+    """Explicit Euler, y + h f(t, y): first order, adds energy to every vibration."""
     return y + h * _at(f, t, y)
 
 
 def semi_implicit_euler(f: Rate, t: float, y: Array, h: float, k: int) -> Array:
-    """Velocities by explicit Euler, then positions by the new velocities: of first order."""
+    """Semi-implicit Euler: explicit velocities, then positions by the new velocities; first order."""
     velocities = (..., slice(k, 2 * k))
     moved = y.copy()
     moved[velocities] += h * _at(f, t, y)[velocities]
@@ -72,7 +72,7 @@ def rk4(f: Rate, t: float, y: Array, h: float, k: int) -> Array:
 
 
 class Collocation:
-    """Implicit Runge-Kutta methods whose y' is a polynomial in a step, of order 2 s.
+    """Implicit Runge-Kutta methods on Gauss nodes, of order 2 s.
 
     With the Legendre polynomials P_j, orthonormal on [0, 1], and the Gauss nodes c_i and weights b_i,
 
@@ -154,7 +154,7 @@ MOST_STEPS = 10_000_000
 
 
 def check_method(method: str, step: float | None) -> None:
-    """Raise StateError unless the method is known, and has a step if, and only if, its step is fixed."""
+    """Raise StateError unless the method is known, and a step is given exactly for fixed-step methods."""
     choice(method, "method", (*ADAPTIVE, *FIXED_STEP))
     if method in ADAPTIVE and step is not None:
         raise StateError(f"{method} chooses its steps by tolerances; omit step, or use {', '.join(FIXED_STEP)}")
@@ -181,7 +181,7 @@ def check_times(times: Array, step: float | None) -> None:
 
 
 def even_steps(start: float, end: float, step: float) -> int:
-    """Number of equal steps from start to end that are no longer than ``step`` (up to rounding)."""
+    """Number of equal steps from start to end, none longer than ``step`` (up to rounding)."""
     return max(1, int(np.ceil((end - start) / step * (1 - 1e-9))))
 
 

@@ -44,7 +44,7 @@ _BISECTIONS = 24
 
 @dataclass(frozen=True)
 class Margins:
-    """How far a loop is from instability.
+    """Stability margins of a loop.
 
     Attributes:
         delay: at which the loop becomes unstable, s; 0 if it is unstable without delay.
@@ -59,7 +59,7 @@ class Margins:
 
 
 class LinearLoop(NamedTuple):
-    """An arm at rest with feedback u = -F x; x are the links and the motors of elastic joints, then their rates.
+    """Linearised arm at rest with feedback u = -F x; x: links, motors of elastic joints, then their rates.
 
     Attributes:
         A, B: (N, N), (N, m) of xd = A x + B u.
@@ -71,7 +71,7 @@ class LinearLoop(NamedTuple):
     F: Array
 
     def margins(self, delay: float = 0.0) -> Margins:
-        """Margins of the loop, whose feedback acts after a delay, s.
+        """Stability margins of the loop with a delay of the feedback, s.
 
         Raises:
             StateError: the delay is negative or not finite.
@@ -133,7 +133,7 @@ class LinearLoop(NamedTuple):
 
 
 def motor_gains(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> tuple[Array, Array]:
-    """kp and kd, each (m,), that damp each motor critically, were its spring not there.
+    """PD gains kp and kd, each (m,), that critically damp each motor without its spring.
 
     Args:
         plant: links and motors.
@@ -149,7 +149,7 @@ def motor_gains(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> 
 
 
 def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
-    """An arm at rest at q (n,) whose motors are under PD control by :func:`motor_gains`, whose errors it has.
+    """Linearised loop, at rest at q (n,), of a motor PD with :func:`motor_gains`; errors as there.
 
     Dry friction and losses of gears are left out, since they only damp.
     """
@@ -158,7 +158,7 @@ def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> L
 
 
 def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
-    """An arm at rest at q (n,) under :func:`~eom_dynamics.elastic.linearizing_effort` from links and motors measured.
+    """Linearised loop, at rest at q (n,), of :func:`~eom_dynamics.elastic.linearizing_effort`.
 
     Gains are those of :func:`~eom_dynamics.elastic.chain_gains`. Dry friction and losses of gears are left out.
 

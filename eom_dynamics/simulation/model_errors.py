@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking with four feedforwards over errors of the model, with drives that hold their commands.
+"""Tracking with four feedforwards under model errors, with drives that hold their commands.
 
 All four have the same PD on the motors, kp = B w², kd = 2 B w, around references that are held for a period:
 
@@ -47,7 +47,7 @@ _BOUND = 1e4
 
 
 class ModelError(NamedTuple):
-    """Errors of a model: relative ones are real over modelled value less 1.
+    """Errors of a model; relative errors are real over modelled value, minus 1.
 
     Attributes:
         stiffness, mass, rotor_inertia, friction: relative.
@@ -85,7 +85,7 @@ class Sweep:
     resonance: float
 
     def of(self, error: ModelError) -> Array:
-        """(4,) root mean square errors with one of the model errors."""
+        """(4,) root mean square errors under one model error."""
         row: Array = self.rms[self.errors.index(error)]
         return row
 
@@ -148,7 +148,7 @@ def sweep(
         parts = known.parts(y)
         stretch = known.springs.stretch(known.deflection(parts.theta, parts.q))
         going &= np.all(np.abs(y) < _BOUND, axis=1) & np.all(stretch > -_SLACK, axis=1)
-        # An arm that has left its model stands still.
+        # An arm that has left the validity of its model is frozen.
         y = np.where(going[:, np.newaxis], y, before)
         squares += np.mean((known.parts(y).q - desired[0][k + 1]) ** 2, axis=1)
         if progress is not None:

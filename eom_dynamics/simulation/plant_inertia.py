@@ -35,11 +35,11 @@ class PlantInertia(Protocol):
         ...
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """Efforts (…, n + m) less those at zero acceleration."""
+        """Efforts (…, n + m) minus the bias at zero acceleration."""
         ...
 
     def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """Change (…, n + m) of the momenta at constant velocities: the rate of the inertia matrix times velocities."""
+        """Rate (…, n + m) of the momenta at constant velocities: dM/dt times velocities."""
         ...
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
@@ -47,11 +47,10 @@ class PlantInertia(Protocol):
         ...
 
 
-class ReducedInertia:
-    """Links and rotors without coupling: M. W. Spong's reduced model."""
+class _Reduced(PlantInertia):
+    """Reduced rotor model of M. W. Spong: links and rotors without inertial coupling."""
 
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
-        """Take the arm and the motors (m,) at rigid joints."""
         self._dynamics, self._motor_joint, self._rigid = arm.dynamics, arm.motor_joint, rigid
         self._rotors = arm.motor_inertia
         self._of_joint = np.eye(arm.robot.n)[arm.motor_joint]
@@ -59,13 +58,11 @@ class ReducedInertia:
         self._own = np.where(rigid, 1.0, arm.motor_inertia)
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """See :class:`PlantInertia`."""
         efforts = on_links + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
         qdd = self._dynamics.forward_dynamics(q, qd, efforts, added_inertia=self._added)
         return np.concatenate([qdd, np.where(self._rigid, 0.0, on_motors / self._own)], axis=-1)
 
     def matrix(self, q: Array) -> Array:
-        """See :class:`PlantInertia`."""
         n, m = q.shape[-1], len(self._own)
         matrix = np.zeros((*q.shape[:-1], n + m, n + m))
         matrix[..., :n, :n] = self._dynamics.mass_matrix(q) + self._added * np.eye(n)
@@ -73,28 +70,25 @@ class ReducedInertia:
         return matrix
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """See :class:`PlantInertia`."""
         efforts = on_links + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
         bias = self._dynamics.bias(q, qd)
         return np.concatenate([efforts - bias, np.where(self._rigid, 0.0, on_motors)], axis=-1)
 
     def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """See :class:`PlantInertia`; the rate of the mass matrix is C + C', with the matrix of Christoffel symbols."""
+        # The rate of the mass matrix is C + C', with the matrix of Christoffel symbols.
         C = self._dynamics.coriolis_matrix(q, qd)
         links = times(C, qd) + times(np.swapaxes(C, -1, -2), qd)
         return np.concatenate([links, np.zeros_like(thetad)], axis=-1)
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """See :class:`PlantInertia`."""
         energy: Array = self._dynamics.kinetic_energy(q, qd) + 0.5 * np.sum(self._rotors * thetad**2, axis=-1)
         return energy
 
 
-class CompleteInertia:
-    """Links and the rotors that they carry as one system: the complete model."""
+class _Complete(PlantInertia):
+    """Complete rotor model: links and the rotors that they carry as one system."""
 
     def __init__(self, arm: ElasticArm, rotors: CarriedRotors, rigid: NDArray[np.bool_]) -> None:
-        """Take the arm, its rotors and the motors (m,) at rigid joints."""
         n, m = arm.robot.n, len(rigid)
         self._name, self._rotors = arm.robot.name, rotors
         # From independent velocities to those of all links and motors.
@@ -104,27 +98,22 @@ class CompleteInertia:
         self._ones = np.diag(np.concatenate([np.zeros(n), rigid]))
 
     def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """See :class:`PlantInertia`."""
         return solve_mass_matrix(self._name, self.matrix(q), self.free(q, qd, thetad, on_links, on_motors))
 
     def matrix(self, q: Array) -> Array:
-        """See :class:`PlantInertia`."""
         matrix: Array = self._free.T @ self._rotors.mass_matrix(q) @ self._free + self._ones
         return matrix
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
-        """See :class:`PlantInertia`."""
         efforts = np.concatenate([on_links, on_motors], axis=-1) - self._rotors.bias(q, qd, thetad)
         return efforts @ self._free
 
     def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """See :class:`PlantInertia`."""
         velocity = np.concatenate([qd, thetad], axis=-1)
         change: Array = times(self._rotors.mass_matrix_rate(q, qd, thetad), velocity) @ self._free
         return change
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """See :class:`PlantInertia`."""
         velocity = np.concatenate([qd, thetad], axis=-1)[..., np.newaxis]
         energy: Array = 0.5 * np.sum(velocity * (self._rotors.mass_matrix(q) @ velocity), axis=(-2, -1))
         return energy
@@ -132,4 +121,4 @@ class CompleteInertia:
 
 def plant_inertia(arm: ElasticArm, rigid: NDArray[np.bool_]) -> PlantInertia:
     """Inertia of the arm in its rotor model."""
-    return ReducedInertia(arm, rigid) if arm.rotors is None else CompleteInertia(arm, arm.rotors, rigid)
+    return _Reduced(arm, rigid) if arm.rotors is None else _Complete(arm, arm.rotors, rigid)

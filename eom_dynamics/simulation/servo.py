@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..elastic import ElasticArm
 
 
 class Servo(NamedTuple):
-    """effort + kp (position - theta) + kd (velocity - thetad) of m motors, on the link side of their gears.
+    """Servo of m motors: effort + kp (position - theta) + kd (velocity - thetad), on the link side of the gears.
 
     The law of :func:`eom_dynamics.elastic.motor_pd_effort` by its parts: a step that knows the gains is stable for
     any of them, like the current loop of a drive, which is much faster than the step.
@@ -30,7 +29,7 @@ class Servo(NamedTuple):
     kd: Array
 
     def wanted(self, theta: Array, thetad: Array) -> Array:
-        """Wanted efforts (m,) at motor positions theta and velocities thetad (m,)."""
+        """Commanded efforts (m,) at motor positions theta and velocities thetad (m,)."""
         return self.effort + self.kp * (self.position - theta) + self.kd * (self.velocity - thetad)
 
 
@@ -38,19 +37,3 @@ def effort_only(effort: Array) -> Servo:
     """Servo without feedback."""
     zero = np.zeros_like(effort)
     return Servo(effort, zero, zero, zero, zero)
-
-
-class EffortLimits:
-    """Effort limits of the motors of an arm, from their limits of torque, current and voltage."""
-
-    def __init__(self, arm: ElasticArm) -> None:
-        """Read the limits of the motors."""
-        self._motor, self._ratio = arm.motor, arm.gear_ratio
-        limits = (self._motor.torque_limit, self._motor.current_limit, self._motor.voltage_limit)
-        self._none = not any(np.any(np.isfinite(limit)) for limit in limits)
-
-    def clipped(self, effort: Array, thetad: Array) -> Array:
-        """The nearest efforts (m,) within the limits at motor velocities thetad (m,), on the link side."""
-        if self._none:
-            return effort
-        return self._motor.clipped(effort / self._ratio, self._ratio * thetad) * self._ratio

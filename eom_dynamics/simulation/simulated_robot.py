@@ -16,10 +16,9 @@ from ..actuators.springs import RIGID
 from ..arguments import count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..exceptions import RobotDescriptionError, StateError
+from ..exceptions import RobotDescriptionError, SimulationError, StateError
 from ..robot import Robot
 from .elastic_plant import ElasticPlant
-from .errors import SimulationError
 from .servo import Servo, effort_only
 from .stepping import Stepper
 
@@ -43,7 +42,7 @@ class Readings(NamedTuple):
 
 
 class SensorNoise(NamedTuple):
-    """Standard deviations of sensors, each one number or (n,), for links and motors alike; independent samples.
+    """Standard deviations of independent sensor noise, each a number or (n,), for links and motors alike.
 
     Attributes:
         position: rad or m.
@@ -57,7 +56,7 @@ class SensorNoise(NamedTuple):
 
 
 class SimulatedRobot:
-    """Links, springs, motors, and drives with a PD; holds its position from the start.
+    """Simulated links, springs, motors and PD drives; holds its initial position.
 
     Attributes:
         arm: the model.
@@ -160,7 +159,7 @@ class SimulatedRobot:
         self._line = deque([self._servo] * self._delay_steps)
 
     def advance(self) -> None:
-        """Advance by a period.
+        """Advance the simulation by one period.
 
         Raises:
             SimulationError: the motion leaves all bounds. The arm is then put to rest where it was, and holds there.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time steps of fixed cost for real time, stable for any spring, damper, friction and drive gain.
+"""Real-time steps of fixed cost, stable for any spring, damper, friction and drive gain.
 
 ROS2 of J. G. Verwer, E. J. Spee, J. G. Blom and W. Hundsdorfer, "A second-order Rosenbrock method applied to
 photochemical dispersion problems", SIAM J. Sci. Comput. 20 (1999): for y' = f(y) and a matrix A,
@@ -23,10 +23,9 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ..arguments import flag, positive
 from ..arrays import Array
-from ..exceptions import StateError
+from ..exceptions import SimulationError, StateError
 from .elastic_plant import ElasticPlant, require_plant
-from .errors import SimulationError
-from .servo import EffortLimits, Servo
+from .servo import Servo
 
 _GAMMA = 1 - np.sqrt(0.5)
 
@@ -78,10 +77,11 @@ class Stepper:
         self._inertia[n:, n:] = np.diag(self._rotors)
         self._lossless = arm.gear.is_lossless and arm.friction.is_none
         self._constant = plant.springs.tangents(np.zeros(m)) if plant.springs.is_linear else None
-        self._limits = EffortLimits(arm) if flag(limited, "limited") else None
+        limits = (arm.motor.torque_limit, arm.motor.current_limit, arm.motor.voltage_limit)
+        self._limited = flag(limited, "limited") and any(np.isfinite(limit).any() for limit in limits)
 
     def step(self, state: Array, servo: Servo) -> Array:
-        """State (2n + 2m,) a period later, with a constant reference of the drives.
+        """State (2n + 2m,) after one period, with a constant drive reference.
 
         Raises:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
@@ -137,8 +137,10 @@ class Stepper:
         return efforts
 
     def _given(self, servo: Servo, theta: Array, thetad: Array) -> Array:
-        wanted = servo.wanted(theta, thetad)
-        return wanted if self._limits is None else self._limits.clipped(wanted, thetad)
+        wanted, arm = servo.wanted(theta, thetad), self.plant.arm
+        if not self._limited:
+            return wanted
+        return arm.motor.clipped(wanted / arm.gear_ratio, arm.gear_ratio * thetad) * arm.gear_ratio
 
     def _parts(self, state: Array) -> tuple[Array, Array, Array, Array]:
         """q, theta, qd, thetad, ten times as fast as :meth:`ElasticPlant.parts`, which takes many states."""

@@ -19,7 +19,7 @@ from .simulated_robot import Readings, SimulatedRobot
 
 
 class StreamTimes(NamedTuple):
-    """Times of a stream on the clock of a motion.
+    """Sample times of a stream, on the clock of the motion.
 
     Attributes:
         setpoints: (N,) times whose setpoints are sent, s; before the motion that of its start, so that the robot
@@ -32,7 +32,7 @@ class StreamTimes(NamedTuple):
 
 
 def stream_times(start: float, end: float, rate: float, settle: float = 0.0) -> StreamTimes:
-    """Times of a stream of a motion from ``start`` to ``end``, s, at ``rate``, Hz, after a rest of ``settle``, s."""
+    """Stream times from ``start`` to ``end``, s, at ``rate``, Hz, after a rest of ``settle``, s."""
     before, count = round(settle * rate), round((end - start) * rate)
     readings = start + (np.arange(-before, count) + 1) / rate
     return StreamTimes(np.maximum(readings - 0.5 / rate, start), readings)

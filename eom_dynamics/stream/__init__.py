@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervision of a stream of setpoints, whose law is written in docs/watchdog.md, and its fast path; without ROS.
+"""Supervision of a setpoint stream, specified in docs/watchdog.md, and its fast path; without ROS.
 
-==============================  ======================================================================
+==============================  ======================================================================================
 :mod:`.setpoint_age`            time since the last valid setpoint
 :mod:`.arm_stop`                the stop of an arm within limits, from its last command
-:mod:`.fade`                    efforts that fade to zero
-:mod:`.watchdog`                what to do when setpoints are lost, and when they come back
-:mod:`.stamps`                  repeated and backward time stamps
-:mod:`.jumps`                   steps between setpoints that no motion within limits makes
+:mod:`.watchdog`                what to do when setpoints are lost and come back, and efforts that fade to zero
 :mod:`.consistency`             whether each field is the time derivative of the one before
-:mod:`.doubts`                  these three checks of a stream, each ignored, reported or refused
+:mod:`.doubts`                  repeated stamps, jumps and that of a stream, each ignored, reported or refused
 :mod:`.compiled_stream`         from the bytes of a setpoint to those of its command in one call
 :mod:`.learned_shapes`          such calls for the shapes that messages turn out to have
-==============================  ======================================================================
+==============================  ======================================================================================
 """

@@ -26,7 +26,7 @@ SAMPLES = 64
 
 
 class Flow(NamedTuple):
-    """All that a setpoint has, at one time, or at N times in an additional axis: arguments of an arm's feedforward.
+    """Setpoint contents, the arguments of an arm's feedforward, at one time or N times.
 
     Attributes:
         state: q … qdddd (5, n) or (5, N, n).
@@ -42,7 +42,7 @@ class Flow(NamedTuple):
 
 
 class ArmStop:
-    """Motion of the arm, wrench, stiffness and motion of the base from a command to rest, in the same time.
+    """Synchronous stop of arm, wrench, stiffness and base from a command to rest.
 
     Attributes:
         duration: s.
@@ -67,7 +67,7 @@ class ArmStop:
         self._base = [StopPolynomial(part, duration) for part in last.base] if last.base else None
 
     def at(self, s: ArrayLike) -> Flow:
-        """What to command at times since the command, s; at rest from ``duration`` on."""
+        """Stop at times ``s`` since the command; at rest from ``duration`` on."""
         return Flow(
             self._state.derivatives(s),
             tuple(self._wrench.derivatives(s)) if self._wrench else (),
@@ -77,7 +77,7 @@ class ArmStop:
 
 
 def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedSetpoint, duration: float) -> tuple[ArmStop, float]:
-    """Stop within the limits of joints and motors, or else the one that exceeds them least.
+    """Choose a stop within the limits of joints and motors, or else the one that exceeds them least.
 
     Durations are ``duration`` and longer ones, which accelerate less, then shorter ones, which need less of the range
     of positions; the first that meets all limits is taken. A limit counts where the last command meets it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the bytes of a setpoint to those of its command in one compiled call.
+"""Fast path: from the bytes of a setpoint to those of its command in one compiled call.
 
 A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
 For messages of one such shape, :class:`ShapedStream` has a call that compares the constant bytes, reads the numbers
@@ -61,7 +61,7 @@ _BEFORE = tuple(f"{name}_before" for name in EFFORT_NAMES)
 
 
 class Shape(NamedTuple):
-    """What messages of one shape have in common.
+    """Shape shared by messages: frame, joint names and lengths of optional fields.
 
     Attributes:
         frame_id: of the header.
@@ -78,7 +78,7 @@ class Shape(NamedTuple):
 
 
 class Scratch:
-    """Places of all vectors of a command in one array; with a lead there are those of the motion ahead, too.
+    """Layout of all vectors of a command in one array, including the motion ahead if there is a lead.
 
     A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it.
 
@@ -107,7 +107,7 @@ class Scratch:
         self.place, self.whole = dict(zip(sizes, ends, strict=False)), ends[-1]
 
     def stage(self, stage: Stage, renamed: Mapping[str, str] | None = None) -> tuple[Any, ...]:
-        """Address of a kernel and places of its vectors, some of which have other names here."""
+        """Address of a kernel and offsets of its vectors, some of which are renamed."""
         names = dict(renamed or {})
         inputs, outputs = (
             tuple(self.place[names.get(name, name)] for name in row) for row in (stage.inputs, stage.outputs)
@@ -117,7 +117,7 @@ class Scratch:
 
 
 class ShapedStream:
-    """Call for messages of one shape.
+    """Compiled call for messages of one shape.
 
     Attributes:
         shape: the shape.
@@ -176,17 +176,17 @@ class ShapedStream:
         )
 
     def load(self, payload: Sequence[Array]) -> None:
-        """Take the parameters of a payload, and their time derivatives or none, into account from now on."""
+        """Set the parameters of the payload, optionally with time derivatives, for all following commands."""
         self._load[:] = 0.0
         for row, values in zip(self._load, payload, strict=False):
             row[:] = values
 
     def efforts_and_motors(self) -> tuple[Array, Array]:
-        """Efforts (3, n) and motors (4, m) of the last command that was committed, overwritten by the next."""
+        """Efforts (3, n) and motors (4, m) of the last committed command; overwritten by the next."""
         return self._split(self._row)
 
     def solution(self) -> EvaluatedSetpoint:
-        """The last command that was committed, in arrays of its own; it is of the last setpoint that was read."""
+        """Copy of the last committed command, if it belongs to the last setpoint read."""
         row, n = self._row.copy(), self._arm.robot.n
         wrench: tuple[Array, ...] = ()
         if any(self.shape.wrenches):
@@ -199,7 +199,7 @@ class ShapedStream:
         return found._replace(payload=payload, lead=self.lead)
 
     def violations(self) -> tuple[LimitViolation, ...]:
-        """Limits that the command of the last setpoint that was read exceeds before any clipping, the worst first."""
+        """Limits exceeded by the command for the last setpoint read, before clipping, the worst first."""
         found, n = self.solution(), self._arm.robot.n
         (deflection,) = self._vectors((DEFLECTION,), (n,))
         command = self._arm.feedforward(
@@ -270,7 +270,7 @@ class ShapedStream:
 
 
 class CompiledStream:
-    """Calls for the stream of one arm, by the shape of its messages.
+    """Compiled calls for the stream of one arm, one for each shape of messages.
 
     Attributes:
         arm: the arm.
@@ -300,7 +300,7 @@ class CompiledStream:
             self._ahead(scratch, group)
 
     def stages(self, scratch: Scratch, *, on_base: bool, payload: bool = False) -> tuple[Any, ...]:
-        """Kernels of a command, with the places of their vectors."""
+        """Kernels that compute a command, with the offsets of their input and output vectors."""
         links, motors = self.arm.stages(on_base=on_base, payload=payload)
         stages: list[tuple[Any, ...]] = []
         names: Mapping[str, str] = {}
@@ -327,7 +327,7 @@ class CompiledStream:
         return scratch.stage(stage, renamed)
 
     def shaped(self, setpoint: Any, message: bytes, order: JointOrder) -> ShapedStream | None:
-        """Call for messages like a valid one; None if its shape is not supported.
+        """Compiled call for messages like a valid one; None if its shape is not supported.
 
         Args:
             setpoint: the setpoint, which the solver has answered.
@@ -337,7 +337,7 @@ class CompiledStream:
         shape = shape_of(setpoint)
         try:
             layout = setpoint_layout(shape, self.arm.robot.n)
-        except UnicodeEncodeError:  # bytes that are no text
+        except UnicodeEncodeError:  # bytes that are not text
             return None
         if not layout.describes(message):
             return None
@@ -352,7 +352,7 @@ def shape_of(setpoint: Any) -> Shape:
 
 
 def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
-    """Layout of a ``JointTrajectorySetpoint`` of a shape for n joints."""
+    """Layout of a ``JointTrajectorySetpoint`` with this shape, for n joints."""
     layout = MessageLayout().header(shape.frame_id).strings(shape.joint_names)
     for _ in STATE_FIELDS:
         layout.doubles(n)
@@ -403,7 +403,7 @@ def _order(index: Any) -> tuple[int, ...] | None:
 
 
 def compiled_stream(solver: SetpointEvaluator) -> CompiledStream | None:
-    """Calls for the stream of an arm; None where they cannot be compiled, for which Dynamics has warned."""
+    """Compiled calls for the stream of an arm; None where compilation fails, of which Dynamics has warned."""
     try:
         return CompiledStream(solver)
     except KernelError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether each field of a stream of setpoints is the time derivative of the one before."""
+"""Consistency check: each field of a setpoint stream must be the time derivative of the one before."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ConsistencyCheck:
         self._count = 0
 
     def add(self, stamp: int, state: Array) -> None:
-        """Take a state (5, n) at a stamp, ns; a window begins anew where stamps do not advance or jump."""
+        """Add a state (5, n) at a stamp, ns; a new window begins where stamps jump or do not advance."""
         count = self._count
         if count and not 0 < stamp - self._times[count - 1] <= LONGEST_STEP * 1e9:
             count = 0

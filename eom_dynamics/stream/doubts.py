@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a stream of setpoints against itself: stamps, jumps and consistency."""
+"""Plausibility checks of a setpoint stream: stamps, jumps and consistency."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..exceptions import DoubtfulSetpointError
+from ..messages.deflection_filter import LONGEST_STEP
+from ..messages.fields import STATE_FIELDS
 from .consistency import ConsistencyCheck
-from .jumps import JumpCheck
-from .stamps import StampCheck
 
 DOUBT_POLICIES = ("ignore", "warn", "refuse")
 """What to do with a doubtful setpoint: no check; answer and report it; refuse it."""
@@ -39,7 +42,7 @@ class DoubtSettings(NamedTuple):
 
 
 class Doubts:
-    """Checks setpoint after setpoint. The verdict on a window of setpoints stands until the next one is complete.
+    """Plausibility checks of successive setpoints; a window's verdict holds until the next window is complete.
 
     Attributes:
         counts: doubtful setpoints by check; ``without stamp`` counts those whose jumps and consistency are not known.
@@ -97,17 +100,74 @@ class Doubts:
         return "; ".join(text for _, _, text in found)
 
     def answered(self, stamp: int, state: Array) -> None:
-        """Take note of an answered setpoint, from which the next one must not jump."""
+        """Record an answered setpoint, from which the next one must not jump."""
         self._answered = (stamp, state) if stamp else None
 
     def moved(self, state: Array) -> None:
-        """Take note of a command without a setpoint, from which the next setpoint must not jump."""
+        """Record a command without a setpoint, from which the next setpoint must not jump."""
         if self._answered is not None:
             self._answered = self._answered[0], state
 
     def restart(self) -> None:
-        """Forget all setpoints: the stream begins anew."""
+        """Forget all setpoints: a new stream begins."""
         self._stamps = StampCheck()
         self._consistency.restart()
         self._consistency.doubt = ""
         self._answered = None
+
+
+class StampCheck:
+    """Compares each stamp with the one before, even of a refused setpoint, so that a restarted clock counts once.
+
+    Setpoints without stamp (0) are not compared.
+    """
+
+    def __init__(self) -> None:
+        self._latest = 0
+
+    def judge(self, stamp: int) -> str:
+        """Return what is wrong with a stamp, ns; empty if it advances."""
+        before, self._latest = self._latest, stamp or self._latest
+        if not (stamp and before) or stamp > before:
+            return ""
+        if stamp == before:
+            return "stamp repeated: the setpoint before has the same"
+        return f"stamp goes back by {(before - stamp) * 1e-9:.3g} s: several publishers, or setpoints out of order"
+
+
+JITTER = 1e-3
+"""Added to the time between two stamps, s, which a planner may take from its clock."""
+
+
+class JumpCheck:
+    """Compares each setpoint with the last answered one.
+
+    By the mean value theorem, a motion with |x_{k+1}| <= L changes x_k by at most L dt in the time dt. More is a step,
+    although each setpoint may be within limits. The time counts up to :data:`.LONGEST_STEP`: drives hold the last
+    command, and a step after a pause is one nevertheless.
+    """
+
+    def __init__(self, names: Sequence[str], limits: Array) -> None:
+        """Set names of n joints and their limits of velocity, acceleration and jerk (3, n), infinite for none."""
+        self._names, self._limits = names, limits
+        self.limited = bool(np.isfinite(limits).any())
+
+    def judge(self, dt: float, before: Array, state: Array) -> str:
+        """Return which joint jumps; empty if none does.
+
+        Args:
+            dt: time between the stamps, s.
+            before: state (5, n) of the last answered setpoint.
+            state: this one (5, n).
+        """
+        orders = len(self._limits)
+        most = self._limits * (min(max(dt, 0.0), LONGEST_STEP) + JITTER)
+        steps = np.abs(state[:orders] - before[:orders])
+        if not (steps > most).any():
+            return ""
+        k, joint = map(int, np.unravel_index(np.argmax(steps / most), steps.shape))
+        return (
+            f"{STATE_FIELDS[k]} of {self._names[joint]} jumps by {steps[k, joint]:.3g} within {dt:.3g} s, the limit of "
+            f"{STATE_FIELDS[k + 1]} allows {most[k, joint]:.3g}: start from the commanded state, or deactivate and "
+            "activate the node"
+        )

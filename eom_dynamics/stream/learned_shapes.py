@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled calls for the shapes that a stream's messages turn out to have."""
+"""Compiled calls, prepared as the message shapes of a stream are seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_SHAPES = 4
 
 
 class LearnedShapes:
-    """Calls for the latest shapes of messages.
+    """Compiled calls for the latest message shapes.
 
     Attributes:
         latest: call for messages of the shape that was taken last; None until a shape is learned.
@@ -33,12 +33,12 @@ class LearnedShapes:
         self._before: Shape | None = None
 
     def load(self, payload: Sequence[Array]) -> None:
-        """Have the calls take a payload into account; arguments as of :meth:`.ShapedStream.load`."""
+        """Set the payload of all calls, as :meth:`.ShapedStream.load`."""
         for stream in self._streams:
             stream.load(payload)
 
     def turn_to(self, message: bytes) -> bool:
-        """Whether another call takes the message, which then is :attr:`latest`."""
+        """Switch to another call that accepts the message, as :attr:`latest`; return whether there is one."""
         for k, stream in enumerate(self._streams[1:], start=1):
             if stream.call(message) is not None:
                 self._streams.insert(0, self._streams.pop(k))

@@ -8,7 +8,7 @@ OBSERVATIONS = 10
 
 
 class SetpointAge:
-    """Time on a clock since the last valid setpoint, from observation to observation.
+    """Time since the last valid setpoint, on an observed clock.
 
     An observation adds at most half of the timeout: after a stall of the process, setpoints that wait in its queue are
     taken before the timeout is over. A clock that goes back adds nothing.

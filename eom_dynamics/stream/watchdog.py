@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do when setpoints are lost, and when they come back; the law is written in docs/watchdog.md."""
+"""Watchdog: response to lost and returning setpoints, specified in docs/watchdog.md."""
 
 from __future__ import annotations
 
@@ -13,10 +13,47 @@ from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedSetpoint
+from ..trajectory.smooth_step import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
-from .fade import Fade, fade
 from .setpoint_age import SetpointAge
+
+
+class Fade(NamedTuple):
+    """Fade factor of efforts with two time derivatives, 1/s and 1/s²."""
+
+    w: float
+    wd: float
+    wdd: float
+
+    def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
+        """The command with faded efforts and unchanged motor motion, with derivatives by Leibniz' rule.
+
+        Raises:
+            StateError: a derivative of the efforts is not finite, since the command's numbers are too large.
+        """
+        w, wd, wdd = self
+        tau, taud, taudd = solution.efforts
+        efforts, motors = solution.efforts.copy(), solution.motors.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            efforts[0] = w * tau
+            efforts[1] = w * taud + wd * tau
+            efforts[2] = w * taudd + 2 * wd * taud + wdd * tau
+        if not np.isfinite(efforts).all():
+            raise StateError("numbers too large: derivatives of fading efforts would be infinite")
+        motors[-1] *= w
+        return solution._replace(efforts=efforts, motors=motors)
+
+
+def fade(s: float, duration: float) -> Fade:
+    """Fade factor 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, from 1 to 0 and C².
+
+    Args:
+        s: time since the start, s.
+        duration: s; afterwards the factor is zero.
+    """
+    return Fade(*falling(s, duration))
+
 
 LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
 """What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
@@ -111,11 +148,11 @@ class Watchdog:
 
     @property
     def responding(self) -> bool:
-        """Whether commands come from here and not from setpoints."""
+        """Whether the watchdog issues the commands, instead of setpoints."""
         return self.phase in _RESPONDING
 
     def disarm(self) -> None:
-        """Expect no setpoints: the stream has ended as intended, or begins anew."""
+        """Expect no setpoints: the stream has ended as intended, or restarts."""
         self.phase, self.last, self.cause, self._stop = Phase.WAITING, None, "", None
 
     def admit(self, q: Array | None) -> None:
@@ -139,7 +176,7 @@ class Watchdog:
                 )
 
     def feed(self, solution: EvaluatedSetpoint) -> None:
-        """Take note of a valid setpoint; it ends a response."""
+        """Record a valid setpoint, which ends a response."""
         self.last = solution
         self.age.fed = True
         if self.phase is not Phase.STREAMING:
@@ -153,7 +190,7 @@ class Watchdog:
         return ""
 
     def lose(self, cause: str) -> bool:
-        """Begin the response to a loss, by the policy; return whether there is one that moves the arm.
+        """Begin the response to a loss, by the policy; return whether there is a response.
 
         Args:
             cause: for diagnostics.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time of a clock that may stand still, such as simulated time of which nothing is published."""
+"""Time of a clock that may stop, such as simulated time that is not published."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _STANDSTILL = 500_000_000
 # Longest time between two readings that counts, ns: after a stall of the process the latest reading may still wait.
 _LONGEST_STEP = 100_000_000
 
-# Smallest rate of a clock that runs, in steady time: slower than a simulation that is of use.
+# Smallest rate of a clock that runs, in steady time: slower than any useful simulation.
 _SLOWEST = 100
 
 
 class WatchedClock:
-    """Time that goes on with a clock, and with the steady clock of the process while that clock stands still.
+    """Time that follows a clock, and the steady clock of the process while that clock stands still.
 
     Attributes:
         reading: last reading of the clock, ns.
@@ -26,7 +26,7 @@ class WatchedClock:
     """
 
     def __init__(self, read: Callable[[], int], steady: Callable[[], int] = time.monotonic_ns) -> None:
-        """Watch the clock of ``read``, in ns; a reading that is negative or raises is none."""
+        """Watch the clock of ``read``, in ns; negative readings and exceptions are ignored."""
         self._read, self._steady = read, steady
         self.reading = 0
         self.stands_still = False

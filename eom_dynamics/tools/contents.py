@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content hashes of recordings and robots: what decides whether a result is that of an input, whatever its path."""
+"""Content hashes of recordings and robots, which tie a result to its inputs whatever their paths."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _REMARKS = ("merged", "assumed")
 
 
 def robot_hash(robot: Robot) -> str:
-    """Return a hash of everything that a robot is computed with, wherever it was read from."""
+    """Return a hash of all robot properties that affect results, independent of its source."""
     return digest(*_parts(robot))
 
 
 def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
-    """Return the SHA-256 of a bag: that of its only file, or of the lines of ``sha256sum`` for those in its folder.
+    """Return the SHA-256 of a bag file, or of the output of ``sha256sum`` for the files of a bag folder.
 
     Args:
         path: of the bag.
@@ -51,7 +51,7 @@ def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
 
 @contextmanager
 def hashed_aside(path: Path) -> Iterator[Callable[[], str]]:
-    """Compute :func:`bag_hash` in a thread, which takes a core besides and no time; yields what returns the result."""
+    """Compute :func:`bag_hash` in a background thread; yields a function that returns the result."""
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(bag_hash, path, stop.is_set)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where and when results were made: date, software and machine, for the foot of an HTML page."""
+"""Provenance of results for the foot of an HTML page: date, software and machine."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Stamps:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        """(N,) stamps of the headers; times of recording where a publisher without a clock left all stamps zero."""
+        """(N,) header stamps, or times of recording if all stamps are zero."""
         return self.header if self.header.any() else self.recorded
 
 
@@ -55,7 +55,7 @@ class MessageBlock:
 
     @property
     def message(self) -> Any:
-        """One of the messages, for the strings and lengths that all share."""
+        """One of the messages, for its strings and lengths, which all share."""
         return self.layout.message
 
     def stamps(self) -> Stamps:
@@ -68,7 +68,7 @@ class MessageBlock:
         return self.layout.numbers(self.rows, field).astype(float)
 
     def values(self, fields: Mapping[str, str], count: int) -> dict[str, Array]:
-        """Fields (N, count) by the names given for them, without those that have another number of entries."""
+        """Fields (N, count) by the names given for them; those with another number of entries are left out."""
         own = self.layout.fields()
         return {name: self.numbers(field) for name, field in fields.items() if own.get(field) == count}
 

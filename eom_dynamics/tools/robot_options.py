@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of :func:`eom_dynamics.load_robot` as a value: it can be compared, stored and sent to another process."""
+"""Options of :func:`eom_dynamics.load_robot` as a value to compare, store or send to another process."""
 
 from __future__ import annotations
 

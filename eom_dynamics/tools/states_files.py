@@ -16,7 +16,7 @@ from ..trajectory import Samples
 
 
 def write_table(path: Path, header: Sequence[str], columns: Sequence[Array]) -> None:
-    """Write columns (N,) and (N, n) as CSV; a name with a comma is quoted, since a spreadsheet may run what follows."""
+    """Write columns (N,) and (N, n) as CSV; names with a comma are quoted, against formula injection."""
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerow(header)
         np.savetxt(file, np.column_stack(columns), fmt="%.17g", delimiter=",")

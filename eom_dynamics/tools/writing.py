@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write files completely or not at all: into a temporary folder beside their place, then moved there."""
+"""Atomic writing of files: into a temporary folder beside the target, then moved there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPORARY = ".eom_dynamics-"
 
 
 class FolderError(EomDynamicsError):
-    """An output that cannot or must not be written."""
+    """An output cannot or must not be written."""
 
 
 def check_folder(folder: Path, *, force: bool) -> None:

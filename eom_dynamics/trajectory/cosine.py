@@ -34,7 +34,7 @@ _PAPER_FREQUENCIES = (
 
 
 class Cosine:
-    """The vector x(t) with n components x_i = A_i cos(w_i t + phi_i), without start and end."""
+    """Cosine motion x_i = A_i cos(w_i t + phi_i) with n components, without start and end."""
 
     def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike = 0.0) -> None:
         """Set amplitude A, angular frequency w in rad/s and phase phi in rad, each a number or (n,)."""

@@ -14,8 +14,8 @@ from ..elastic import ElasticArm, Feedforward
 from ..exceptions import StateError, TrajectoryError
 from ..renamed import former_keywords
 from ..states import STATE_NAMES
-from .check_times import check_times
 from .limits import Verdict, check
+from .spline import check_times
 from .trajectory import Samples, Trajectory, sample_times
 
 CHECK_RATE = 1000.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smooth trajectories from noisy recordings.
+"""Fit of smooth trajectories to noisy recordings.
 
 The smoothing spline of degree nine minimises
 

@@ -31,12 +31,12 @@ class Shifted:
         self.n, self.start, self.end = trajectory.n, trajectory.start + by, trajectory.end + by
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`.Trajectory`."""
+        """q and its time derivatives, see :class:`.Trajectory`."""
         return self._trajectory.derivatives(np.asarray(t, dtype=float) - self._by, order)
 
 
 class Handover:
-    """A trajectory that is replaced by another one at some time.
+    """A trajectory that switches to another one at some time.
 
     From that time, a polynomial of degree nine leads from the state of the old trajectory to that of the new one at its
     next knot, or at a later time, so that the whole is C⁴.
@@ -100,7 +100,7 @@ class Handover:
         self._pieces = (*pieces, (at, self.transition), (joined, Shifted(new, begin)))
 
     def from_then_on(self, t: float) -> Trajectory:
-        """The same trajectory from ``t`` on, without pieces that have ended."""
+        """The trajectory from ``t`` on, without pieces that have ended."""
         first = self._place(t)
         if not first:
             return self
@@ -111,7 +111,7 @@ class Handover:
         return rest
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`.Trajectory`."""
+        """q and its time derivatives, see :class:`.Trajectory`."""
         at = np.asarray(t, dtype=float)
         if at.ndim == 0:
             return self._pieces[self._place(float(at))][1].derivatives(at, order)

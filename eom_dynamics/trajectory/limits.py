@@ -19,8 +19,8 @@ from ..exceptions import TrajectoryError
 from ..renamed import former_keywords, warn_renamed
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
-from .check_times import check_times
 from .quantities import Load, quantities
+from .spline import check_times
 from .time_scaling import fastest_time_scaling, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory
 
@@ -69,7 +69,7 @@ class Peak(NamedTuple):
 
     @property
     def exceeded(self) -> bool:
-        """Whether the value violates the limit by more than rounding."""
+        """Whether the value exceeds the limit beyond rounding."""
         return self.ratio > 1 + TOLERANCE
 
     @property

@@ -57,7 +57,7 @@ class PoseSpline:
         """Set increasing times, poses and twists, of at least two waypoints.
 
         Raises:
-            TrajectoryError: a shape is wrong, times do not increase, a number is not finite, a pose is none, or there
+            TrajectoryError: a shape is wrong, times do not increase, a number is not finite, a pose invalid, or there
                 is half a turn between two poses.
         """
         self.t, self.poses = _waypoints(t, poses)

@@ -38,7 +38,7 @@ class Load(NamedTuple):
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
     ) -> Load:
-        """Repeat constants for all samples.
+        """Create from arrays, with constants repeated for all samples.
 
         Raises:
             StateError: a wrench or stiffness has the wrong shape.
@@ -51,7 +51,7 @@ class Load(NamedTuple):
         )
 
     def at(self, samples: NDArray[np.intp], s: Array) -> Load:
-        """Some samples, slowed down by the factor s, a number or one for each: k-th derivatives over s^k."""
+        """Selected samples, slowed down by s, one number or one per sample: k-th derivatives divided by s^k."""
         return Load(
             *(
                 tuple(x[samples] / np.reshape(s, (-1, *[1] * (x.ndim - 1))) ** k for k, x in enumerate(arrays))
@@ -100,7 +100,7 @@ def _links_suffice(arm: ElasticArm, limits: Bounds) -> bool:
 
 
 def all_joints(arm: ElasticArm, x: Array) -> Array:
-    """Rates of all joints, including mimic joints, from those of the independent joints (N, n)."""
+    """Rates of all joints, mimic joints included, from those of the independent joints (N, n)."""
     if len(arm.robot.joints) == arm.robot.n:
         return x
     return x @ arm.robot.coupling[0].T

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def falling(s: float, duration: float) -> tuple[float, float, float]:
-    """1 - 10 u³ + 15 u⁴ - 6 u⁵ with u = s/duration, in [0, 1], and two time derivatives, 1/s and 1/s².
+    """Smooth step 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, in [0, 1], with two time derivatives, 1/s and 1/s².
 
     Twice continuously differentiable, also at its ends.
 

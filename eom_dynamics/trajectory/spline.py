@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splines of degree nine with given states at their knots, hence C⁴."""
+"""Splines of degree nine with given states at their knots, hence C⁴, and the instants at which they are checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..renamed import former_attribute, former_keywords
-from .trajectory import Scaled
+from .trajectory import Scaled, Trajectory, sample_times
 
 ORDERS = 5
 """Number of derivatives of a state: q … qdddd."""
@@ -150,3 +150,26 @@ def _from_left(left: Array, right: Array) -> Array:
     gap[0] -= left[0]
     gap -= np.tensordot(_TAYLOR_AT_1[:, 1:], left[1:], 1)
     return np.concatenate([left, np.tensordot(_CLOSING, gap, 1)])
+
+
+PER_PIECE = 16
+"""Smallest number of instants in a piece of a spline; its velocity has a degree of eight at most."""
+
+
+def check_times(trajectory: Trajectory, rate: float) -> Array:
+    """Increasing sample times (N,), s, at ``rate``, Hz, and inside every piece of a spline.
+
+    A piece may be shorter than a period, and move a joint there and back between two instants.
+
+    Raises:
+        TrajectoryError: as :func:`.sample_times`.
+    """
+    t = sample_times(trajectory, rate)
+    if not isinstance(trajectory, Spline):
+        return t
+    starts, steps = trajectory.t[:-1], np.diff(trajectory.t)
+    short = np.flatnonzero(steps * rate < PER_PIECE)
+    if not len(short):
+        return t
+    within = starts[short, np.newaxis] + steps[short, np.newaxis] * (np.arange(PER_PIECE) / PER_PIECE)
+    return np.union1d(t, within)

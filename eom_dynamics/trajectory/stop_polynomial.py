@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomial from a state to rest."""
+"""Stopping polynomial: from a state to rest."""
 
 from __future__ import annotations
 
@@ -51,10 +51,12 @@ class StopPolynomial:
         self._start = x
         m = len(x) - 1
         orders = np.arange(m)
-        factors = self.duration ** (orders + 1) / _factorials(m)
+        factors = self.duration ** (orders + 1) / [float(factorial(i)) for i in range(m)]
         # Of the powers u^1 ... u^2m of x - x_0, and of those of 1 - u of x - x(T): near the end, the former cancel.
+        # The integrals of the rates have coefficients over 1 ... 2m.
         self._from_start, self._from_end = (
-            np.tensordot(_integrals(rates) * factors[:, np.newaxis], x[1:], (0, 0)) for rates in _rate_bases(m)
+            np.tensordot(rates / np.arange(1, 2 * m + 1) * factors[:, np.newaxis], x[1:], (0, 0))
+            for rates in _rate_bases(m)
         )
         self.end: Array = x[0] + self._from_start.sum(axis=0)
 
@@ -84,10 +86,6 @@ def _powers(u: Array, m: int) -> Array:
     return result
 
 
-def _factorials(m: int) -> Array:
-    return np.array([factorial(i) for i in range(m)], dtype=float)
-
-
 @cache
 def _rate_bases(m: int) -> tuple[Array, Array]:
     """Coefficients (m, 2m) of P_0 ... P_{m-1} in powers of u, and of -P_0 ... -P_{m-1} in those of 1 - u: integers."""
@@ -100,8 +98,3 @@ def _rate_bases(m: int) -> tuple[Array, Array]:
         rows.append(rate.coef)
         ends.append(-rate(Polynomial([1.0, -1.0])).coef)
     return np.round(np.array(rows, dtype=float)), np.round(np.array(ends, dtype=float))
-
-
-def _integrals(rates: Array) -> Array:
-    """Coefficients of the powers 1 ... 2m of the integrals from 0 of polynomials with coefficients (m, 2m)."""
-    return rates / np.arange(1, rates.shape[1] + 1)

@@ -57,7 +57,7 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
 
 
 def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float:
-    """Least s <= 1 that meets all limits, from :data:`SLOWEST`'s reciprocal, of a motion that meets them at s = 1.
+    """Least s <= 1 that meets all limits, at least 1/:data:`SLOWEST`, for a motion that meets them at s = 1.
 
     Where limits are met at some s below one that violates them, the search by halves may find either.
 
@@ -93,7 +93,7 @@ def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
 
 
 def ratios(values: dict[str, Array], limits: Bounds) -> Array:
-    """Magnitudes over limits (N, all names of all quantities); zero if the limit or the value is unknown."""
+    """Ratios of magnitudes to limits (N, all names of all quantities); zero if limit or value is unknown."""
     columns = [np.abs(values[name]) / largest for name, largest in limits.largest.items() if limits.limited(name)]
     if not columns:
         return np.zeros((len(values["velocity"]), 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint motion that moves a tool along a path through poses."""
+"""Joint motion that moves a tool along a path of poses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ToolMotion:
         return Scaled(self, s)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`.Trajectory`; orders above 4 are not available.
+        """q and its time derivatives, at most four; see :class:`.Trajectory`.
 
         Raises:
             TrajectoryError: between two knots, the path leaves the workspace or the ranges of the joints.

@@ -17,7 +17,7 @@ _LARGEST_COUNT = 100_000_000
 
 
 class Interval(Protocol):
-    """What begins and ends: a trajectory of joints or of a tool."""
+    """Time interval of a trajectory of joints or of a tool."""
 
     @property
     def start(self) -> float:
@@ -85,7 +85,7 @@ class Scaled:
         self.end = self.start + self.s * (trajectory.end - self.start)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """See :class:`Trajectory`."""
+        """q and its time derivatives, see :class:`Trajectory`."""
         at = np.asarray(t, dtype=float)
         # Rounding must not exceed the end, after which derivatives are zero.
         inner = np.where(at == self.end, self.trajectory.end, self.start + (at - self.start) / self.s)

@@ -16,7 +16,7 @@ import numpy as np
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import ElasticArm
-from eom_dynamics.identification import Excitation
+from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries
 from eom_dynamics.identification.both_sides import ArmRecording
 from eom_dynamics.identification.elastic_arm import ArmFit, identify_arm
 from eom_dynamics.identification.elastic_options import check_elastic
@@ -89,7 +89,7 @@ def plan(
     limits = {joint.name: _limits(joint) for joint in robot.joints}
 
     def excitation(period: float) -> Excitation:
-        return Excitation(robot, period=period, limits=limits, share=_SHARE, harmonics=_HARMONICS)
+        return Excitation(robot, series=ExcitationSeries(period, _HARMONICS), bounds=ExcitationBounds(limits, _SHARE))
 
     search, other = excitation(_PERIOD), excitation(_JUDGED_PERIOD)
     found = search.optimize(

@@ -29,22 +29,18 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from eom_dynamics.ros.executors import make_executor
-from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from eom_dynamics.ros.playing import ReportCounts, positive, run_player
+from eom_dynamics.ros.interfaces import FeedforwardCommand
+from eom_dynamics.ros.playing import QOS, Playing, ReportCounts, positive, run_player
 from eom_dynamics.ros.setpoint_file import PlayerError, Setpoints
 from eom_dynamics.ros.simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
 """Topics of a recording."""
 
-_QOS = QoSProfile(depth=100)
 _PROGRESS_PERIOD = 0.1
 
 # Time after which a message without an answer is repeated, and until the player gives up, s.
@@ -56,7 +52,7 @@ _START = 1_000_000_000
 _SECOND = 1_000_000_000
 
 
-class LockstepPlayer(Node):
+class LockstepPlayer(Playing):
     """Node that sends setpoints and time, and records the answers."""
 
     def __init__(self, setpoints: Setpoints, rate: float, report: ReportCounts) -> None:
@@ -67,20 +63,22 @@ class LockstepPlayer(Node):
             rate: of steps, Hz.
             report: called periodically with the counts.
         """
-        super().__init__("lockstep_player")
-        self._setpoints, self._period, self._report = setpoints, round(_SECOND / rate), report
-        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
-        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", _QOS)
-        self._clock_publisher = self.create_publisher(Clock, "/clock", _QOS)
+        super().__init__("lockstep_player", setpoints, report)
+        self._period = round(_SECOND / rate)
+        self._clock_publisher = self.create_publisher(Clock, "/clock", QOS)
         # Newest message of each topic, and its stamp, ns.
         self._newest: dict[str, tuple[int, bytes]] = {}
         for topic, kind in zip(TOPICS[1:], (FeedforwardCommand, JointState, JointState), strict=True):
-            self.create_subscription(kind, topic, self._keeper(topic), _QOS, raw=True)
+            self.create_subscription(kind, topic, self._keeper(topic), QOS, raw=True)
         self._robot: dict[str, str] = {}
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        self._executor = make_executor(events=True)
-        self._executor.add_node(self)
         self._now = _START
+
+    def run(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Play all setpoints; returns the recording."""
+        self.connect(options.timeout)
+        gc.disable()
+        return self.play()
 
     def connect(self, timeout: float) -> None:
         """Wait until setpoints are answered, and commands and time reach the robot.
@@ -132,22 +130,12 @@ class LockstepPlayer(Node):
         }
         return {"stamp": stamps, **rows}
 
-    def counts(self) -> dict[str, int]:
-        """Count setpoints sent and answered (received): all, as each waits for the one before."""
-        return {"sent": self._setpoints.count, "received": self._setpoints.count}
-
     def _step(self, index: int, stamp: int) -> None:
         """Send a setpoint, stamped with the middle of its step, and when it is answered the time of its end, ns."""
         middle = stamp - self._period // 2
         self._until(lambda: self._answered("feedforward", middle), lambda: self._send(index, middle), "feedforward")
         self._now = stamp
         self._until(self._moved, self._tick, "joint_states and motor_states")
-
-    def close(self) -> None:
-        """Destroy the node, before the context ends, so that other nodes know at once."""
-        self._executor.remove_node(self)
-        self.destroy_node()
-        self._executor.shutdown()
 
     def _keeper(self, topic: str) -> Callable[[bytes], None]:
         def keep(data: bytes) -> None:
@@ -167,10 +155,6 @@ class LockstepPlayer(Node):
 
     def _moved(self) -> bool:
         return self._answered("joint_states", self._now) and self._answered("motor_states", self._now)
-
-    def _send(self, index: int, stamp: int) -> None:
-        self._setpoints.fill(self._message, index, stamp)
-        self._publisher.publish(self._message)
 
     def _tick(self) -> None:
         clock = Clock()
@@ -210,15 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--timeout", type=positive, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
     )
     return run_player(
-        parser, arguments, lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, report), _play
+        parser, arguments, lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, report)
     )
-
-
-def _play(player: LockstepPlayer, options: argparse.Namespace) -> dict[str, Any]:
-    """Play all setpoints; returns the recording."""
-    player.connect(options.timeout)
-    gc.disable()
-    return player.play()
 
 
 if __name__ == "__main__":

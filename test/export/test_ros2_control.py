@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from exported import export, robot, succeed
+from exported import export, robot, succeed, with_values
 
 from eom_dynamics import ElasticArm, Robot
-from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, project_files, stored_values
+from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, project_files
 from eom_dynamics.export.ros2_control import package_name
 from eom_dynamics.stream.watchdog import DEFAULTS
 
@@ -24,8 +24,7 @@ ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
 
 
 def contents(subject: Robot, functions: str = PLANT) -> dict[str, bytes]:
-    exported = project(subject, [functions])
-    return LANGUAGES["ros2_control"].files(exported, stored_values(exported))
+    return LANGUAGES["ros2_control"].files(*with_values(subject, (functions,)))
 
 
 def joints_of(description: bytes, path: str = "joint") -> list[str]:
@@ -133,8 +132,7 @@ def test_without_a_plant_there_is_no_simulation() -> None:
 
 
 def test_the_headers_are_those_of_the_cpp_export() -> None:
-    exported = project(robot("planar_2r"), [PLANT])
-    stored = stored_values(exported)
+    exported, stored = with_values(robot("planar_2r"), (PLANT,))
     cpp, package = LANGUAGES["cpp"].files(exported, stored), LANGUAGES["ros2_control"].files(exported, stored)
     shared = [name for name in cpp if name.startswith(("include/", "test/"))]
     assert len(shared) > 10

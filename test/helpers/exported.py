@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 """Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
 
 
+@cache
 def robot(name: str) -> Robot:
     """A robot of :data:`FUNCTIONS` or :data:`SPRING_ROBOTS`, a packaged one, or one of the others below.
 
@@ -66,12 +68,23 @@ def export(
     precision: str = "double",
 ) -> tuple[Project, StoredValues]:
     """Write the code of a robot to a folder."""
-    exported = project(robot, functions, precision=precision)
-    stored = stored_values(exported)
+    exported, stored = with_values(robot, tuple(functions), precision)
+    write(exported, stored, language, folder)
+    return exported, stored
+
+
+def write(exported: Project, stored: StoredValues, language: str, folder: Path) -> None:
+    """Write code to a folder."""
     for name, content in LANGUAGES[language].files(exported, stored).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    return exported, stored
+
+
+@cache
+def with_values(robot: Robot, functions: tuple[str, ...], precision: str = "double") -> tuple[Project, StoredValues]:
+    """Functions of a robot and their values, computed once for all languages and tests, which leave them alone."""
+    exported = project(robot, functions, precision=precision)
+    return exported, stored_values(exported)
 
 
 def run(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:

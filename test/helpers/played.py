@@ -2,48 +2,50 @@
 """Play setpoints to a node while something happens, and count the answers that are not those of the library."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import processes
+from node_client import fork_server
 
 from eom_dynamics.messages.fields import COMMAND_FIELDS
 
 
 class Play:
-    """The player as a process in the namespace of a node; ``sent`` is the number of setpoints so far."""
+    """The player as a process in the namespace of a node, a fork like it; it writes ``answers.npz``."""
 
-    def __init__(self, client, folder, arrays, rate):
+    def __init__(self, namespace, folder, arrays, *, rate=1000, grace=10, timeout=60):
         np.savez(folder / "setpoints.npz", **arrays)
-        self._folder, self._counts = folder, folder / "counts"
-        space = client.process.namespace
-        self.process = processes.popen(
-            [
-                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--force"),
-                *("--rate", rate, "--grace", "10", "--timeout", "60"),
-                *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
-            ],
-            cwd=folder,
-            stdout=self._counts.open("w"),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._answers, self._log = folder / "answers.npz", folder / "player.log"
+        arguments = [
+            *("setpoints.npz", "answers.npz", "--force", "--rate", rate, "--grace", grace, "--timeout", timeout),
+            *("--ros-args", "-r", f"__ns:={namespace}", "-r", f"/diagnostics:={namespace}/diagnostics"),
+        ]
+        with self._log.open("wb") as log:
+            self.process = fork_server("eom_dynamics.ros.player").start(arguments, folder, log)
+
+    @property
+    def reports(self):
+        """Counts so far, one after the other."""
+        return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
 
     @property
     def counts(self):
-        lines = self._counts.read_text().splitlines()
-        return json.loads(lines[-1]) if lines else {"sent": 0, "received": 0}
+        return self.reports[-1] if self.reports else {"sent": 0, "received": 0}
 
-    def record(self):
+    @property
+    def errors(self):
+        lines = processes.own_lines(self._log.read_text()).splitlines()
+        return "\n".join(line for line in lines if not line.startswith("{"))
+
+    def record(self, patience=110):
         """Counts and answers, after the end."""
-        assert self.process.returncode == 0, self.process.stderr.read()
-        return self.counts, dict(np.load(self._folder / "answers.npz"))
+        assert self.process.wait(patience) == 0, self.errors
+        return self.counts, dict(np.load(self._answers))
 
 
 def played(client, folder, arrays, rate, meanwhile):
     """Play all setpoints, and call ``meanwhile`` ten times a second with the number sent. Returns counts and record."""
-    play = Play(client, folder, arrays, rate)
+    play = Play(client.process.namespace, folder, arrays, rate=rate)
     try:
         while play.process.poll() is None:
             client.spin(0.1)

@@ -15,7 +15,7 @@ from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.gear import Gear
 from eom_dynamics.identification.elastic_robot import with_motors
 from eom_dynamics.identification.exceptions import IdentificationError
-from eom_dynamics.identification.motor import MotorFit, fit_gear_ratio, fit_motor, fit_motors
+from eom_dynamics.identification.motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 
@@ -52,7 +52,7 @@ def test_friction_of_every_kind() -> None:
         THETA + 1e-5 * rng.normal(size=T.shape),
         tau=TAU + 0.05 * rng.normal(size=T.shape),
         effort=effort + 0.05 * rng.normal(size=T.shape),
-        terms=("viscous", "asymmetric", "coulomb", "stribeck", "offset"),
+        model=MotorModel(("viscous", "asymmetric", "coulomb", "stribeck", "offset")),
     )
     true = {"rotor_inertia": 0.2, "viscous": 0.5, "asymmetry": 0.1, "coulomb": 0.4, "stribeck": 0.4, "offset": 0.3}
     for name, value in true.items():
@@ -75,8 +75,7 @@ def test_stiffness_without_a_sensor_of_effort(hardening: bool) -> None:
         THETA + 1e-5 * rng.normal(size=T.shape),
         deflection=delta + 1.4e-5 * rng.normal(size=T.shape),
         effort=effort + 0.05 * rng.normal(size=T.shape),
-        terms=("viscous", "offset", "efficiency"),
-        hardening=hardening,
+        model=MotorModel(("viscous", "offset", "efficiency"), hardening=hardening),
     )
     for name, value in {"stiffness": 400.0, "rotor_inertia": 0.2, "viscous": 0.5, "efficiency": 0.8}.items():
         within(fit, name, value, 0.01)
@@ -93,7 +92,7 @@ def test_torque_constant_from_currents() -> None:
         tau=TAU + 0.05 * rng.normal(size=T.shape),
         current=effort / (0.05 * 100) + 0.01 * rng.normal(size=T.shape),
         gear_ratio=-100.0,
-        terms=("viscous", "offset"),
+        model=MotorModel(("viscous", "offset")),
     )
     within(fit, "torque_per_current", 5.0, 0.01)
     within(fit, "rotor_inertia", 0.2, 0.02)
@@ -117,7 +116,7 @@ def test_covariance_is_the_spread_of_many_recordings() -> None:
     effort, found = 0.2 * THETADD + TAU + 0.5 * THETAD, []
     for seed in range(20):
         noise = 0.3 * np.random.default_rng(seed).normal(size=T.shape)
-        fit = fit_motor(T, THETA, tau=TAU, effort=effort + noise, terms=("viscous",), cutoff=5.0)
+        fit = fit_motor(T, THETA, tau=TAU, effort=effort + noise, model=MotorModel(("viscous",)), cutoff=5.0)
         found.append((*fit.parameters["rotor_inertia"], *fit.parameters["viscous"]))
     B, B_std, D, D_std = np.array(found).T
     # The standard deviation of 20 numbers is known to 16 %.
@@ -131,7 +130,7 @@ def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
     exact = recording(robot, 20.0)
     noisy = exact.noisy(0)
     terms = ("viscous", "coulomb", "efficiency", "offset")
-    fits = fit_motors(noisy.t, noisy.theta, tau=noisy.tau, effort=noisy.motor_effort, terms=terms)
+    fits = fit_motors(noisy.t, noisy.theta, tau=noisy.tau, effort=noisy.motor_effort, model=MotorModel(terms))
     for fit, joint in zip(fits, robot.joints, strict=True):
         friction = joint.actuator.friction
         within(fit, "rotor_inertia", joint.rotor_inertia, 0.02)
@@ -148,12 +147,21 @@ def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
     assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 1e-3 * np.ptp(exact.motor_effort, axis=0))
 
 
+def test_former_keywords_of_the_model_warn_and_count() -> None:
+    given: dict[str, Any] = {"tau": TAU, "effort": 0.2 * THETADD + TAU + 0.5 * THETAD}
+    with pytest.warns(DeprecationWarning, match=r"terms= of fit_motor is now model=MotorModel\(terms=…\)"):
+        former = fit_motor(T, THETA, terms=("viscous",), model=MotorModel(rotor_inertia=0.2), **given)  # type: ignore[call-arg]
+    assert former.parameters == fit_motor(T, THETA, model=MotorModel(("viscous",), 0.2), **given).parameters
+    with pytest.warns(DeprecationWarning, match="terms= of fit_motors"):
+        fit_motors(T, THETA[:, None], terms=("viscous",), **{name: x[:, None] for name, x in given.items()})
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"effort": TAU}, "either tau or deflection"),
     ({"tau": TAU, "deflection": TAU, "effort": TAU}, "either tau or deflection"),
     ({"tau": TAU}, "either effort or current"),
     ({"deflection": TAU, "current": TAU}, "unit of effort unknown"),
-    ({"tau": TAU, "effort": TAU, "terms": ("sticky",)}, "unknown: sticky"),
+    ({"tau": TAU, "effort": TAU, "model": MotorModel(("sticky",))}, "unknown: sticky"),
     ({"tau": TAU, "effort": TAU[:-1]}, r"effort must have shape \(8000,\)"),
     ({"tau": TAU, "effort": TAU, "theta": 0 * THETA}, "the motor does not move"),
     ({"tau": TAU, "current": -TAU}, "current falls as the effort of the spring rises"),

@@ -77,6 +77,18 @@ def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice():
     assert again[1][0][0] > again[0][0][0]
 
 
+def test_which_setpoints_follow_those_before():
+    """These need no check of the stream first; without changes under way, the next one begins them."""
+    blend = PayloadBlend(ROBOT)
+    for _ in range(2):
+        blend.change(HEAVY, 0.01)
+        assert blend.follows(START) and not blend.follows(0) and not blend.follows(-START)
+        blend.at(START)
+        assert blend.follows(START + 5 * MS) and not blend.follows(START - 1) and not blend.follows(START + 101 * MS)
+        blend.at(START + 10 * MS)
+        assert not blend.blending
+
+
 def test_the_payload_of_each_tool_is_its_own():
     robot = eom.load_robot("dual_arm")
     blend = PayloadBlend(robot)

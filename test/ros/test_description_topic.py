@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """New descriptions on the topic during a stream: exchanged between two setpoints, or refused."""
 
-import json
-import subprocess
-import sys
 import time
 
 import numpy as np
-import processes
 import pytest
+from played import Play
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
-
-STATES = ("q", "qd", "qdd", "qddd", "qdddd")
+from eom_dynamics.states import STATE_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -54,46 +50,25 @@ def active(shared):
 def stream(tmp_path):
     """Play setpoints to a client's node at 200 Hz, and call ``during`` after the first 100; returns the record."""
 
-    def play(client, during, count):
+    def stream_to(client, during, count):
         t = np.arange(count)[:, None] * 5e-3
         omega = np.array([1.0, 3.0])
-        arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATES)}
-        np.savez(tmp_path / "setpoints.npz", **arrays)
-        space = client.process.namespace
-        player = processes.popen(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "eom_dynamics.ros.player",
-                    "setpoints.npz",
-                    "answers.npz",
-                    "--rate",
-                    "200",
-                    "--grace",
-                    "20",
-                ),
-                *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
-            ],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for line in player.stdout:
-            if json.loads(line)["sent"] > 100:
-                break
+        arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+        play = Play(client.process.namespace, tmp_path, arrays, rate=200, grace=20)
+        while play.counts["sent"] <= 100:
+            assert play.process.poll() is None, play.errors
+            time.sleep(0.05)
         during()
-        *_, counts = player.stdout
-        assert player.wait() == 0
-        assert json.loads(counts) == {"sent": count, "received": count, "lost": 0, "out_of_order": 0}
-        return arrays, dict(np.load(tmp_path / "answers.npz"))
+        counts, record = play.record()
+        assert counts == {"sent": count, "received": count, "lost": 0, "out_of_order": 0}
+        return arrays, record
 
-    return play
+    return stream_to
 
 
 def answered_by(urdf, arrays, record):
     """For each setpoint, whether all of its answer is that of this robot."""
-    wanted = eom.ElasticArm(eom.load_robot(urdf)).feedforward(*(arrays[name] for name in STATES))
+    wanted = eom.ElasticArm(eom.load_robot(urdf)).feedforward(*(arrays[name] for name in STATE_NAMES))
     return np.all(
         [
             np.abs(record[name] - values).max(axis=1) <= 1e-12 * np.abs(values).max()
@@ -114,7 +89,7 @@ def test_a_new_robot_takes_over_between_two_setpoints_and_none_is_lost(active, s
         describe(after)
 
     # Long enough to compile it on a busy machine.
-    arrays, record = stream(client, exchange, 2000)
+    arrays, record = stream(client, exchange, 1400)
     old, new = answered_by(before, arrays, record), answered_by(after, arrays, record)
     assert np.all(old ^ new)
     assert old[0] and new[-1]

@@ -154,6 +154,22 @@ def test_signals_one_after_another_end_a_node_once(start):
     assert "Traceback" not in client.process.log
 
 
+def test_times_that_no_clock_can_show_are_ignored(start):
+    from rosgraph_msgs.msg import Clock
+
+    client = start(*IIWA, "-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
+    clock, time_of = client.publisher(Clock, "clock"), Clock()
+
+    def show(seconds, until, what):
+        time_of.clock.sec = seconds
+        client.repeat(lambda: clock.publish(time_of), until, what)
+
+    for seconds in (5, 7):
+        show(-3, lambda: "a time of /clock is ignored: Seconds value must not be negative" in client.process.log, "it")
+        show(seconds, lambda s=seconds: client.diagnostics[-1].header.stamp.sec == s, "the next time")
+    assert "Traceback" not in client.process.log
+
+
 @pytest.mark.parametrize("node", ["dynamics_node", "planning_node", "simulated_robot_node", "player"])
 def test_without_ros_the_error_is_one_line(tmp_path, node):
     hide = (

@@ -97,9 +97,12 @@ class Stack:
             answers.clear()
 
 
-@pytest.fixture(scope="module", params=["events", "single_threaded"])
+@pytest.fixture(scope="module")
 def shared(start_shared, request):
-    return Stack(start_shared, request.param)
+    return Stack(start_shared, getattr(request, "param", "events"))
+
+
+on_both_executors = pytest.mark.parametrize("shared", ["events", "single_threaded"], indirect=True)
 
 
 @pytest.fixture
@@ -138,6 +141,7 @@ def assert_commands(answers, begin, motion):
     return t
 
 
+@on_both_executors
 def test_it_is_played_from_its_stamp_on(stack):
     begin = stack.now + 10 * PERIOD
     order = [1, 0]
@@ -171,6 +175,7 @@ def test_the_next_one_takes_over_smoothly(stack):
     assert_commands(answers[int((at + 0.3) * RATE) + 1 :], begin + round(at * 1e9), through(TIMES, second))
 
 
+@on_both_executors
 def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
     node = stack.node
     stack.send(TIMES * 100)

@@ -222,12 +222,12 @@ def test_a_stop_that_is_computed_late_makes_no_step(start, tmp_path, monkeypatch
 
     (tmp_path / "sitecustomize.py").write_text(
         "import time\n"
-        "from eom_dynamics.trajectory import stop\n"
-        "compute, delays = stop.stop, [0.15]\n"
+        "from eom_dynamics.trajectory import takeover\n"
+        "compute, delays = takeover.stop, [0.15]\n"
         "def late(*arguments):\n"
         "    time.sleep(delays.pop() if delays else 0.0)\n"
         "    return compute(*arguments)\n"
-        "stop.stop = late\n"
+        "takeover.stop = late\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     node = start(*ARGUMENTS, prefix=FRESH)

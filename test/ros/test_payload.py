@@ -112,6 +112,22 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
     values_of(client, "payload", f"2 kg at {TOOL}", "the end of the change")
 
 
+def test_a_payload_is_taken_while_the_clock_stands_still(start):
+    from eom_dynamics.msg import JointTrajectorySetpoint
+
+    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
+    assert set_payload(client, PAYLOAD, 0.01).success
+    unstamped = JointTrajectorySetpoint(
+        **{name: row.tolist() for name, row in zip(STATE_FIELDS, motion(7), strict=True)}
+    )
+
+    def taken():
+        return bool(client.feedforward) and client.feedforward[-1].motor_effort.tobytes() == wanted
+
+    wanted = ARM.feedforward(*motion(7), payload=PAYLOAD).motor_effort.tobytes()
+    client.repeat(lambda: client._setpoints.publish(unstamped), taken, "the payload")
+
+
 @pytest.mark.parametrize(
     ("payload", "blend_time", "tool", "reason"),
     [
@@ -136,3 +152,39 @@ def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time
     values_of(iiwa, "last refused payload", reason, "the refusal")
     assert "refused: payload:" not in iiwa.process.log
     iiwa.answers_to(iiwa.publish(**dict(zip(STATE_FIELDS, motion(1), strict=True))))
+
+
+def test_a_payload_outlives_a_deactivation_but_not_the_robot(start):
+    client = start("--params-file", CONFIG / "iiwa.yaml")
+
+    def answered(stamp):
+        setpoint(client, motion(3), stamp)
+        answer(client, stamp)
+        return client.feedforward[-1].motor_effort.tobytes()
+
+    assert set_payload(client, PAYLOAD, 0.0).success
+    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the code")
+    loaded, empty = ARM.feedforward(*motion(3), payload=PAYLOAD), ARM.feedforward(*motion(3))
+    assert answered(1) == loaded.motor_effort.tobytes()
+    assert client.transition("deactivate") and client.transition("activate")
+    assert answered(2) == loaded.motor_effort.tobytes()
+    assert client.transition("deactivate") and client.transition("cleanup")
+    assert client.process.log.count("the payload is forgotten with the robot: set it again") == 1
+    assert client.transition("configure") and client.transition("activate")
+    assert answered(3) == empty.motor_effort.tobytes()
+
+
+def test_a_node_that_starts_later_gets_payloads_that_are_kept_for_it(start, ros):
+    from eom_dynamics.msg import Payload
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    gripper = ros.create_node("gripper")
+    kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    gripper.create_publisher(Payload, "/gripper/payload", kept).publish(payload_message(PAYLOAD, 0.0))
+    durable = "qos_overrides./gripper/payload.subscription.durability:=transient_local"
+    robot = ("--params-file", CONFIG / "iiwa.yaml", "-r", "payload:=/gripper/payload")
+    try:
+        client = start(*robot, "-p", durable)
+        values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
+    finally:
+        gripper.destroy_node()

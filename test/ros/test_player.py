@@ -2,10 +2,8 @@
 """The player with a node: setpoints, the record, and a stream at 1 kHz."""
 
 import itertools
-import json
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,20 +14,21 @@ import processes
 import pytest
 from node_client import NodeProcess
 from paths import CONFIG
+from played import Play
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.states import STATE_NAMES
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
-STATES = ("q", "qd", "qdd", "qddd", "qdddd")
 
 
 def motion(count, *, wrench=True):
     """A smooth motion of all joints with a tool wrench, sampled at 1 kHz."""
     t = np.arange(count)[:, None] * 1e-3
     omega = np.linspace(1.0, 4.0, ROBOT.n)
-    arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATES)}
+    arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     if wrench:
         omega = np.linspace(2.0, 3.0, 6)
         for k, name in enumerate(WRENCH_FIELDS):
@@ -51,33 +50,19 @@ def iiwa_process(ros, tmp_path_factory):
 
 @pytest.fixture
 def play(iiwa_process, tmp_path):
-    """Play setpoints to a node: exit code, lines on stdout, stderr, and the recorded answers."""
+    """Play setpoints to a node: exit code, reported counts, what else was printed, and the recorded answers."""
     nodes = []
 
-    def run(arrays, *options, node=iiwa_process, while_playing=lambda process, player: None):
-        np.savez(tmp_path / "setpoints.npz", **arrays)
+    def run(arrays, node=iiwa_process, while_playing=lambda process, player: None, **options):
         if isinstance(node, tuple):
             node = NodeProcess(tmp_path, *RECORDED, *node)
             nodes.append(node)
-        space = node.namespace if node else "/nobody"
-        player = processes.popen(
-            [
-                *(sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", "answers.npz", "--force", *options),
-                *("--ros-args", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"),
-            ],
-            cwd=tmp_path,
-            stdout=(tmp_path / "counts").open("w"),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        player = Play(node.namespace if node else "/nobody", tmp_path, arrays, **options)
         watcher = threading.Thread(target=while_playing, args=(node, player))
         watcher.start()
-        _, errors = player.communicate(timeout=110)
+        code = player.process.wait(110)
         watcher.join()
-        output = (tmp_path / "counts").read_text()
-        answers = tmp_path / "answers.npz"
-        record = dict(np.load(answers)) if answers.exists() else None
-        return player.returncode, output.splitlines(), processes.own_lines(errors), record
+        return code, player.reports, player.errors, player.record()[1] if code == 0 else None
 
     yield run
     for node in nodes:
@@ -87,7 +72,7 @@ def play(iiwa_process, tmp_path):
 def assert_answers(arrays, record, order=slice(None), every=1):
     """Each recorded number is that of the library; one in ``every`` also by the closed form."""
     wrench = tuple(arrays[name] for name in WRENCH_FIELDS if name in arrays)
-    state = [arrays[name] for name in STATES]
+    state = [arrays[name] for name in STATE_NAMES]
     wanted = eom.ElasticArm(ROBOT).feedforward(*state, wrench=wrench)
     for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
         np.testing.assert_allclose(record[name], values[:, order], rtol=0, atol=1e-12 * np.abs(values).max())
@@ -108,10 +93,10 @@ def stream(play, seconds):
     stop = threading.Event()
     timer = threading.Timer(seconds + 2, stop.set)
     timer.start()
-    code, lines, errors, record = play(arrays, "--rate", "1000", "--grace", "10", while_playing=watch)
+    code, reports, errors, record = play(arrays, while_playing=watch)
     assert code == 0, errors
     counts = {"sent": 1000 * seconds, "received": 1000 * seconds, "lost": 0, "out_of_order": 0}
-    assert json.loads(lines[-1]) == counts
+    assert reports[-1] == counts
     assert {name: int(record[f"{name}_count"]) for name in counts} == counts
     assert_answers(arrays, record, every=100)
     # Never early, and so never faster than the rate; how late depends on the machine.
@@ -124,21 +109,21 @@ def test_nothing_is_lost_in_3_seconds_at_1_khz(play):
     stream(play, 3)
 
 
-def test_nothing_is_lost_where_the_machine_stands_still(play, tmp_path):
+def test_nothing_is_lost_where_the_machine_stands_still(play):
     """1,400 setpoints are overdue when it goes on, more than a queue holds."""
 
     def stand_still(process, player):
-        while player.poll() is None and not (tmp_path / "counts").read_text().count("sent"):
+        while player.process.poll() is None and not player.counts["sent"]:
             time.sleep(0.01)
-        for each in (process.process, player):
+        for each in (process.process, player.process):
             each.send_signal(signal.SIGSTOP)
         time.sleep(1.4)
-        for each in (process.process, player):
+        for each in (process.process, player.process):
             each.send_signal(signal.SIGCONT)
 
-    code, lines, errors, _ = play(motion(3000), "--rate", "1000", "--grace", "10", while_playing=stand_still)
+    code, reports, errors, _ = play(motion(3000), while_playing=stand_still)
     assert code == 0, errors
-    assert json.loads(lines[-1]) == {"sent": 3000, "received": 3000, "lost": 0, "out_of_order": 0}
+    assert reports[-1] == {"sent": 3000, "received": 3000, "lost": 0, "out_of_order": 0}
 
 
 @pytest.mark.soak
@@ -149,22 +134,21 @@ def test_nothing_is_lost_and_nothing_grows_in_30_seconds_at_1_khz(play):
 
 def test_the_record_holds_what_was_sent_and_answered(play):
     arrays = motion(200, wrench=False)
-    code, lines, errors, record = play({**arrays, "joint_names": NAMES}, "--rate", "500")
+    code, reports, errors, record = play({**arrays, "joint_names": NAMES}, rate=500)
     assert code == 0, errors
     assert record["joint_names"].tolist() == NAMES
     assert np.all(np.diff(record["stamp"]) == 2_000_000)
     assert record["backend"] == eom.Dynamics(ROBOT).backend
     np.testing.assert_array_equal(record["round_trip"], record["received"] - record["sent"])
     assert_answers(arrays, record)
-    progress = [json.loads(line) for line in lines]
-    assert len(progress) >= 3
-    assert all(a["sent"] <= b["sent"] and a["received"] <= b["received"] for a, b in itertools.pairwise(progress))
+    assert len(reports) >= 3
+    assert all(a["sent"] <= b["sent"] and a["received"] <= b["received"] for a, b in itertools.pairwise(reports))
 
 
 def test_columns_may_come_in_any_order(play):
     order = [3, 0, 6, 1, 5, 2, 4]
     arrays = motion(50)
-    shuffled = {name: values[:, order] if name in STATES else values for name, values in arrays.items()}
+    shuffled = {name: values[:, order] if name in STATE_NAMES else values for name, values in arrays.items()}
     code, _, errors, record = play({**shuffled, "joint_names": [NAMES[i] for i in order]})
     assert code == 0, errors
     assert_answers(arrays, record, order)
@@ -173,9 +157,9 @@ def test_columns_may_come_in_any_order(play):
 def test_refused_setpoints_are_lost_and_the_others_are_not(play):
     arrays = motion(100)
     arrays["qdd"][[40, 41, 70]] = np.nan
-    code, lines, errors, record = play(arrays, "--grace", "0.5")
+    code, reports, errors, record = play(arrays, grace=0.5)
     assert code == 0, errors
-    assert json.loads(lines[-1]) == {"sent": 100, "received": 97, "lost": 3, "out_of_order": 0}
+    assert reports[-1] == {"sent": 100, "received": 97, "lost": 3, "out_of_order": 0}
     assert np.flatnonzero(np.isnan(record["received"])).tolist() == [40, 41, 70]
     for name in (*COMMAND_FIELDS, "round_trip"):
         assert np.isnan(record[name][[40, 41, 70]]).all()
@@ -185,17 +169,17 @@ def test_refused_setpoints_are_lost_and_the_others_are_not(play):
 def test_stiffness_is_played_and_motors_are_recorded(play):
     t = np.arange(60)[:, None] * 1e-3
     omega = np.array([3.0, 5.0])
-    arrays = {name: 0.2 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATES)}
+    arrays = {name: 0.2 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     for k, name in enumerate(STIFFNESS_FIELDS):
         arrays[name] = np.array([400.0, 200.0]) * (k == 0) + 10.0 * omega**k * np.sin(omega * t + k * np.pi / 2)
     arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
     wanted = arm.feedforward(
-        *(arrays[name] for name in STATES), commanded_stiffness=tuple(arrays[name] for name in STIFFNESS_FIELDS)
+        *(arrays[name] for name in STATE_NAMES), commanded_stiffness=tuple(arrays[name] for name in STIFFNESS_FIELDS)
     )
     arrays["stiffness"][30] = 1.0  # refused, and the command before is held, which is no answer
-    code, lines, errors, record = play(arrays, "--grace", "0.5", node=("--params-file", CONFIG / "vsa_planar_2r.yaml"))
+    code, reports, errors, record = play(arrays, ("--params-file", CONFIG / "vsa_planar_2r.yaml"), grace=0.5)
     assert code == 0, errors
-    assert json.loads(lines[-1]) == {"sent": 60, "received": 59, "lost": 1, "out_of_order": 0}
+    assert reports[-1] == {"sent": 60, "received": 59, "lost": 1, "out_of_order": 0}
     assert record["motor_names"].tolist() == list(arm.motor_names)
     for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
         assert np.isnan(record[name][30]).all()
@@ -214,8 +198,7 @@ def test_stiffness_is_played_and_motors_are_recorded(play):
     ids=["no node", "other robot"],
 )
 def test_a_node_that_does_not_answer_is_an_error(play, node, reason):
-    patience = "1" if node is None else "5"
-    code, _, errors, record = play(motion(10), "--timeout", patience, node=node)
+    code, _, errors, record = play(motion(10), node, timeout=1 if node is None else 5)
     assert code == 1
     assert record is None
     assert reason in errors
@@ -224,8 +207,8 @@ def test_a_node_that_does_not_answer_is_an_error(play, node, reason):
 
 BAD_FILES = {
     "missing": ({"qdd": None}, "qdd is missing"),
-    "one state": ({name: np.zeros(7) for name in STATES}, "q must be (N, n), has shape (7,)"),
-    "nothing": ({name: np.zeros((0, 7)) for name in STATES}, "q must be (N, n), has shape (0, 7)"),
+    "one state": ({name: np.zeros(7) for name in STATE_NAMES}, "q must be (N, n), has shape (7,)"),
+    "nothing": ({name: np.zeros((0, 7)) for name in STATE_NAMES}, "q must be (N, n), has shape (0, 7)"),
     "another length": ({"qddd": np.zeros((9, 7))}, "qddd must be (10, 7), has shape (9, 7)"),
     "wrench": (
         {"wrench": np.zeros((10, 3))},
@@ -297,7 +280,7 @@ def test_probes_that_came_before_the_node_listened_are_not_waited_for(play, othe
     patience, started = 30.0, time.monotonic()
     named = SimpleNamespace(namespace="/listens_late")
     arrays = {**motion(10, wrench=False), "joint_names": NAMES}
-    code, lines, errors, _ = play(arrays, "--timeout", str(patience), "--grace", "0.5", node=named)
+    code, reports, errors, _ = play(arrays, named, timeout=patience, grace=0.5)
     assert code == 0, errors
-    assert json.loads(lines[-1])["lost"] == 0
+    assert reports[-1]["lost"] == 0
     assert time.monotonic() - started < patience

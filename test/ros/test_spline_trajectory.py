@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
 
-import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from array import array
 
 import numpy as np
-import processes
 import pytest
 from node_client import status_of
 from paths import CONFIG
+from played import Play
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.states import STATE_NAMES
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -235,33 +233,15 @@ def test_what_cannot_be_played_is_refused_by_name(node, publisher, changes, reas
     assert all(stamp_of(command) < sent for command in node.feedforward), "commands of trajectories before"
 
 
-@pytest.fixture
-def setpoints(tmp_path):
-    t = np.arange(1000)[:, None] * 5e-3
-    omega = np.array([1.0, 3.0])
-    names = ("q", "qd", "qdd", "qddd", "qdddd")
-    np.savez(tmp_path / "s.npz", **{name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(names)})
-    return tmp_path
-
-
-def test_large_messages_do_not_disturb_the_stream(node, publisher, setpoints):
+def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     """Validation of the largest message allowed takes place beside the stream; a larger one is refused unread."""
     from eom_dynamics.msg import SplineTrajectory
     from rclpy.serialization import serialize_message
 
-    player = processes.popen(
-        [
-            *(sys.executable, "-m", "eom_dynamics.ros.player", "s.npz", "a.npz", "--rate", "200", "--grace", "20"),
-            *("--ros-args", "-r", f"__ns:={node.process.namespace}"),
-            *("-r", f"/diagnostics:={node.process.namespace}/diagnostics"),
-        ],
-        cwd=setpoints,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    for line in player.stdout:
-        if json.loads(line)["sent"] > 100:
-            break
+    t, omega = np.arange(1000)[:, None] * 5e-3, np.array([1.0, 3.0])
+    arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+    play = Play(node.process.namespace, tmp_path, arrays, rate=200, grace=20)
+    node.wait(lambda: play.counts["sent"] > 100, "the stream")
     pieces = SplineTrajectory.MAX_COEFFICIENTS // 20
     largest = rest_to_rest(
         1, knots=array("d", np.linspace(0, 100, pieces + 1)), coefficients=array("d", bytes(160 * pieces))
@@ -277,11 +257,9 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, setpoints):
     too_long = empty[:-4] + (600_000).to_bytes(4, "little") + bytes(8 * 600_000 + 4)
     publisher.publish(too_long)
     node.wait(lambda: refused(node, "may have 500000: send the motion in parts"), "the refusal")
-    *_, counts = player.stdout
-    assert player.wait() == 0
-    assert json.loads(counts) == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
-    with np.load(setpoints / "a.npz") as answers:
-        meanwhile = np.count_nonzero((answers["received"] > begin) & (answers["received"] < end))
+    counts, answers = play.record()
+    assert counts == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
+    meanwhile = np.count_nonzero((answers["received"] > begin) & (answers["received"] < end))
     # A fraction of 200 Hz, as a busy machine delays both.
     assert meanwhile > 40 * (end - begin)
     assert "Traceback" not in node.process.log

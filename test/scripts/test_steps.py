@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -81,3 +82,17 @@ def test_an_unknown_extra_is_one_line(extra: str, remedy: str) -> None:
         bootstrap.steps([extra])
     message = str(failure.value)
     assert f"there is no extra {extra!r}; {remedy}" in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "silent"),
+    [(["-m", "eom_dynamics.ros.player", "a.npz"], True), (["-m", "pytest"], False), (["script.py", "-m"], False)],
+)
+def test_ctrl_c_is_no_traceback_while_python_starts_a_node(arguments: list[str], silent: bool) -> None:
+    code = (
+        f"import signal, sys; sys.orig_argv = {['python', *arguments]}; "
+        f"signal.signal(2, signal.default_int_handler); exec({bootstrap.UNCAUGHT_INTERRUPT!r}, {{}}, {{}}); "
+        "print(signal.getsignal(2) is signal.SIG_DFL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"{silent}\n", "")

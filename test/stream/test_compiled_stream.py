@@ -14,6 +14,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
+from eom_dynamics.codegen.native import extension
 from eom_dynamics.messages.cdr import MessageLayout
 from eom_dynamics.messages.fields import ANGULAR_FIELDS, FORCE_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.samples import doubles
@@ -30,6 +31,18 @@ from eom_dynamics.stream.compiled_stream import (
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def optimized():
+    """Optimize the compiled call, which may fuse operations. The kernels are the same as those of the solver."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EOM_DYNAMICS_CFLAGS")
+        extension.cache_clear()
+        extension("stream_call")
+    yield
+    extension.cache_clear()
+
 
 WHOLE = ("iiwa", "panda", "ur5e", "planar_pr", "dual_arm")
 

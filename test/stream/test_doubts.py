@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 import eom_dynamics as eom
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.stream.consistency import ConsistencyCheck
-from eom_dynamics.stream.doubts import Doubts, DoubtSettings
-from eom_dynamics.stream.jumps import JumpCheck
-from eom_dynamics.stream.stamps import StampCheck
+from eom_dynamics.stream.doubts import Doubts, DoubtSettings, JumpCheck, StampCheck
 
 NAMES = ("shoulder", "elbow", "wrist")
 ARM = ElasticArm(eom.load_robot("panda"))

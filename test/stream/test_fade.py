@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eom_dynamics import StateError
 from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint
-from eom_dynamics.stream.fade import fade
+from eom_dynamics.stream.watchdog import fade
 
 
 @given(s=st.floats(0.0, 2.0), duration=st.floats(0.01, 10.0))

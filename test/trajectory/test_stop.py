@@ -7,7 +7,7 @@ import numpy as np
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.trajectory import check, rest_to_rest
-from eom_dynamics.trajectory.stop import stop
+from eom_dynamics.trajectory.takeover import stop
 
 ARM = ElasticArm(load_robot("panda"))
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])

@@ -109,7 +109,7 @@ class ParallelSpring:
             refuse("rest_position", "anchors have none; give their aligned_position and rest_length")
 
     def effort_jet(self, position: Jet) -> Jet:
-        """Joint effort that holds against the spring, N m or N, with as many time derivatives as the position."""
+        """Joint effort that holds the spring, N m or N, with as many time derivatives as the position."""
         if self.anchors is None:
             return self.law.law(position - self.rest_position)
         length, lever = self.anchors.length(position)
@@ -123,7 +123,7 @@ class ParallelSpring:
         return self.law.energy_law(length[0] - self.anchors.rest_length)
 
     def entries(self) -> dict[str, Any]:
-        """All numbers, by their names in robot files."""
+        """All parameters, by their names in robot files."""
         values = {declared.name: getattr(self.law, name) for name, declared in self.law.parameters().items()}
         entries: dict[str, Any] = {"type": self.law.kind}
         entries |= {name: np.asarray(value, dtype=float).tolist() for name, value in values.items()}

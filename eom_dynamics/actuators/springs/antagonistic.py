@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two motors at one joint with opposed tension-only springs: effort and stiffness at will."""
+"""Antagonistic pair: two motors at one joint with opposed tension-only springs set effort and stiffness."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AntagonisticPair(Spring):
 
     @abstractmethod
     def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
-        """f and f' at a stretch of 0 or more, N m (N) and N m/rad (N/m)."""
+        """Tension f and its slope f' at a stretch of 0 or more, N m (N) and N m/rad (N/m)."""
 
     @abstractmethod
     def tension_energy(self, stretch: Scalar) -> Scalar:
@@ -49,14 +49,14 @@ class AntagonisticPair(Spring):
 
     @abstractmethod
     def least_stiffness(self, tau: Scalar) -> Scalar:
-        """Least sigma at which neither spring is slack under an effort."""
+        """Least stiffness sigma at which neither spring is slack under an effort."""
 
     @abstractmethod
     def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
-        """s1 and s2 from effort and stiffness, all with time derivatives."""
+        """Stretches s1 and s2 from effort and stiffness, all with time derivatives."""
 
     def tensions(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
-        """f(s1) and f(s2) from effort and stiffness; a kind may have them without the stretches."""
+        """Tensions f(s1) and f(s2) from effort and stiffness; kinds may override it with a closed form."""
         first, second = self.stretches(tau, stiffness)
         return self.tension(first)[0], self.tension(second)[0]
 
@@ -66,7 +66,7 @@ class AntagonisticPair(Spring):
         return self.nominal
 
     def stiffness_range(self, tau: Scalar) -> tuple[Scalar, Scalar]:
-        """From the stiffness at which one spring is about to become slack."""
+        """Stiffness range, from the stiffness at which one spring becomes slack."""
         return self.least_stiffness(tau), np.inf
 
     def deflections(
@@ -87,5 +87,5 @@ class AntagonisticPair(Spring):
         return self.tension_energy(delta[0]) + self.tension_energy(-delta[1])
 
     def stretch(self, delta: Sequence[Scalar]) -> Sequence[Scalar]:
-        """s1 and s2."""
+        """Stretches s1 and s2."""
         return [delta[0], -delta[1]]

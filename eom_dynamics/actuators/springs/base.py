@@ -76,7 +76,7 @@ class Spring(Declared, ABC):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """First values of its parameters by attribute, where identification fits them to recordings.
+        """Initial values of the parameters, by attribute, for identification.
 
         By default the stiffness for parameters proportional to the effort, and the reach for others.
 
@@ -95,7 +95,7 @@ class Spring(Declared, ABC):
     def deflections(
         self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
     ) -> tuple[Sequence[Jet], Sequence[Jet]]:
-        """Deflections and efforts at its motors under efforts on its links, with as many time derivatives as these.
+        """Deflections and efforts at the motors under link efforts, with as many time derivatives as these.
 
         Args:
             tau: effort on the link of each of its joints.
@@ -116,10 +116,10 @@ class Spring(Declared, ABC):
 
     @abstractmethod
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
-        """Energy that it stores at nominal stiffness, J."""
+        """Stored energy at nominal stiffness, J."""
 
     def power_loss(self, deltad: Sequence[Scalar]) -> Scalar:
-        """Power that a damper turns to heat, W."""
+        """Power dissipated by a damper, W."""
         return 0.0
 
     def stretch(self, delta: Sequence[Scalar]) -> Sequence[Scalar]:
@@ -127,7 +127,7 @@ class Spring(Declared, ABC):
         return [np.inf] * len(delta)
 
     def settled(self, tau: Jet) -> Scalar:
-        """Deflection without transient of a damped spring; zero for others, which have no state."""
+        """Settled deflection of a damped spring, without transient; zero for others, which have no state."""
         return 0.0
 
     def advanced(self, delta: Scalar, before: Sequence[Scalar], after: Sequence[Scalar], dt: Scalar) -> Scalar:
@@ -154,17 +154,17 @@ class Spring(Declared, ABC):
         return Jet([select(low - k, np.nan, most), *stiffness[1:]])
 
     def load(self, delta: ArrayLike, deltad: ArrayLike = 0.0) -> Array:
-        """Efforts at its motors, for deflections and their rates (…,), or (…, 2) with two motors."""
+        """Efforts at the motors, for deflections and their rates (…,), or (…, 2) with two motors."""
         rates = np.broadcast_to(deltad, np.shape(delta))
         return self._at_motors(delta, [self._columns(x) for x in (delta, rates)], 0)
 
     def tangent(self, delta: ArrayLike) -> Array:
-        """Derivatives of :meth:`load` with respect to the deflections, each to its own."""
+        """Derivative of each entry of :meth:`load` with respect to its own deflection."""
         zero = np.zeros(np.shape(delta))
         return self._at_motors(delta, [self._columns(x) for x in (delta, zero + 1.0, zero)], 1)
 
     def energy(self, delta: ArrayLike) -> Array:
-        """Stored energy, J, for deflections as of :meth:`load`."""
+        """Stored energy, J, for deflections as in :meth:`load`."""
         columns = self._columns(delta)
         return np.zeros(np.shape(columns[0])) + self.stored_energy(columns)
 

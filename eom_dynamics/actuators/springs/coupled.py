@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear springs of several joints that act on each other."""
+"""Coupled linear springs of several joints."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class CubicSpring(MemorylessSpring, kind="cubic"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """Three tenths of the effort cubic at the reach."""
+        """Initial values with which the cubic term is three tenths of the effort at the reach."""
         return {"linear": 0.7 * stiffness, "cubic": 0.3 * stiffness / reach**2}
 
     def law(self, delta: Jet) -> Jet:

@@ -43,7 +43,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """A gap of a fifth of the reach."""
+        """Initial values with a gap of a fifth of the reach."""
         return {"outer": 1.2 * stiffness, "inner": 0.2 * stiffness, "half_gap": 0.2 * reach, "width": 0.1 * reach}
 
     def law(self, delta: Jet) -> Jet:
@@ -89,7 +89,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return 0.5 * self.inner * (delta * delta) + (self.outer - self.inner) * beyond
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """By the root of a rational function; with it, f' and f'' take neither square roots nor differences.
+        """Deflection by the root of a rational function, which gives f' and f'' without square roots or cancellation.
 
         In elliptic coordinates about the edges of the gap, X + Y = 2 b (1 + 2 rho), delta = b (1 + 2 rho) c and, with
         y = rho + rho², XY = b² (4 y + 1 - c²). So y (1 - c²) = (w/2b)², and c (k/2K + rho) = tau/(2 K b).
@@ -125,7 +125,7 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
         return inverted(lambda _: Jet([tau[0], slope, bend][: len(tau)]), delta, tau)
 
     def inverse_law(self, tau: Scalar) -> Scalar:
-        """As for :meth:`inverse_jet`."""
+        """Deflection under an effort, by the same method as :meth:`inverse_jet`."""
         return self.inverse_jet(Jet([tau]))[0]
 
     def _integral(self, x: Scalar) -> Scalar:

@@ -28,7 +28,7 @@ class ExponentialSpring(MemorylessSpring, kind="exponential"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """Grown by e at the reach."""
+        """Initial values with which the stiffness has grown by a factor of e at the reach."""
         return {"constant": 0.7 * stiffness, "growth": 1 / reach}
 
     def law(self, delta: Jet) -> Jet:

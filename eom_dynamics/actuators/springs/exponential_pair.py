@@ -30,7 +30,7 @@ class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """Half the stiffness of the joint without stretch, grown by e at the reach."""
+        """Initial values: half the joint stiffness at zero stretch, grown by a factor of e at the reach."""
         return {"constant": stiffness / 4, "growth": 1 / reach, "nominal": stiffness}
 
     def tension(self, stretch: Jet) -> tuple[Jet, Jet]:

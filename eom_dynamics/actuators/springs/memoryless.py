@@ -36,11 +36,11 @@ class MemorylessSpring(Spring, EffortLaw):
     """
 
     def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
-        """Lower and upper bound of the deflection under an effort, and a first value."""
+        """Lower and upper bound of the deflection under an effort, and an initial value."""
         raise NotImplementedError(f"{type(self).__name__} has neither bounds nor an inverse of its own")
 
     def inverse_law(self, tau: Scalar) -> Scalar:
-        """delta with f(delta) = tau, as the root of f unless the kind has a better way."""
+        """Deflection delta with f(delta) = tau, by root finding unless a kind overrides it."""
         ends, start = self.bounds(tau)
         return root(self.law, tau, ends, start)
 

@@ -52,7 +52,7 @@ class PolynomialSpring(MemorylessSpring, kind="polynomial"):
         return delta * delta * polynomial_at(weights.tolist(), delta)
 
     def bounds(self, tau: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
-        """0 and tau over the least stiffness; the start is that of the stiffness at rest."""
+        """Bounds 0 and tau over the least stiffness; the initial value uses the stiffness at rest."""
         end = tau / self.least_stiffness
         return (select(tau, 0.0, end), select(tau, end, 0.0)), tau / float(self.coefficients[0])
 

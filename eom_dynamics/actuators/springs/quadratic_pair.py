@@ -30,7 +30,7 @@ class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
 
     @classmethod
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
-        """Half the stiffness of the joint without stretch, the other half by the stretch."""
+        """Initial values: half the joint stiffness at zero stretch, the other half due to the stretch."""
         return {"constant": stiffness / 4, "slope": stiffness / 4 / reach, "nominal": stiffness}
 
     def tension(self, stretch: Jet) -> tuple[Jet, Jet]:

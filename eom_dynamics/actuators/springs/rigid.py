@@ -15,7 +15,7 @@ from .base import EffortJets, Scalar, Spring
 
 @dataclass(frozen=True, eq=False)
 class RigidSpring(Spring, kind="rigid"):
-    """delta = 0 under any effort, which follows from the motion of the arm alone."""
+    """Rigid joint: delta = 0 under any effort."""
 
     is_rigid = True
 
@@ -31,7 +31,7 @@ class RigidSpring(Spring, kind="rigid"):
         return [Jet.constant(0.0, len(tau[0]))], tau
 
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
-        """NaN on the link, which no deflection determines; none that acts on the motor beside its link."""
+        """NaN on the link, since no deflection determines the effort; zero at the motor."""
         length = len(delta[0])
         return EffortJets([Jet([np.nan] * length)], [Jet([0.0] * length)])
 

@@ -81,7 +81,7 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
         return polynomial_at(_columns(at, self._pieces.energy), delta - lookup(at, self._pieces.origin))
 
     def inverse_jet(self, tau: Jet) -> Jet:
-        """By the polynomial of the interval, whose width and rise are one: its coefficients sum up to one."""
+        """Deflection by the interval's polynomial, scaled to unit width and rise."""
         pieces = self._pieces
         at = index(tau[0], pieces.y)
         slope, *others = _columns(at, pieces.shape)

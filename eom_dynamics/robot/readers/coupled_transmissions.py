@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transmissions of a URDF in which two motors move two joints together.
+"""Coupled URDF transmissions: two motors that move two joints together, such as differentials.
 
 The plugins of ros_control and ros2_control, with positions x of joints and motors, reductions n of joints and motors:
 
@@ -27,22 +27,17 @@ from .element import Element
 _INTERFACE = "transmission_interface/"
 
 
-def _differential(first: float, second: float) -> Array:
-    return np.array([[1 / (2 * first), 1 / (2 * first)], [1 / (2 * second), -1 / (2 * second)]])
-
-
-def _four_bar_linkage(first: float, second: float) -> Array:
-    return np.array([[1 / first, 0.0], [-1 / (first * second), 1 / second]])
-
-
 _MATRICES = MappingProxyType(
-    {"DifferentialTransmission": _differential, "FourBarLinkageTransmission": _four_bar_linkage}
+    {
+        "DifferentialTransmission": lambda a, b: np.array([[1 / (2 * a), 1 / (2 * a)], [1 / (2 * b), -1 / (2 * b)]]),
+        "FourBarLinkageTransmission": lambda a, b: np.array([[1 / a, 0.0], [-1 / (a * b), 1 / b]]),
+    }
 )
 """By plugin, functions of the reductions of both joints."""
 
 
 class Coupled(NamedTuple):
-    """A transmission of two joints.
+    """Coupled transmission of two joints.
 
     Attributes:
         joints: names of the joints.
@@ -58,14 +53,15 @@ class Coupled(NamedTuple):
 
 
 def read_coupled(element: Element, where: str, ratio: Mapping[int, float]) -> Coupled | None:
-    """Read a coupled transmission; None if its kind is unknown or not two motors move two joints.
+    """Read a coupled transmission; None if its kind is unknown or it has not two motors and two joints.
 
     Args:
         element: of the transmission.
         where: its location in the file.
         ratio: reductions, by identity of the elements of joints; none is 0.
     """
-    kinds = [child.text or child.attributes.get("plugin", "") for child in element.children if _names_kind(child)]
+    named = (child for child in element.children if child.tag in ("type", "plugin"))
+    kinds = [child.text or child.attributes.get("plugin", "") for child in named]
     make = _MATRICES.get(kinds[0].strip().removeprefix(_INTERFACE)) if kinds else None
     joints, actuators = _by_role(element.all("joint"), "joint"), _by_role(element.all("actuator"), "actuator")
     if make is None or len(joints) != 2 or len(actuators) != 2:
@@ -76,7 +72,7 @@ def read_coupled(element: Element, where: str, ratio: Mapping[int, float]) -> Co
 
 
 def unusable(coupled: Coupled, joints: Sequence[JointDescription]) -> str | None:
-    """Why a transmission cannot drive joints of a robot; None if it can."""
+    """Reason why a transmission cannot drive a robot's joints; None if it can."""
     able = {joint.name for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None}
     for name in coupled.joints:
         if name not in able:
@@ -85,12 +81,8 @@ def unusable(coupled: Coupled, joints: Sequence[JointDescription]) -> str | None
 
 
 def group(coupled: Coupled) -> JointGroup[Transmission]:
-    """The transmission for a robot, or a part of it that has both joints."""
+    """The transmission as a joint group, for any part of the robot with both joints."""
     return JointGroup(coupled.joints, Transmission(coupled.matrix), coupled.where, optional=True)
-
-
-def _names_kind(child: Element) -> bool:
-    return child.tag in ("type", "plugin")
 
 
 def _by_role(elements: Sequence[Element], kind: str) -> list[Element]:

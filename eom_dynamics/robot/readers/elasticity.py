@@ -116,7 +116,7 @@ def read_rotor(joint: Section) -> RotorDescription | None:
 def read_groups(
     joints: Sequence[JointDescription], robot: Section
 ) -> tuple[JointGroup[CoupledSpring] | None, JointGroup[Transmission] | None]:
-    """Read the coupled spring and the transmission of several joints of a robot's section; None if it has none."""
+    """Read the coupled spring and the transmission from a robot's section; None where absent."""
     actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
     coupled = transmission = None
     robot.skip("coupled_stiffness", "transmission")  # an error in one leaves the other unread
@@ -189,7 +189,7 @@ def _given(section: Section, *names: str) -> dict[str, float]:
 
 @contextmanager
 def named(section: Section) -> Iterator[None]:
-    """Name the file and the section in errors of parameters, unless they follow from errors found before."""
+    """Add file and section to errors of parameters; drop those that follow from earlier errors."""
     try:
         yield
     except ParameterError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An XML element with typed access to its attributes; every error names the line, the element and the rule."""
+"""XML element with typed access to its attributes; every error names the line, the element and the rule."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Element:
         return found[0] if found else None
 
     def needed(self, tag: str) -> Element:
-        """The only child with this tag, which must be there."""
+        """The required child with this tag; it must be the only one."""
         found = self.child(tag)
         if found is None:
             self.refuse(f"<{tag}> is missing")
@@ -115,7 +115,7 @@ class Element:
         return name
 
     def word(self, attribute: str) -> str:
-        """An attribute that must be there."""
+        """A required attribute."""
         value = self.attributes.get(attribute)
         if value is None:
             self.refuse(f"attribute {attribute!r} is missing")
@@ -144,7 +144,7 @@ class Element:
         return np.array([self.parse(attribute, word) for word in words])
 
     def parse(self, label: str, text: str, largest: float = numbers.LARGEST) -> float:
-        """A finite number from text; messages call it ``label``."""
+        """Parse a finite number; error messages call it ``label``."""
         text = text.strip()
         if not _NUMBER.fullmatch(text):
             rule = "finite" if text.lower().lstrip("+-") in _NOT_FINITE else "a number"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot files: what a reader gets, and text of bounded size."""
+"""Robot files: input of the readers, and text of bounded size."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class DescriptionFile(NamedTuple):
 
 
 def refuse_special_file(path: Path) -> None:
-    """Refuse what exists and is no regular file, such as a folder, or a pipe, whose reader would wait for its writer.
+    """Refuse paths that exist but are not regular files, such as folders and pipes.
 
     Raises:
-        RobotDescriptionError: it is no regular file.
+        RobotDescriptionError: it is not a regular file.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise RobotDescriptionError(f"{path}: cannot be read: not a file")

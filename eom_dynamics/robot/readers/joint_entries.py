@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of a joint in a parameter file that say more than where it is: limits, friction, gear, motor and spring.
+"""Non-geometric entries of a joint in a parameter file: limits, friction, gear, motor and spring.
 
 They are the same for the joints of a robot's own file and for those of a URDF, which they complete.
 """
@@ -20,7 +20,7 @@ _RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
 
 
 def with_entries(joint: JointDescription, section: Section, *, actuated: bool = True) -> JointDescription:
-    """Return a joint with one variable, with the entries of its section in place of its own.
+    """Return a one-degree-of-freedom joint with the entries of its section in place of its own.
 
     Args:
         joint: the joint.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the numbers in robot descriptions: finite, of plausible size, positive where they must be."""
+"""Checks of numbers in robot descriptions: finite, of plausible size, positive where required."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LARGEST, SMALLEST = 1e12, 1e-12
 
 
 def violation(value: float, *, largest: float = LARGEST) -> str | None:
-    """Why a value cannot be used; None if it is finite and of plausible size."""
+    """Reason why a value cannot be used; None if it is finite and of plausible size."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"must be finite, is {value}"
     if abs(value) > largest:
@@ -19,12 +19,12 @@ def violation(value: float, *, largest: float = LARGEST) -> str | None:
 
 
 def negative_violation(value: float) -> str | None:
-    """Why a value cannot stand for a quantity that is not negative; None if it can."""
+    """Reason why a value is not a non-negative number; None if it is."""
     return f"must not be negative, is {value:g}" if value < 0 else None
 
 
 def positive_violation(value: float) -> str | None:
-    """Why a value cannot stand for a positive quantity; None if it can."""
+    """Reason why a value is not a positive number; None if it is."""
     if value <= 0:
         return f"must be positive, is {value:g}"
     if value < SMALLEST:

@@ -10,7 +10,7 @@ _INDEX = Path("share", "ament_index", "resource_index", "packages")
 
 
 def package_folder(name: str) -> str:
-    """Share folder of a package: of the ament index (``AMENT_PREFIX_PATH``), or below a folder of ``ROS_PACKAGE_PATH``.
+    """Share folder of a package, from the ament index (``AMENT_PREFIX_PATH``) or ``ROS_PACKAGE_PATH``.
 
     Raises:
         LookupError: there is no such package; the message says what to do.

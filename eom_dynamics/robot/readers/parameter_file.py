@@ -17,7 +17,7 @@ MAX_DEPTH = 100
 
 
 def find_robot(text: str, label: str) -> tuple[str, dict[str, Any]]:
-    """Parse a parameter file and return its only ``robot`` section, after the name of its node, such as ``/**``.
+    """Parse a parameter file; return its node name, such as ``/**``, and its only ``robot`` section.
 
     Args:
         text: contents of the file.

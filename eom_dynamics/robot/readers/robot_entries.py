@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of a robot that its own file and additions to a URDF share: groups of joints, friction, drives and payloads.
+"""Entries shared by robot files and additions to a URDF: joint groups, friction, drives and payloads.
 
 Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it, by its name and in its frame:
 
@@ -30,7 +30,7 @@ from .section import Section
 
 
 def with_robot_entries(description: Description, robot: Section, *, groups: bool = True) -> Description:
-    """Return a robot with those entries of its section; what the section lacks remains.
+    """Return a robot with these entries taken from its section; others remain.
 
     Args:
         description: the robot.

@@ -1,59 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that the ``robot`` section of a ROS 2 parameter tree describes itself, every entry checked.
+"""Robot described by the ``robot`` section of a ROS 2 parameter tree, every entry checked.
 
-The section as in a parameter file (SI units, angles in rad):
-
-.. code-block:: yaml
-
-    robot:
-      name: my_arm
-      joint_names: [shoulder, elbow]      # parents before children; the order of all joint vectors
-      convention: body_screws             # optional; body_screws (default) | spatial_screws | dh | modified_dh
-      inertia_reference: com              # inertias are about: com (centre of mass) | link (body frame)
-      gravity: [0.0, 0.0, -9.80665]       # optional; gravitational acceleration in the base frame
-      base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}
-                                          # optional (massless); of a floating base
-      joints:
-        shoulder:
-          type: revolute                  # revolute | continuous | prismatic | helical | fixed | planar | floating
-          parent: base                    # optional; by default the previous joint, for the first one the base
-          screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]   # in the body's frame, angular part first
-          origin: {xyz: [0.0, 0.0, 0.3], rpy: [0.0, 0.0, 0.0]}   # body in its parent at q = 0
-          mass: 2.0
-          center_of_mass: [0.0, 0.0, 0.1]
-          inertia: [0.01, 0.0, 0.0, 0.01, 0.0, 0.005]            # xx xy xz yy yz zz
-          elasticity: {type: linear, stiffness: 1.0e4}           # optional; all types: docs/actuators.md
-          actuator: {efficiency: 0.8}     # optional; friction, loss and motor, as described there
-          rotor_inertia: 0.2              # optional (0); on the link side of the gear
-          rotor: {carrier: base, axis: [0.0, 0.0, 1.0]}   # optional; body that carries the rotor, axis in its frame
-          gear_ratio: 100.0               # optional (1); motor revolutions per joint revolution
-          damping: 0.5                    # optional (0); viscous friction
-          friction: 0.1                   # optional (0); dry friction
-          constant_effort: -3.0           # optional (0); joint effort that holds against a constant load
-          parallel_spring: {stiffness: 20.0, rest_position: 0.1}   # optional; between the link and its parent
-          limits: {lower: -2.9, upper: 2.9, velocity: 2.0, effort: 80.0}   # each optional; also acceleration,
-                                          # jerk and effort_rate
-        elbow:
-          mimic: {joint: shoulder, ratio: -1.0, offset: 0.0}     # optional; excludes motor and spring
-          ...
-      coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}   # optional
-      transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}             # optional
-      joint_friction: ignored             # optional; ignored (default) | included in joint efforts: docs/actuators.md
-      rotor_model: reduced                # optional; reduced (default) | complete: docs/elastic_joints.md
-      command_period: 1.0e-3              # optional (0: unknown); time for which the drives hold a command, s
-      drive_delay: 2.0e-3                 # optional (0); time from a command to its effect: docs/elastic_joints.md
-      unphysical: refuse                  # optional; refuse (default) | warn about inertia that no body can have
-      tool_names: [gripper]               # optional; bodies or frames at which wrenches act
-      tools:
-        gripper: {body: elbow, origin: {xyz: [0.0, 0.0, 0.1], rpy: [0.0, 0.0, 0.0]}}
-      payloads:                           # optional; bodies at a body or tool, in its frame: readers/payloads.py
-        gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
-
-A fixed joint needs no mass; a body without any, such as one between two joints, has ``mass: 0.0`` and no inertia. A
-planar joint has a ``normal`` (z by default) instead of a screw. With ``spatial_screws``, ``screw`` and ``origin`` of
-each joint are given in the base frame at q = 0. With ``dh`` and ``modified_dh``,
-``dh: {a: …, alpha: …, d: …, theta: …}`` replaces both, and helical joints have a ``pitch``: ``dh`` is
-Rz(theta + q) Tz(d) Tx(a) Rx(alpha), ``modified_dh`` is Rx(alpha) Tx(a) Rz(theta + q) Tz(d).
+Its entries are in docs/robots.md and docs/actuators.md, and all in the template of ``eom_dynamics inspect --template``,
+:mod:`eom_dynamics.tools.inspect.template`.
 """
 
 from __future__ import annotations

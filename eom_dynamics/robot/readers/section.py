@@ -17,12 +17,12 @@ from . import numbers
 T = TypeVar("T")
 U = TypeVar("U")
 
-# Nobody reads more of them, and a file that has more is no robot's.
+# Nobody reads more of them, and a file with more does not describe a robot.
 _MOST_ERRORS = 20
 
 
 class EntryError(RobotDescriptionError):
-    """An entry that cannot be used.
+    """An unusable entry.
 
     Attributes:
         entry: its full name.
@@ -50,9 +50,9 @@ class _Errors:
 
 
 class Section:
-    """One mapping of the tree.
+    """A section: one mapping of the parameter tree.
 
-    Reading goes on after an error: numbers that cannot be used are NaN, texts are empty. As a context manager, a
+    Reading continues after an error: unusable numbers are NaN, texts empty. As a context manager, a
     section complains of entries that have not been read on exit, and that of the whole tree raises all errors as one.
     """
 
@@ -94,12 +94,12 @@ class Section:
 
     @property
     def source(self) -> str:
-        """File or node that it comes from."""
+        """File or node that the section comes from."""
         return self._source
 
     @property
     def has_errors(self) -> bool:
-        """Whether something in this section, or in one within it, cannot be used."""
+        """Whether this section, or one within it, has errors."""
         return any(entry.startswith((f"{self._name}.", f"{self._source}: ")) for entry in self._errors.found)
 
     def refuse(self, key: str, reason: str) -> NoReturn:
@@ -107,15 +107,15 @@ class Section:
         raise EntryError(self._source, f"{self._name}.{key}", reason)
 
     def skip(self, *keys: str) -> None:
-        """Leave entries unread that cannot be read where others have errors."""
+        """Mark entries as known without reading them, where other errors prevent it."""
         self._known.update(dict.fromkeys(keys))
 
     def attempt(self, read: Callable[[Section], T], otherwise: U, *, one_entry: bool = False) -> T | U:
-        """Return what a function reads from this section; after an error, record it and go on with ``otherwise``.
+        """Return what a function reads from this section; an error is recorded, and ``otherwise`` returned.
 
         Args:
             read: the function.
-            otherwise: stands for the result after an error.
+            otherwise: replaces the result after an error.
             one_entry: whether the function reads one entry of this section only; the unknown ones of the others are
                 then found after an error, too.
         """
@@ -141,7 +141,7 @@ class Section:
         return str(value)
 
     def word(self, key: str) -> str:
-        """A string, or a number or truth value as YAML would write it."""
+        """A string, or a number or bool as YAML would write it."""
         value = self._read(key)
         if isinstance(value, bool):
             return str(value).lower()
@@ -152,7 +152,7 @@ class Section:
     def choice(
         self, key: str, options: Sequence[str], default: str | None = None, *, otherwise: str | None = None
     ) -> str:
-        """One of the options; after an error, reading goes on with ``otherwise`` if it is given."""
+        """One of the options; after an error, reading continues with ``otherwise`` if given."""
         if otherwise is not None:
             return self.attempt(lambda _: self.choice(key, options, default), otherwise, one_entry=True)
         value = self._read(key, default)

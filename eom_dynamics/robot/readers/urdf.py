@@ -77,7 +77,8 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     described_links = {name: _link(name, element) for name, element in links.items()}
     whole = Description(name, source, described_links, tuple(described), unphysical="warn")
     ordered = depth_first(list(links), described, whole.refuse)
-    if default := [joint.name for joint in ordered if _has_default_axis(joints[joint.name], joint)]:
+    turning = [joint.name for joint in ordered if joint.type not in ("fixed", "floating")]
+    if default := [name for name in turning if joints[name].child("axis") is None]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
     return replace(
         whole, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=tuple(left_out)
@@ -158,10 +159,6 @@ def _screw(joint: Element, kind: str) -> Array:
         direction = direction / (length or 1.0)
     zero = np.zeros(3)
     return np.concatenate([zero, direction] if kind == "prismatic" else [direction, zero])
-
-
-def _has_default_axis(element: Element, joint: JointDescription) -> bool:
-    return joint.type not in ("fixed", "floating") and element.child("axis") is None
 
 
 def _limits(joint: Element, kind: str) -> Limits:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""URDF and xacro files, and where the ``urdf`` entry of a robot's file finds them."""
+"""URDF and xacro files, and look-up of the ``urdf`` entry of a robot's file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_urdf_file(file: DescriptionFile) -> Description:
 
 
 def refuse_reference(file: DescriptionFile) -> NoReturn:
-    """Refuse an inertia reference for a URDF."""
+    """Refuse ``inertia_reference`` for a URDF."""
     raise RobotDescriptionError(
         f"{file.label}: inertia_reference is for parameter files; inertias of a URDF are about the centre of mass"
     )

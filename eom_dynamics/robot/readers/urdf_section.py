@@ -1,36 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additions to a robot from a section of parameters, every entry checked.
+"""Additions to a loaded robot from a parameter section, every entry checked.
 
-The section is ``urdf`` of a node, for a robot from any source, and ``robot`` in a file that names its URDF; each of
-these entries is optional:
-
-.. code-block:: yaml
-
-    urdf:
-      root: torso                         # this and the next five as in eom_dynamics.load_robot
-      tip: [left_hand, right_hand]        # or a single name
-      tools: left_gripper
-      branches: lump
-      unphysical: warn
-      gravity: [0.0, 0.0, -9.80665]       # in the frame of the base
-      joints:                             # joints of the URDF, with entries as in a robot's parameter file
-        shoulder:
-          limits: {velocity: 2.0, jerk: 500.0}   # replace those of the URDF; the others remain
-          damping: 0.5                    # like friction, gear_ratio and rotor_inertia in place of that of the URDF
-          constant_effort: -3.0           # joint effort that holds against a constant load
-          parallel_spring: {stiffness: 20.0}   # between the link and its parent
-          elasticity: {type: linear, stiffness: 1.0e4}
-          actuator: {efficiency: 0.8}
-          rotor_inertia: 0.2
-          rotor: {carrier: torso, axis: [0.0, 0.0, 1.0]}   # link that carries the rotor, axis in its frame
-      coupled_stiffness: {joints: [shoulder, elbow], matrix: [300.0, 20.0, 20.0, 200.0]}
-      transmission: {joints: [shoulder, elbow], matrix: [0.5, 0.5, 0.5, -0.5]}   # replaces those of these joints
-      joint_friction: ignored             # or included in joint efforts: docs/actuators.md
-      rotor_model: reduced                # or complete: docs/elastic_joints.md
-      command_period: 1.0e-3              # time for which the drives hold a command, s
-      drive_delay: 2.0e-3                 # time from a command to its effect, s
-      payloads:
-        left_gripper: {mass: 1.5, center_of_mass: [0.0, 0.0, 0.05]}
+The section is ``urdf`` of a node, for a robot from any source, and ``robot`` in a file that names its URDF. Its
+entries, each optional, are in docs/robots.md, under "Complete a URDF".
 """
 
 from __future__ import annotations
@@ -67,14 +39,14 @@ def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source:
 
 
 def robot_with(description: Description, section: Mapping[str, Any]) -> Robot:
-    """Build a robot with the entries of a section ``urdf``; errors as of :func:`robot_from_urdf`."""
+    """Build a robot from a description and a section ``urdf``; errors as for :func:`robot_from_urdf`."""
     with Section(section, "urdf", "parameters") as additions:
         description = completed(description, additions)
     return assemble(description)
 
 
 def completed(description: Description, additions: Section) -> Description:
-    """Return a robot with the entries of a section, see above; what the section lacks remains."""
+    """Return a description with the entries of the section added; others remain."""
     if "joints" in additions:
         with additions.section("joints") as joints:
             described = tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confinement of the Python expressions of xacro files to arithmetic, texts and collections.
+"""Sandbox for the Python expressions of xacro files: arithmetic, strings and collections only.
 
 The package ``xacro`` evaluates ``${…}`` without builtins and refuses names that begin with two underscores; from the
 functions that it offers one still reaches its modules, such as within a comprehension, and ``$(eval …)`` has all
@@ -27,7 +27,7 @@ _OPEN = (str, int, float, complex, list, tuple, dict, set, frozenset)
 
 @contextmanager
 def confined(xacro: Any) -> Iterator[None]:
-    """Confine the expressions that a package ``xacro`` evaluates in this context."""
+    """Context in which the package ``xacro`` evaluates expressions in this sandbox only."""
     substitution: Any = import_module("xacro.substitution_args")
     python = xacro._global_symbols["python"]
     left_out = {name: python.pop(name) for name in _LEFT_OUT if name in python}

@@ -27,12 +27,12 @@ _HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are 
 
 
 def robot_as_yaml(robot: Robot) -> Written:
-    """Write a robot as a parameter file, in body screws and with inertias about the centre of mass.
+    """Write a robot as a parameter file, with body screws and inertias about the centre of mass.
 
     Frames become fixed joints without mass, so that tips, tools and payloads keep their names.
 
     Raises:
-        RobotDescriptionError: a joint has a name that is no name of a ROS 2 parameter.
+        RobotDescriptionError: a joint's name is not a valid name of a ROS 2 parameter.
     """
     lost: list[str] = []
     section = robot_as_parameters(robot, lost)
@@ -42,7 +42,7 @@ def robot_as_yaml(robot: Robot) -> Written:
 
 
 def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
-    """Return the section; adds a line to ``lost`` for each thing that a parameter file cannot say."""
+    """Return the section; adds a line to ``lost`` for each property that a parameter file cannot express."""
     names = [joint.name for joint in robot.joints]
     for name in names:
         if reason := _bad_name(name):

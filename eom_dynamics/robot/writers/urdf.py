@@ -21,7 +21,7 @@ _UNLIMITED = 1e12
 
 
 def robot_as_urdf(robot: Robot) -> Written:
-    """Write a robot as a URDF, whose joint axes run through the origins of the links.
+    """Write a robot as a URDF, with link frames on the joint axes.
 
     Where URDF requires a limit and the robot has none, it is 1e12. Bodies whose joint axis is off their frame get a
     link on the axis, and keep their frame as a link fixed to it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the writers of all formats share: the result, names, and numbers that read back as they are."""
+"""Shared by the writers of all formats: result, names, and numbers that survive a round trip."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Written:
 
     Attributes:
         text: contents of the file.
-        lost: what the format cannot say, one line each, by name.
+        lost: properties that the format cannot express, one line each, by name.
     """
 
     text: str
@@ -30,14 +30,14 @@ class Written:
 
 
 def moments(body: Inertial) -> list[float]:
-    """Return xx xy xz yy yz zz about the centre of mass of a body, kg m², without rounding errors of zeros."""
+    """Return inertia xx xy xz yy yz zz about a body's centre of mass, kg m², with rounding of zeros removed."""
     scale = float(np.max(np.abs(body.about_origin)))
     about_center = np.where(np.abs(body.about_center_of_mass) <= _ROUNDING * scale, 0.0, body.about_center_of_mass)
     return [float(about_center[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
 
 
 def rpy(rotation: Array) -> list[float]:
-    """Return roll, pitch and yaw, rad, of a rotation matrix (3, 3), accurate at a pitch of ±pi/2, too."""
+    """Return roll, pitch and yaw, rad, of a rotation matrix (3, 3); accurate even at a pitch of ±pi/2."""
     R = rotation
     yaw = math.atan2(R[1, 0], R[0, 0])
     s, c = math.sin(yaw), math.cos(yaw)

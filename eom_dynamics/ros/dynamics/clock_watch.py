@@ -8,7 +8,7 @@ _LATENESS = 200_000_000
 
 
 class ClockWatch:
-    """Compares a clock with the steady clock, from observation to observation.
+    """Detects jumps of a clock by comparison with the steady clock.
 
     A process that stalls, such as under load, sees its clock jump forward, too, but then the steady clock has advanced
     as well: only an advance that steady time does not account for is a jump. This holds for simulated time, too, as the
@@ -25,7 +25,7 @@ class ClockWatch:
         self._clock = self._steady = self._credit = self._most = 0
 
     def restart(self, clock: int, steady: int) -> None:
-        """Observe from here on; arguments as for :meth:`jump`."""
+        """Restart the observation; arguments as for :meth:`jump`."""
         self._clock, self._steady = clock, steady
         self._credit = self._most = 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics on which commands are published; those that nobody hears are skipped."""
+"""Command topics; those without subscribers are skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEPTH = 1
 
 
 class CommandTopics:
-    """Publishers of the feedforward, of the motor setpoint and of the effort command.
+    """Publishers of feedforward, motor setpoint and effort command.
 
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
@@ -63,7 +63,7 @@ class CommandTopics:
 
     def publish(self, header: Header, solution: EvaluatedSetpoint, status: Status) -> None:
         """Publish a command."""
-        self.holds_command = False  # partly written messages are none
+        self.holds_command = False  # while messages are partly written
         self._fill(header, solution.order, solution.efforts, solution.motors, solution.lead)
         self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         self._latest = None
@@ -71,7 +71,7 @@ class CommandTopics:
         self._send()
 
     def publish_bytes(self, stream: ShapedStream, first: bytes) -> None:
-        """Publish the fresh command that a compiled call has computed, of which it returned the first message."""
+        """Publish a fresh command from a compiled call, given its first message."""
         if self._publish_first is not None:
             self._publish_first(first)
         for which, publish in self._publish_others:
@@ -80,7 +80,7 @@ class CommandTopics:
         self.holds_command = True
 
     def repeat(self, header: Header) -> None:
-        """Publish the last command again, as held, with another header."""
+        """Publish the last command again, marked as held, with another header."""
         if self._latest is not None:
             self._fill(header, self._latest.order, *self._latest.efforts_and_motors(), self._latest.lead)
             self._latest = None
@@ -115,7 +115,7 @@ class CommandTopics:
             return node.create_lifecycle_publisher(kind, topic, **stream_qos(_DEPTH))
 
     def count_listeners(self) -> None:
-        """Choose the messages that somebody hears; called when that changes, and to be called once in a while."""
+        """Choose the topics with subscribers; runs when they change, and should be called now and then."""
         self._heard = [
             which
             for which, publisher in self._publishers.items()

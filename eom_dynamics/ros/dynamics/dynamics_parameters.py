@@ -64,7 +64,7 @@ TABLE: Table = {
     ),
     "consistency_check": while_inactive(
         "ignore",
-        "what to do with setpoints of which a field is not the time derivative of the one before: ignore, warn or "
+        "what to do with setpoints with a field that is not the time derivative of the one before: ignore, warn or "
         "refuse",
         choices=DOUBT_POLICIES,
     ),
@@ -80,7 +80,7 @@ TABLE: Table = {
     ),
     "consistency_order": while_inactive(
         4,
-        "highest derivative that is compared: 1 for the velocity, 4 for the snap",
+        "highest derivative compared: 1 for velocity, 4 for snap",
         limits=(1, 4),
     ),
     "stream_rate": fixed(
@@ -91,9 +91,8 @@ TABLE: Table = {
     ),
     "command_lead": while_inactive(
         -1.0,
-        "time by which commands are ahead of setpoints, in s: that from a command to the middle of the time at which "
-        "it acts. Negative: half of the robot's command_period, and its drive_delay; of a trajectory that is played, "
-        "without a command_period, half the period of stream_rate",
+        "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period, plus its "
+        "drive_delay; for a trajectory that is played, without a command_period, half the period of stream_rate",
         limits=(-1.0, 0.1),
     ),
     "realtime_priority": fixed(
@@ -105,7 +104,7 @@ TABLE: Table = {
     "cpu_affinity": fixed(
         "",
         "processors of the stream, such as 2 or 0,2-3, applied when the node is activated; empty for all. If one is "
-        "not there, the node warns and continues",
+        "missing, the node warns and continues",
     ),
     "lock_memory": fixed(
         False,

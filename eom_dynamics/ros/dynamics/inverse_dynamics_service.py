@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service ``~/inverse_dynamics``: the command for one state, and on request the matrices of the dynamics."""
+"""Service ``~/inverse_dynamics``: command for one state, on request with the matrices of the dynamics."""
 
 from __future__ import annotations
 

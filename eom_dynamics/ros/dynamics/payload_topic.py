@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``payload`` and service ``~/set_payload``: what a tool carries, between two setpoints."""
+"""Topic ``payload`` and service ``~/set_payload``: change of the payload between two setpoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 
 from ...exceptions import EomDynamicsError, StateError
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ...terminal import printable
@@ -42,11 +42,11 @@ class PayloadTopic:
         self._prepared: SetpointEvaluator | None = None
         self._waiting: list[Payload] = []
         self.last_refusal = ""
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
         node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
 
     def report(self) -> dict[str, str]:
-        """Values for diagnostics: what tools carry."""
+        """Payloads at the tools, as values for diagnostics."""
         values: dict[str, str] = {}
         try:
             solver = self._solver()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time scheduling of the stream, its processors, and memory that stays in place.
+"""Real-time scheduling, CPU affinity and locked memory of the stream.
 
 Under the normal policy, a thread that becomes ready may wait for the scheduler's next tick, up to 4 ms at 250 Hz, while
 a thread of lower priority computes. Under SCHED_FIFO it runs at once.
@@ -36,7 +36,7 @@ class SchedulingError(EomDynamicsError, RuntimeError):
 
 
 def schedule(processors: str, priority: int, *, locks_memory: bool) -> list[str]:
-    """Apply what is permitted of processors, priority and locked memory; return why the others are not.
+    """Apply CPU affinity, priority and locked memory where permitted; return the reasons for failures.
 
     Args:
         processors: as for :func:`stream_on_processors`.
@@ -86,7 +86,7 @@ def stream_in_real_time(priority: int) -> None:
 
 
 def stream_on_processors(processors: str) -> None:
-    """Run the calling thread and those of the middleware on some processors only.
+    """Set the CPU affinity of the calling thread and those of the middleware.
 
     Threads that are started later by these inherit it; other Python threads keep the processors they have.
 
@@ -94,7 +94,7 @@ def stream_on_processors(processors: str) -> None:
         processors: numbers and ranges, such as ``2`` or ``0,2-3``; empty changes nothing.
 
     Raises:
-        SchedulingError: it is no such list, or the process may not use one of them.
+        SchedulingError: it is not such a list, or the process may not use one of them.
     """
     if not processors:
         return
@@ -121,7 +121,7 @@ def stream_on_processors(processors: str) -> None:
 
 
 def lock_memory() -> None:
-    """Keep all memory of the process in place, present and future, so that no access waits for a page.
+    """Lock all present and future memory of the process, so that no access causes a page fault.
 
     Where the limit of locked memory is finite, it is refused, since a later allocation beyond it would fail.
 

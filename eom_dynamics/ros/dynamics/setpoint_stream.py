@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stream of setpoints: each is answered with a command, or refused."""
+"""Stream of setpoints, each answered with a command or refused."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class SetpointStream:
         """
         self.solver, self._compiled = solver, compiled
         solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
-        solver.clock = lambda: int(self._node.get_clock().now().nanoseconds)
+        solver.clock = self.supervision.clock.now
         self._take_lead()
         self.begin()
         self._tasks.take(solver.arm.robot)
@@ -154,7 +154,7 @@ class SetpointStream:
     # --- Setpoints ----------------------------------------------------------------------
 
     def answer_bytes(self, message: bytes) -> None:
-        """Answer a serialised setpoint: by a compiled call, if one takes the message, or else field by field."""
+        """Answer a serialised setpoint by a compiled call if one accepts the message, else field by field."""
         started = time.perf_counter_ns()
         shaped, solver = self._shapes.latest, self.solver
         if shaped is None or solver is None or self.player.remembers:
@@ -197,7 +197,7 @@ class SetpointStream:
         """Have compiled calls take a payload into account that changes; whether they may answer a message."""
         if payload.blending:
             # Of the header, the first field after the four bytes of the encapsulation.
-            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little") for k in (4, 8))
+            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little", signed=True) for k in (4, 8))
             stamp = seconds * 1_000_000_000 + nanoseconds
             # After any other step the checks of the stream come first.
             if not payload.follows(stamp):
@@ -345,7 +345,7 @@ class SetpointStream:
     # --- Diagnostics --------------------------------------------------------------------
 
     def report(self, seconds: float) -> StatusReport:
-        """Diagnostic status of setpoints, without that of their supervision."""
+        """Diagnostic status of setpoints, without supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
         lead = self.player.lead if self.player.playing else self.solver.lead if self.solver else 0.0

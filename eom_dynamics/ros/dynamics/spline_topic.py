@@ -14,7 +14,7 @@ from ...messages.spline_trajectory import check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
-from ...trajectory.stop import stop
+from ...trajectory.takeover import stop
 from ..interfaces import SplineTrajectory, TrajectoryStatus
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
@@ -126,7 +126,7 @@ class SplineTopic:
         judge: Callable[[Verdict], None],
         reason: str,
     ) -> None:
-        """Play a motion in the place of that under way, and report both."""
+        """Replace the current motion, and report both."""
         replaces = self._player.playing
         self._player.play(motion, stamp, told.header.frame_id, arm, judge)
         if replaces:

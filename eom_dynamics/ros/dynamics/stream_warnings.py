@@ -45,7 +45,7 @@ class StreamWarnings:
         )
 
     def exceeded(self, violations: tuple[LimitViolation, ...], *, clips: bool) -> None:
-        """A published command exceeds limits, the worst first, before its efforts were clipped where ``clips``."""
+        """A published command exceeds limits, the worst first; with ``clips``, efforts were clipped afterwards."""
         worst = violations[0]
         self._statistics.exceed(worst.ratio, str(worst))
         clipped = ", efforts clipped" if clips else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervision of the stream of setpoints: the node's timers, parameters and events for :mod:`...stream`."""
+"""Supervision of the setpoint stream: connects :mod:`...stream` to timers, parameters and events of the node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MESSAGES = {
 
 
 class Supervision:
-    """Watchdog and checks of the stream; all methods are called by the node's executor.
+    """Watchdog and checks of the setpoint stream; all methods are called by the node's executor.
 
     Attributes:
         clock: the node's clock, which may stand still.
@@ -97,7 +97,7 @@ class Supervision:
 
     @property
     def responding(self) -> bool:
-        """Whether commands come from the watchdog and not from setpoints."""
+        """Whether commands come from the watchdog instead of setpoints."""
         return self._watchdog is not None and self._watchdog.responding
 
     def begin(self, solver: SetpointEvaluator) -> None:
@@ -107,7 +107,9 @@ class Supervision:
         first valid setpoint for the new one.
         """
         arm = solver.arm
-        settings, checks = self._settings(), self._checks()
+        value = {name: self._node.get_parameter(name).value for name in (*_SETTINGS, *_CHECKS)}
+        settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
+        checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
         watches = bool(settings.timeout) or settings.policy != "none"
         dog = self._watchdog
         if dog is not None and (dog.phase is Phase.STREAMING or dog.responding):
@@ -132,14 +134,14 @@ class Supervision:
             self._observations.reset()
 
     def end(self) -> None:
-        """Supervise nothing: the node is not active."""
+        """End the supervision: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
         self._watchdog = self._doubts = self._solver = self._successor = None
         self.on = False
 
     def expect_nothing(self) -> None:
-        """Take note that the stream has ended as intended."""
+        """Record that the stream has ended as intended."""
         if self._watchdog is not None and not self._watchdog.responding:
             self._watchdog.disarm()
         if self._doubts is not None:
@@ -163,7 +165,7 @@ class Supervision:
             )
 
     def feed(self, stamp: int, solution: EvaluatedSetpoint) -> None:
-        """Take note of an answered setpoint and its stamp, ns."""
+        """Record an answered setpoint and its stamp, ns."""
         if self._watchdog is not None:
             if self._watchdog.responding:
                 self._responses.cancel()
@@ -192,7 +194,7 @@ class Supervision:
             self._node.add_waitable(handler)
 
     def report(self, report: StatusReport) -> StatusReport:
-        """The diagnostic status with what the supervision has found."""
+        """The diagnostic status with the findings of the supervision added."""
         level, message, values = report
         dog, doubts = self._watchdog, self._doubts
         if dog is not None:
@@ -310,13 +312,6 @@ class Supervision:
         self._send(self._solver, dog.last, response)
         if self._doubts is not None:
             self._doubts.moved(response.flow.state)
-
-    def _settings(self) -> Settings:
-        value = {name: self._node.get_parameter(name).value for name in _SETTINGS}
-        return Settings(**{own: value[name] for name, own in _SETTINGS.items()})
-
-    def _checks(self) -> DoubtSettings:
-        return DoubtSettings(**{own: self._node.get_parameter(name).value for name, own in _CHECKS.items()})
 
 
 _SETTINGS = {

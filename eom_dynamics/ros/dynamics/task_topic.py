@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topic ``task_setpoint``: motion of a tool, solved for that of the joints from where they were last."""
+"""Topic ``task_setpoint``: tool motion, solved for joint motion starting from the last joint state."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TaskTopic:
             self._prepare_for_publishers()
 
     def solve(self, message: TaskSetpoint) -> JointTrajectorySetpoint:
-        """Setpoint of the joints, valid until the next call.
+        """Solve for the joint setpoint, which is valid until the next call.
 
         Raises:
             StateError: the message cannot be used, or no joint motion is next to the present one.
@@ -110,7 +110,7 @@ class TaskTopic:
         self._unsubscribe()
 
     def forget(self) -> None:
-        """Forget where the joints are."""
+        """Forget the joint state."""
         self._commanded = self._measured = None
 
     def _prepare_for_publishers(self) -> None:

@@ -37,7 +37,7 @@ _WATCH_PERIOD = 0.02
 
 
 class TrajectoryPlayer:
-    """Player of trajectories at the parameter ``stream_rate``, each from its own start time.
+    """Player of trajectories at the rate ``stream_rate``, each from its own start time.
 
     A trajectory takes over from the current one, or from the last commanded state if that was of a trajectory
     (:func:`.take_over`). Where the clock jumps, the next command would be a step: the motion ends, or after a jump
@@ -85,7 +85,7 @@ class TrajectoryPlayer:
 
     @property
     def remembers(self) -> bool:
-        """Whether a trajectory is being played, or the last one determines the commanded state."""
+        """Whether the commanded state comes from a trajectory, playing or ended."""
         return self._motion is not None
 
     def under_way(self, now: int) -> tuple[Trajectory, float] | None:
@@ -190,7 +190,7 @@ class TrajectoryPlayer:
             self._follow_clock(self._node.get_clock().now().nanoseconds)
 
     def _follow_clock(self, now: int) -> bool:
-        """Stop or delay the motion if the clock has jumped; return whether it goes on."""
+        """Stop or delay the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, time.monotonic_ns())
         waits = self._due is None and self._motion is not None and now < self._origin + self._motion.start * _SECOND
         if self._went_back(now):

@@ -54,7 +54,7 @@ def state_label(node: LifecycleNode) -> str:
 
 
 def refuse_impossible_transitions(node: LifecycleNode) -> None:
-    """Refuse requested transitions that the state does not allow, which in rclpy end the process."""
+    """Refuse transitions that the state does not allow; rclpy would end the process."""
     service = node._service_change_state
     change_state = service.callback
 

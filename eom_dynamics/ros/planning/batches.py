@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batch services: inverse dynamics with the motor side, and forward dynamics."""
+"""What the services compute: inverse dynamics with the motor side, forward dynamics, inverse kinematics, terms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,24 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm, LimitCheck
 from ...elastic.limit_violations import summary
+from ...equations import equations_of_motion
+from ...equations.closed_form import CORIOLIS_FORMS
 from ...exceptions import LimitError, StateError
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
+from ...kinematics import POINTING, POSITION, inverse_kinematics
+from ...kinematics.compiled import kinematics_of
+from ...kinematics.inverse import ALL
+from ...messages.equation_terms import equation_terms
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 from ...messages.joint_order import JointOrders
-from ...messages.samples import read_samples, read_stiffness, write
+from ...messages.poses import read_pose
+from ...messages.samples import doubles, read_samples, read_stiffness, write
 from ...messages.wrenches import read_wrenches
-from ..interfaces import ComputeForwardDynamics, ComputeInverseDynamicsBatch
+from ..interfaces import (
+    ComputeForwardDynamics,
+    ComputeInverseDynamicsBatch,
+    ComputeInverseKinematics,
+    GetEquationsOfMotion,
+)
 
 _PARTIALS = ("acceleration_by_position", "acceleration_by_velocity", "acceleration_by_effort")
 
@@ -87,3 +99,76 @@ def _rotors(arm: ElasticArm) -> NDArray[np.float64]:
         raise StateError("include_rotor_inertia: rotors of a transmission do not turn with one joint each")
     rotors = np.bincount(arm.motor_joint, arm.motor_inertia, arm.robot.n)
     return np.asarray(rotors, dtype=float)
+
+
+_WEIGHTS = (ALL, POSITION, POINTING)
+
+
+def inverse_kinematics_batch(
+    arm: ElasticArm, request: ComputeInverseKinematics.Request
+) -> ComputeInverseKinematics.Response:
+    """Answer ComputeInverseKinematics.
+
+    Raises:
+        StateError: the request is invalid.
+        KernelError: there is no C compiler.
+    """
+    count = len(request.pose)
+    if count > request.MAX_SAMPLES:
+        raise StateError(f"pose has {count} entries, may have {request.MAX_SAMPLES}: split the request")
+    if request.task >= len(_WEIGHTS):
+        raise StateError(f"task must be POSE, POSITION or POINTING, is {request.task}")
+    order = JointOrders(arm).of(request.joint_names)
+    poses = [read_pose(pose.position, pose.orientation, f"pose[{k}]") for k, pose in enumerate(request.pose)]
+    start = None
+    if len(request.start):
+        (start,) = read_samples(request, order, ("start",), most=request.MAX_SAMPLES)
+        if len(start) not in (1, count):
+            raise StateError(f"start has {len(start)} configurations for {count} poses, must have one, or one for each")
+        start = np.broadcast_to(start, (count, arm.robot.n))
+    found = inverse_kinematics(
+        kinematics_of(arm.robot),
+        np.reshape(poses, (count, 4, 4)),
+        request.frame or None,
+        start,
+        weights=_WEIGHTS[request.task],
+        limits=not request.ignore_limits,
+    )
+    response = ComputeInverseKinematics.Response(success=True, joint_names=order.names)
+    write(response, ("position",), [order.to_message(found.q)])
+    response.solved = found.success.tolist()
+    response.reason = ["" if done else str(reason) for done, reason in zip(found.success, found.reason, strict=True)]
+    response.angle, response.distance = doubles(found.angle.copy()), doubles(found.distance.copy())
+    return response
+
+
+def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquationsOfMotion.Response:
+    """Answer GetEquationsOfMotion; raises StateError for an invalid request."""
+    coriolis = request.coriolis or GetEquationsOfMotion.Request.CHRISTOFFEL
+    if coriolis not in CORIOLIS_FORMS:
+        raise StateError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r:.60}")
+    if len(request.jerk) and not len(request.acceleration):
+        raise StateError("acceleration is empty, but jerk is not: give both or none")
+    order = JointOrders(arm).of(request.joint_names)
+    given = tuple(x for x in STATE_FIELDS[:4] if x in ("position", "velocity") or len(getattr(request, x)))
+    q, *rates = read_samples(request, order, given)[:, 0]
+    wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot)
+    with np.errstate(all="ignore"):
+        found = equations_of_motion(arm.robot, q, *rates, wrench=wrench, coriolis=coriolis)
+    response = GetEquationsOfMotion.Response(success=True, joint_names=order.names)
+    terms = equation_terms(found, order)
+    dynamics, qd = arm.dynamics, rates[0]
+    with np.errstate(all="ignore"):
+        terms["momentum"] = order.to_message(dynamics.momentum(q, qd))
+        if request.include_coriolis_tensor:
+            terms["coriolis_tensor"] = order.axes_to_message(dynamics.coriolis_tensor(q), 3)
+        energies = {
+            "kinetic_energy": float(dynamics.kinetic_energy(q, qd)),
+            "potential_energy": float(dynamics.potential_energy(q)),
+        }
+    write(response, list(terms), list(terms.values()))
+    for name, energy in energies.items():
+        if not np.isfinite(energy):
+            raise StateError(f"numbers too large: {name} would not be finite")
+        setattr(response, name, energy)
+    return response

@@ -102,7 +102,7 @@ class FollowTrajectory:
         )
 
     def close(self) -> None:
-        """Destroy the action, which the node does not know."""
+        """Destroy the action server; destroying the node does not."""
         if self._action is not None:
             self._action.destroy()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the joints are now, for computations in threads."""
+"""Measured joint positions, for computations in threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE = 1.0
 
 
 class MeasuredJoints:
-    """Subscriber of ``joint_states``, once somebody needs them."""
+    """Subscriber of ``joint_states``, created on first use."""
 
     def __init__(self, node: Node) -> None:
         """Subscribe to nothing yet."""
@@ -36,7 +36,7 @@ class MeasuredJoints:
             )
 
     def positions(self, names: Sequence[str]) -> Array:
-        """Positions (n,) of the joints by the next messages; called in a thread, after :meth:`listen`.
+        """Joint positions (n,) from the next messages; called in a thread, after :meth:`listen`.
 
         Raises:
             StateError: no message arrives, or it cannot be used.

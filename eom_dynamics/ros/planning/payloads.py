@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tools carry where a motion is planned: by a request, or else by the topic ``payload``."""
+"""Payloads for planning: those of the request, or else those of the topic ``payload``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...dynamics import Dynamics
 from ...elastic import ElasticArm, Feedforward
 from ...exceptions import StateError
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...robot import Robot
 from ...robot.payload import payload_shape, with_parameters
@@ -27,7 +27,7 @@ _DEPTH = 100
 
 
 class CarriedPayloads:
-    """Subscriber of the topic, and arms with payloads.
+    """Subscriber of the topic ``payload``; adds payloads to arms.
 
     Attributes:
         arm: the arm without payloads, or None.
@@ -40,17 +40,19 @@ class CarriedPayloads:
         self.arm: ElasticArm | None = None
         self.last_refusal = ""
         self._at_tools: dict[int, Payload] = {}
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH))
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
 
     def begin(self, arm: ElasticArm) -> None:
-        """Take a new arm, without any payload."""
+        """Take a new arm, without any payload; warn if there was one."""
+        if any(message.inertia.m for message in self._at_tools.values()):
+            self._node.get_logger().warning("the new robot begins without the payload of the one before: set it again")
         self.arm, self._at_tools = arm, {}
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
-        """The arm with the payloads of a request, or if it has none with those of the topic.
+        """The arm with the payloads of a request, or else those of the topic.
 
         Raises:
-            RobotDescriptionError: a payload cannot be, or the robot has no such tool.
+            RobotDescriptionError: a payload is physically inconsistent, or the robot has no such tool.
             StateError: there are too many.
         """
         if len(payloads) > _DEPTH:
@@ -62,7 +64,7 @@ class CarriedPayloads:
         return _with_payloads(arm, parameters.tobytes()) if np.any(parameters) else arm
 
     def report(self) -> dict[str, str]:
-        """Values for diagnostics."""
+        """Payloads as values for diagnostics."""
         masses = {tool: message.inertia.m for tool, message in self._at_tools.items() if message.inertia.m}
         values = {}
         if self.arm is not None and masses:
@@ -73,9 +75,9 @@ class CarriedPayloads:
         return values
 
     def _receive(self, message: Payload) -> None:
-        if self.arm is None:
-            return
         try:
+            if self.arm is None:
+                raise StateError("there is no robot yet")
             tool, _ = read_payload(message).at_tool(self.arm.robot)
             self._at_tools = {**self._at_tools, tool: message}
         except Exception as error:
@@ -99,18 +101,18 @@ class _LoadedArm(ElasticArm):
     """An arm with payloads of these parameters: a compiler takes seconds, which no new payload may cost.
 
     Feedforward and forward dynamics are compiled code of the arm without payloads, which takes them as an input, and
-    the motors are its own; all else is in arrays, at first use.
+    its springs and motors are that arm's; all else is in arrays, at first use. Of carried rotors, only their presence
+    matters here: their own dynamics, for simulation, are those without payloads.
     """
 
     def __init__(self, arm: ElasticArm, parameters: Array) -> None:
-        # Without what the arm has computed at first use: the class has that by the same names. Of carried rotors, only
-        # their presence matters here; their own dynamics, for simulation, are those without payloads.
-        vars(self).update((name, value) for name, value in vars(arm).items() if not hasattr(type(self), name))
+        self._arm, self._payload = arm, [parameters]
         self.robot, self.backend = with_parameters(arm.robot, parameters), "numpy"
         self._functions, self.calls = {}, {}
-        self._arguments = {**self._arguments, "backend": self.backend}
-        self._arm, self._payload = arm, [parameters]
         self.dynamics = _LoadedDynamics(arm.dynamics, self.robot, self._payload)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._arm, name)
 
     def feedforward(self, *states: Any, **given: Any) -> Feedforward:
         """As of :class:`ElasticArm`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,14 +27,21 @@ from ..interfaces import (
 )
 from ..robot_node import RobotNode
 from ..worker import Worker
-from .batches import forward_dynamics_batch, inverse_dynamics_batch
-from .inverse_kinematics_service import inverse_kinematics_batch
+from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
 from .measured_joints import MeasuredJoints
-from .terms import terms
 from .trajectories import answer_trajectory
 
 # Time between feedback messages of an action, s.
 _FEEDBACK_PERIOD = 0.05
+
+SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
+    "inverse_dynamics_batch": (ComputeInverseDynamicsBatch, inverse_dynamics_batch, ("limits",)),
+    "forward_dynamics": (ComputeForwardDynamics, forward_dynamics_batch, ()),
+    "inverse_kinematics": (ComputeInverseKinematics, inverse_kinematics_batch, ()),
+    "equations_of_motion": (GetEquationsOfMotion, terms, ()),
+    "trajectory_feedforward": (ComputeTrajectoryFeedforward, answer_trajectory, ("limits", "measured")),
+}
+"""Services by name: their kind, what computes an answer for an arm and a request, and what of the node it takes."""
 
 # Queue of requests and answers of each service; the middleware silently drops those beyond. Enough for a burst; an
 # answer can have 10 MB.
@@ -76,16 +83,8 @@ class PlanningServices:
         self._group = ReentrantCallbackGroup()
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
-        self._answer_trajectory = self._under_limits(partial(answer_trajectory, measured=measured.positions))
-        services: dict[str, tuple[Any, Callable[[ElasticArm, Any], Any]]] = {
-            "inverse_dynamics_batch": (ComputeInverseDynamicsBatch, self._under_limits(inverse_dynamics_batch)),
-            "forward_dynamics": (ComputeForwardDynamics, forward_dynamics_batch),
-            "inverse_kinematics": (ComputeInverseKinematics, inverse_kinematics_batch),
-            "equations_of_motion": (GetEquationsOfMotion, terms),
-            "trajectory_feedforward": (ComputeTrajectoryFeedforward, self._answer_trajectory),
-        }
-        for name, (kind, compute) in services.items():
-            self._serve(kind, f"{prefix}/{name}", compute)
+        for name, (kind, compute, takes) in SERVICES.items():
+            self._serve(kind, f"{prefix}/{name}", partial(self._computed, compute, takes))
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -100,7 +99,7 @@ class PlanningServices:
         )
 
     def close(self) -> None:
-        """Destroy the action, which the node does not know."""
+        """Destroy the action server; destroying the node does not."""
         self._action.destroy()
 
     def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:
@@ -115,17 +114,20 @@ class PlanningServices:
         if hasattr(request, "tool_trajectory") and request.tool_trajectory.points and not request.trajectory.points:
             self._measured.listen()
 
-    def _under_limits(self, compute: Callable[..., Any]) -> Callable[..., Any]:
-        """Pass the node's parameter ``limits`` to a computation."""
-
-        def computed(arm: ElasticArm, request: Any, **options: Any) -> Any:
-            return compute(arm, request, limits=self._node.get_parameter("limits").value, **options)
-
-        return computed
+    def _computed(
+        self, compute: Callable[..., Any], takes: Sequence[str], arm: ElasticArm, request: Any, **options: Any
+    ) -> Any:
+        """An answer, with the node's parameter ``limits`` and where the joints are if the computation takes them."""
+        if "limits" in takes:
+            options["limits"] = self._node.get_parameter("limits").value
+        if "measured" in takes:
+            options["measured"] = self._measured.positions
+        return compute(arm, request, **options)
 
     async def _execute(self, goal: ServerGoalHandle) -> Any:
         kind = ComputeTrajectoryFeedforwardAction
-        compute = partial(self._answer_trajectory, answer=kind.Result, progress=_Progress(goal))
+        _, answered, takes = SERVICES["trajectory_feedforward"]
+        compute = partial(self._computed, answered, takes, answer=kind.Result, progress=_Progress(goal))
         self._listen(goal.request)
         result = await self._action_worker.compute(lambda: self._answer(kind.Result, compute, goal.request))
         if result.success:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions of the joints that move a tool through poses."""
+"""Joint motions that move a tool through poses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...trajectory import Spline, follow
 def tool_motion(
     robot: Robot, trajectory: Any, start: Array, progress: Callable[[float], Any] = lambda fraction: None
 ) -> tuple[Array, Spline]:
-    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the motion of the joints from ``start`` (n,) on.
+    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the joint motion from ``start`` (n,).
 
     ``progress`` is called as by :func:`.follow`.
 

@@ -15,7 +15,7 @@ from ...exceptions import LimitError, StateError, TrajectoryError
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.samples import doubles, write
-from ...messages.waypoints import fill_in, read_points, read_times
+from ...messages.waypoints import fill_in, read_points, read_positions, read_times
 from ...trajectory import Peak, Spline, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward
 from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
@@ -106,7 +106,7 @@ def timed(
     timing: str,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> tuple[Array, Spline]:
-    """Change the timing of a motion, and the times (K,) of its waypoints, as a request asks for.
+    """Retime a motion and its waypoints (K,), as requested.
 
     Args:
         arm: the arm.
@@ -147,11 +147,8 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
     if options.ends not in ("", _Constants.REST, _Constants.FREE):
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
-    given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS}
-    positions = given.pop("positions")
-    missing = [k for k, point in enumerate(trajectory.points) if not point.positions]
-    if positions is None or missing:
-        raise StateError(f"points[{missing[0]}].positions is empty; each point must have positions")
+    positions = read_positions(trajectory, order)
+    given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
     given = {field: values for field, values in given.items() if field in followed(options)}
     return through(
         times,
@@ -175,7 +172,7 @@ def _require_no_options(request: Any) -> None:
 
 
 def followed(options: Any) -> tuple[str, ...]:
-    """Fields of the points that the motion follows, by the options of a request."""
+    """Fields of the points that the motion must interpolate, by the options of a request."""
     if options.follow == _Constants.POSITIONS or options.no_overshoot:
         return _POINT_FIELDS[:1]
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS

@@ -19,7 +19,7 @@ class CommandPhase(Enum):
 
 
 class CommandWatchdog:
-    """Command timeout, and refusal of commands after a stop until they have paused.
+    """Command timeout; after a stop, commands are refused until they have paused.
 
     Attributes:
         phase: current state.

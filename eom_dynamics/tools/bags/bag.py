@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a bag: a folder with metadata.yaml, the folder of a recorder that was killed before writing it, or one file."""
+"""Read a bag: a folder, even without the metadata.yaml that a killed recorder has not written, or one file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Topic(NamedTuple):
 
 
 class Bag:
-    """A bag to read from; a context manager, which closes its files.
+    """Bag reader; a context manager that closes its files.
 
     Attributes:
         path: of the bag.
@@ -113,7 +113,7 @@ class Bag:
 
     @property
     def damage(self) -> list[str]:
-        """What could not be read so far, one line each."""
+        """Parts that could not be read so far, one line each."""
         return self._damage + [line for file in self._files for line in file.damage.lines]
 
     def messages(
@@ -243,7 +243,7 @@ class Bag:
 
 
 def is_storage(path: Path) -> bool:
-    """Whether a path has the name of a file of a bag, which may be compressed."""
+    """Whether a path is named like a bag's storage file, compressed or not."""
     return path.name.removesuffix(_COMPRESSED).endswith(ENDINGS)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decompression within bounds: a few bytes can claim, and unpack to, more than a machine holds."""
+"""Bounded decompression, safe against archives that unpack to more than memory or disk holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TooLargeError(ValueError):
 
 
 class Allowance:
-    """What the compressed parts of a file may unpack to, all of them together.
+    """Limit on the total unpacked size of the compressed parts of a file.
 
     Attributes:
         records: number of records that may still be read from them.
@@ -39,7 +39,7 @@ class Allowance:
         self.begin()
 
     def begin(self) -> None:
-        """Begin to read the file, perhaps once more: records count anew, unpacked bytes do not."""
+        """Begin to read the file, perhaps again: the count of records restarts, that of unpacked bytes does not."""
         self.records = self._most_records
 
     def take(self, count: int) -> None:
@@ -89,7 +89,7 @@ def unpack_chunk(data: bytes, compression: str, size: int, allowance: Allowance)
 
 
 def unpack_message(decompressor: zstandard.ZstdDecompressor, data: bytes, allowance: Allowance) -> bytes:
-    """Decompress a message, of which only the first frame counts.
+    """Decompress a message; only its first frame is used.
 
     Raises:
         TooLargeError: it is larger than allowed.
@@ -115,7 +115,7 @@ def _check_message(size: int) -> None:
 
 
 def unpack_file(path: Path, target: Path) -> None:
-    """Decompress a file as far as it goes; what was unpacked before an error stays.
+    """Decompress a file as far as possible, keeping what was unpacked before an error.
 
     Raises:
         TooLargeError: it is larger than allowed.

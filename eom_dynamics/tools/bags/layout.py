@@ -21,6 +21,7 @@ from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
 from .storage import BagError
+from .types import serialized, typestore
 
 Bytes = NDArray[np.uint8]
 
@@ -51,7 +52,7 @@ class _Place(NamedTuple):
 
 
 class Layout:
-    """Layout of a message, and of all messages that differ from it in numbers only.
+    """Layout of a message, shared by all messages that differ from it only in numbers.
 
     Attributes:
         template: (size,) bytes of the message.
@@ -92,11 +93,11 @@ class Layout:
         return np.asarray(np.any((rows ^ self.template) & self._mask, axis=1) == 0)
 
     def has(self, field: str) -> bool:
-        """Return whether there is a field of numbers of that path, such as ``header.stamp.sec``."""
+        """Return whether there is a numeric field at a path, such as ``header.stamp.sec``."""
         return field in self._places
 
     def fields(self) -> dict[str, int]:
-        """Return the length of each field of numbers by path."""
+        """Return the length of each numeric field by path."""
         return {path: place.length for path, place in self._places.items()}
 
     def texts(self) -> bytes:
@@ -108,6 +109,16 @@ class Layout:
         offset, dtype, count = self._places[field]
         part = np.ascontiguousarray(rows[:, offset : offset + dtype.itemsize * count])
         return part.view(dtype).astype(dtype.newbyteorder("="), copy=False).reshape(len(rows), count)
+
+    @classmethod
+    def of(cls, kind: str, **values: Any) -> Layout:
+        """The layout of a message of a type that is written, with these fields, as of :func:`.serialized`."""
+        return cls(typestore(kind), kind, serialized(kind, **values))
+
+    def set_stamps(self, rows: Bytes, stamps: NDArray[np.int64]) -> None:
+        """Write the stamps (N,) of the headers, ns."""
+        for unit, values in zip(("sec", "nanosec"), np.divmod(stamps, 1_000_000_000), strict=True):
+            self.set_numbers(rows, f"header.stamp.{unit}", values[:, np.newaxis])
 
     def set_numbers(self, rows: Bytes, field: str, values: NDArray[Any]) -> None:
         """Write a field of the messages; ``values`` are (N, length of the field)."""
@@ -221,7 +232,7 @@ class Layouts:
         self._known: list[Layout] = []
 
     def rows(self, block: Sequence[bytes]) -> Iterator[Rows | tuple[int, LayoutError]]:
-        """Yield the messages of a block in order, as rows; for one that cannot be read, its index and the error."""
+        """Yield the messages of a block in order, as rows; an unreadable one as its index and the error."""
         if not block:
             return
         sizes = np.fromiter(map(len, block), np.intp, len(block))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a bag's file that is MCAP, in the order in which messages were written.
+"""Read MCAP files of bags, in the order in which messages were written.
 
 The mcap library reads the records of the file: by its index, or without one, as a recorder that was killed leaves it,
 from the start as far as they go. Only the messages within a chunk are taken apart here, since the library makes an
@@ -46,7 +46,7 @@ Messages = tuple[list[int], list[bytes]]
 
 
 class McapFile:
-    """An MCAP file of messages; a damaged one is read without its damaged chunks, one without an index up to its end.
+    """MCAP file reader; skips damaged chunks, and reads files without an index to their end.
 
     Attributes:
         topics: by their number in the file, that of the channel.

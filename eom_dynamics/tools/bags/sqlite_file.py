@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a bag's file that is an SQLite database, in the order in which messages were written."""
+"""Read SQLite files of bags, in the order in which messages were written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP = 64
 # Python decodes texts of the database, and SQLite's messages with parts of them.
 _DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 
-# Attempts to read on behind damage.
+# Attempts to continue reading after damage.
 _MOST_FAILURES = 5000
 
 # Steps of SQLite's virtual machine in one query: a topic or some messages take a few each, a damaged or hostile
@@ -32,7 +32,7 @@ _LARGEST_ID = 2**60
 
 
 class SqliteFile:
-    """A database of messages; a damaged one is read on both sides of the damage.
+    """SQLite file reader; reads a damaged database on both sides of the damage.
 
     Attributes:
         topics: by their number in the file.

@@ -13,11 +13,11 @@ _LISTED = 20
 
 
 class BagError(EomDynamicsError):
-    """A bag cannot be read or written, or lacks what is asked of it."""
+    """A bag cannot be read or written, or lacks required contents."""
 
 
 class Damage:
-    """What could not be read, one line for each place; the first line names a remedy."""
+    """Damage: unreadable places, one line each; the first line names a remedy."""
 
     def __init__(self, remedy: str) -> None:
         self._remedy = remedy

@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+import numpy as np
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
@@ -181,6 +182,36 @@ def _fields(types: dict[str, Any], name: str, depth: int = 0) -> int:
         if count > _MOST_FIELDS:
             break
     return count
+
+
+def serialized(kind: str, **values: Any) -> bytes:
+    """Serialise a message of a type of ROS 2 Jazzy or of this package, as CDR in little-endian order.
+
+    Args:
+        kind: the type.
+        values: fields by name, others are zero or empty; messages within it are mappings of their fields.
+    """
+    store = typestore(kind)
+    return bytes(store.serialize_cdr(_message(store, kind, values), kind, little_endian=True))
+
+
+def _message(store: Typestore, name: str, values: Mapping[str, Any]) -> Any:
+    return store.types[name](
+        **{field: _entry(store, what, values.get(field)) for field, what in store.fielddefs[name][1]}
+    )
+
+
+def _entry(store: Typestore, description: Any, value: Any) -> Any:
+    kind, what = description
+    if kind == Nodetype.NAME:
+        return _message(store, what, value or {})
+    if kind == Nodetype.BASE:
+        return value if value is not None else "" if what[0] == "string" else 0
+    (element, of), length = what
+    entries = value if value is not None else [None] * (length if kind == Nodetype.ARRAY else 0)
+    if element == Nodetype.BASE and of[0] != "string":
+        return np.array([x or 0 for x in entries] if value is None else entries, dtype=of[0])
+    return [_entry(store, (element, of), each) for each in entries]
 
 
 class OutputTopic(NamedTuple):

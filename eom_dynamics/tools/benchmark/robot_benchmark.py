@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics of one robot, timed in every backend that works here, the closed form and Pinocchio."""
+"""Timing of one robot's inverse dynamics in all available backends, the closed form and Pinocchio."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def benchmark(robot: Robot, rounds: int) -> dict[str, Any]:
 
 
 def failures(results: dict[str, Any]) -> list[str]:
-    """Return the ways whose efforts differ from the closed form, one line each."""
+    """Return the implementations whose efforts differ from the closed form, one line each."""
     return [
         f"{name}: differs from the closed form by {way['error']:.0e}, tolerance {TOLERANCE:.0e}"
         for name, way in results["one_state"].items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaved timing of several tasks, so that disturbances of the machine affect all of them."""
+"""Interleaved timing of several tasks, so that disturbances affect all of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to compute efforts that are available here: our backends, the closed form, Pinocchio."""
+"""Available implementations of inverse dynamics: our backends, the closed form, Pinocchio."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .timing import TimedTask
 
 @dataclass(frozen=True)
 class Way:
-    """A function and its arguments for each state.
+    """Implementation to time: a function and its arguments for each state.
 
     Attributes:
         function: returns tau, or a tuple of tau and some of its derivatives.
@@ -34,7 +34,7 @@ class Way:
 
     @property
     def task(self) -> TimedTask:
-        """The task of one call for each state."""
+        """Timed task: one call for each state."""
         return one_by_one(self.function, self.arguments)
 
     def errors(self, states: RandomStates) -> list[float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of command-line arguments, and the arguments that several commands have, each declared once."""
+"""Types of command-line arguments, and arguments shared by several commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...robot import Robot, packaged_robots
 from ...robot.assembly import UNPHYSICAL
@@ -19,21 +19,23 @@ from ..robot_options import RobotOptions
 if TYPE_CHECKING:
     from ..replay.conventions import Conventions
 
+_Value = TypeVar("_Value")
+
 # --- Types ------------------------------------------------------------------------------------
 
 
 def path(text: str) -> Path:
-    """Return the path of a file or folder; an empty one, which would be the working directory, is refused."""
+    """Return the path of a file or folder; an empty one is refused, since it would mean the working directory."""
     if not text:
         raise argparse.ArgumentTypeError("must be a path, is empty")
     return Path(text)
 
 
 def path_with(*endings: str) -> Callable[[str], Path]:
-    """Return a type for files that are overwritten: with another ending it could be a bag, which must not be."""
+    """Return a type for output files with a fixed ending, so that a bag is never overwritten."""
 
     def read(text: str) -> Path:
-        if path(text).suffix.lower() not in endings:
+        if path(text).suffix not in endings:
             raise argparse.ArgumentTypeError(f"must end in {', '.join(endings)}, is {text!r}")
         return Path(text)
 
@@ -75,19 +77,19 @@ _MOST = 10_000
 
 
 def whole_number(text: str) -> int:
-    """Return a whole number from 1 to 10 000: of processes or repetitions, more would not end."""
+    """Return a whole number from 1 to 10 000, for processes or repetitions."""
     if len(text) > len(str(_MOST)) or not text.isdecimal() or not 1 <= int(text) <= _MOST:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST}, is {text!r:.40}")
     return int(text)
 
 
-def named(what: str, value: Callable[[str], float] = any_number) -> Callable[[str], tuple[str, float]]:
-    """Return a type for ``X`` or ``WHAT=X``: a name, empty for all of them, and a number."""
+def named(what: str, value: Callable[[str], _Value], shown: str = "X") -> Callable[[str], tuple[str, _Value]]:
+    """Return a type for ``SHOWN`` or ``WHAT=SHOWN``: a name, empty for all of them, and a value."""
 
-    def read(text: str) -> tuple[str, float]:
+    def read(text: str) -> tuple[str, _Value]:
         name, assigned, rest = text.rpartition("=")
         if assigned and not name:
-            raise argparse.ArgumentTypeError(f"must be X or {what}=X, is {text!r}")
+            raise argparse.ArgumentTypeError(f"must be {shown} or {what}={shown}, is {text!r}")
         return name, value(rest)
 
     return read
@@ -131,7 +133,7 @@ def add_hz(parser: Any, name: str, default: float, what: str) -> None:
 
 
 def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe how positions are fitted and trajectories sampled: ``cutoff`` and ``rate``, Hz."""
+    """Add ``cutoff`` and ``rate``, Hz, by which positions are fitted and trajectories sampled."""
     add_hz(parser, "--cutoff", 5.0, "cut-off frequency of the fit to measured positions")
     add_hz(parser, "--rate", 1000.0, "sampling rate of a JointTrajectory")
 
@@ -139,7 +141,7 @@ def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
 def add_model_errors(
     parser: argparse.ArgumentParser, least: float, most: float, errors: dict[str, float], note: str = ""
 ) -> None:
-    """Add relative errors of the simulated springs and bodies, None where they are not given.
+    """Add relative errors of the simulated springs and bodies, None by default.
 
     Args:
         parser: of the command.
@@ -158,7 +160,7 @@ def add_model_errors(
 
 
 def given_errors(options: argparse.Namespace, errors: dict[str, float]) -> dict[str, float] | None:
-    """Return the errors of ``stiffness`` and ``mass`` with defaults where one is not given; None if none is."""
+    """Return the errors of ``stiffness`` and ``mass``, defaults for a missing one; None if both are missing."""
     given = {name: getattr(options, f"{name}_error") for name in errors}
     if all(error is None for error in given.values()):
         return None
@@ -199,13 +201,13 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     part.add_argument(
         "--branches",
         choices=BRANCHES,
-        help="how to treat joints that lead to no tip: freeze at zero and keep their inertia, or leave out; "
+        help="how to treat branches without a tip: lock at zero and keep their inertia, or leave out; "
         f"default: that of the file, else {BRANCHES[0]}",
     )
     part.add_argument(
         "--unphysical",
         choices=UNPHYSICAL,
-        help="how to treat inertia that no body can have; default: warn for URDF and xacro, refuse for .yaml",
+        help="how to treat physically inconsistent inertia; default: warn for URDF and xacro, refuse for .yaml",
     )
     part.add_argument(
         "--xacro",
@@ -256,7 +258,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def add_convention_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe how names and efforts of a recording become those of the robot."""
+    """Add the conventions that map names and efforts of a recording to the robot's."""
     group = parser.add_argument_group("conventions of the recording, each option may be repeated")
     group.add_argument(
         "--rename",
@@ -270,7 +272,7 @@ def add_convention_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--effort-{name}",
             metavar="[JOINT=]X",
-            type=named("JOINT"),
+            type=named("JOINT", any_number),
             action="append",
             default=[],
             help=f"{what}, of all joints or of one of the robot",

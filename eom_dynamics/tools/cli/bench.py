@@ -10,23 +10,23 @@ from __future__ import annotations
 import argparse
 import json
 
-from .arguments import add_robot_arguments, load, whole_number
+from .arguments import add_json, add_robot_arguments, load, whole_number
 from .console import fail
 
 SUMMARY = "time the inverse dynamics compared with other libraries"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser, note="; default: %(default)s", nargs="?", default="iiwa")
     parser.add_argument(
         "--rounds", metavar="N", type=whole_number, default=20, help="samples per time; default: %(default)s"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, with times in s")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Time and print; returns the exit code, 1 if a result differs from the closed form.
+    """Run the benchmark and print it; return the exit code, 1 if a result differs from the closed form.
 
     Raises:
         RobotDescriptionError: the robot cannot be used as described.

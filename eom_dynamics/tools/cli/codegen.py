@@ -37,7 +37,7 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_folder(parser)
     parser.add_argument(
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--functions",
         type=_functions,
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all that the robot has but those on a moving base, for "
+        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
@@ -86,7 +86,8 @@ def run(options: argparse.Namespace) -> int:
     write_folder(options.output, files, force=options.force)
     for language, reason in skipped.items():
         complain(options.program, f"no {language}: {reason}")
-    print("\n".join([*_operations(exported), "", *_sizes(files, options.output)]))
+    counts = operation_counts({program.name: program.costs() for program in exported.programs.values()})
+    print("\n".join([*counts, "", *_sizes(files, options.output)]))
     return 0
 
 
@@ -106,10 +107,6 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")
     return project(robot, wanted, precision=options.precision)
-
-
-def _operations(exported: Project) -> list[str]:
-    return operation_counts({program.name: program.costs() for program in exported.programs.values()})
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:

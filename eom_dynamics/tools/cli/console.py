@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output beside the results: errors, warnings and progress, on stderr."""
+"""Errors, warnings and progress on stderr."""
 
 from __future__ import annotations
 

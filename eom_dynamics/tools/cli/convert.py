@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as a parameter file (.yaml) or a URDF (.urdf); what the format cannot say is listed."""
+"""Write a robot as a parameter file (.yaml) or a URDF (.urdf); properties that the format cannot express are listed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUMMARY = "write a robot as a parameter file or a URDF"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_file(parser, "FILE", robot_path, "file to write, .yaml or .urdf")
 

@@ -51,7 +51,7 @@ SUMMARY = "play the paper's motion to the node, check its answers, and write an 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
     # Below 100 Hz, numerical differentiation is too coarse to check derivatives.
     parser.add_argument(

@@ -43,7 +43,7 @@ _LIMITS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_folder(parser, "OUT")
     motion = parser.add_argument_group("motion")
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=path,
         help="spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file "
-        "with lists LINK: [[x, y, z, radius], …] in m; default: no check of collisions",
+        "with lists LINK: [[x, y, z, radius], …] in m; default: no collision check",
     )
     limits.add_argument(
         "--clearance", metavar="M", type=not_negative, default=0.0, help="between spheres, m; default: %(default)g"
@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=whole_number,
         default=100,
-        help="random motions, the best of which is the start; default: %(default)s",
+        help="number of random motions, the best of which is the start; default: %(default)s",
     )
     search.add_argument(
         "--iterations", metavar="N", type=whole_number, default=300, help="at most; default: %(default)s"
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     """
     require("replay")
     # After the check for the libraries that these import.
-    from ...identification.excitation import Excitation
+    from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
     from ..bags import Storage
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
@@ -155,16 +155,13 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
     task = Excitation(
         robot,
-        period=options.period,
-        harmonics=options.harmonics,
-        periods=options.periods,
-        limits=limits,
-        share=options.share,
-        terms=options.term,
-        noise=[noise[name] for name in robot.joint_names] if noise else None,
-        condition_weight=options.condition_weight,
-        spheres=read_spheres(options.spheres) if options.spheres else None,
-        clearance=options.clearance,
+        series=ExcitationSeries(options.period, options.harmonics, options.periods),
+        bounds=ExcitationBounds(
+            limits, options.share, read_spheres(options.spheres) if options.spheres else None, options.clearance
+        ),
+        criterion=ExcitationCriterion(
+            options.term, [noise[name] for name in robot.joint_names] if noise else None, options.condition_weight
+        ),
     )
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")

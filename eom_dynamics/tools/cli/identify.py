@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Collection
-from pathlib import Path
+from collections.abc import Callable
 
 from ...extras import require
-from ...robot.formats import WRITABLE
 from ...terminal import printable
 from ..writing import check_file, whole_file
 from .arguments import (
     add_convention_arguments,
+    add_json,
+    add_output_file,
     add_robot_arguments,
     conventions,
     html_path,
     load,
+    named,
     not_negative,
     number,
     path,
     positive,
     robot_options,
+    robot_path,
     whole_number,
 )
 from .console import complain, progress_bars
@@ -58,15 +60,12 @@ _ESTIMATORS = ("huber", "weighted", "ordinary", "total")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="recording to train on")
     add_robot_arguments(parser, "--robot", required=True)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=_output, required=True, help="robot file to write, .yaml or .urdf"
-    )
+    add_output_file(parser, "FILE", robot_path, "robot file to write, .yaml or .urdf")
     parser.add_argument("--page", metavar="PAGE.html", type=html_path, help="write a page with charts of the results")
-    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
+    add_json(parser)
     judge = parser.add_argument_group("validation")
     either = judge.add_mutually_exclusive_group()
     either.add_argument(
@@ -81,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hold-out",
         metavar="SHARE",
         type=number(lambda x: 0 <= x < 1, "a number from 0 to below 1"),
-        help="hold out this share of each recording, in blocks from all over it, to validate on; 0 validates on the "
+        help="hold out this fraction of each recording, in spread blocks, for validation; 0 validates on the "
         "training data; default: 0.2, or 0 with --validate, springs from a resonance, or a few seconds alone",
     )
     judge.add_argument(
@@ -94,15 +93,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep",
         choices=("joint", "file"),
         default="joint",
-        help="where the identified parameters predict a joint worse than the given ones, the exit code is 1, and the "
-        "given ones are kept: of that joint, or of the whole file; default: %(default)s",
+        help="if the identified parameters predict a joint worse than the given ones, the exit code is 1, and the "
+        "given ones are kept for that joint, or for the whole file; default: %(default)s",
     )
     judge.add_argument(
         "--suspect",
         choices=("keep", "use"),
         default="keep",
-        help="where a recording contradicts the robot's file in signs, units, order of joints, gravity or time, the "
-        "exit code is 1, and the given parameters are kept, or it is used all the same; default: %(default)s",
+        help="if a recording contradicts the robot's file in signs, units, joint order, gravity or time, the "
+        "exit code is 1 and the given parameters are kept, or it is used nevertheless; default: %(default)s",
     )
     what = parser.add_argument_group("what is identified")
     what.add_argument(
@@ -122,8 +121,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--offset",
         choices=("arm", "sensor"),
         default="arm",
-        help="whether offsets are constant efforts of the arm, such as of a counterbalance, which its file gets, or "
-        "biases of the sensors; one recording cannot tell; default: %(default)s",
+        help="whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or "
+        "sensor biases; one recording cannot distinguish them; default: %(default)s",
     )
     what.add_argument(
         "--no-inertia", action="store_true", help="keep the inertias of the file, and identify terms alone"
@@ -131,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--payload",
         metavar="JOINT",
-        help="identify a payload on the body of this joint alone, all else as in the file (offsets excepted)",
+        help="identify only a payload on the body of this joint, and offsets; all else as in the file",
     )
     _add_elastic_arguments(parser)
     how = parser.add_argument_group("how")
@@ -146,7 +145,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--prior-weight",
         metavar="W",
         type=positive,
-        help="of that distance: 1 if inertias of the file are known to a factor of e; default: chosen by "
+        help="weight of that distance: 1 if inertias of the file are known to a factor of e; default: chosen by "
         "held-out blocks of the training data",
     )
     how.add_argument("--cutoff", metavar="HZ", type=positive, help="of the filter; default: chosen in the same way")
@@ -154,7 +153,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--velocity",
         choices=("auto", "measured", "position"),
         default="auto",
-        help="use recorded velocities, or differences of positions; default: what predicts held-out efforts better",
+        help="recorded velocities, or differences of positions; default: whichever predicts held-out efforts better",
     )
     source = parser.add_argument_group("recordings")
     source.add_argument("--topic", metavar="NAME", help="topic of the joint states, if a bag has several")
@@ -167,7 +166,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--position-unit",
         choices=("auto", "rad", "deg"),
         default="auto",
-        help="of recorded positions; default: degrees if only then positions are within the robot's limits",
+        help="of recorded positions; default: degrees if positions are within the robot's limits only then",
     )
     source.add_argument(
         "--effort-delay",
@@ -233,7 +232,10 @@ def run(options: argparse.Namespace) -> int:
             offset=options.offset,
         ),
         elastic=ElasticOptions(
-            dict(options.spring_law), options.spring_terms, options.motor_terms, options.spring_points
+            {joint or None: law for joint, law in options.spring_law},
+            options.spring_terms,
+            options.motor_terms,
+            options.spring_points,
         ),
         tolerance=options.tolerance,
     )
@@ -285,7 +287,7 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--spring-law",
         metavar="[JOINT=]LAW",
-        type=_law,
+        type=named("JOINT", _law, "LAW"),
         action="append",
         default=[],
         help=f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
@@ -305,7 +307,7 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
         "--motor-terms",
         metavar="NAME,…",
         type=_names(_MOTOR_TERMS),
-        help=f"of {', '.join(_MOTOR_TERMS)}; friction that is left out counts as zero; none for no terms; default: "
+        help=f"of {', '.join(_MOTOR_TERMS)}; omitted friction is zero; none for no terms; default: "
         "rotor_inertia,viscous,coulomb,offset,torque_constant, and efficiency if the file has gear loss",
     )
     where = parser.add_argument_group("recordings of motors")
@@ -339,12 +341,6 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _output(text: str) -> Path:
-    if path(text).suffix not in WRITABLE:
-        raise argparse.ArgumentTypeError(f"must end in {', '.join(WRITABLE)}, is {text!r}")
-    return Path(text)
-
-
 def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     def names(text: str) -> tuple[str, ...]:
         given = () if text == "none" else tuple(dict.fromkeys(text.split(",")))
@@ -356,18 +352,12 @@ def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     return names
 
 
-def _other_laws() -> Collection[str]:
-    """All laws of springs that can be identified, also of kinds that are not of the package."""
-    from ...identification.elastic_options import joint_laws
+def _law(law: str) -> str:
+    if law not in _LAWS:
+        from ...identification.elastic_options import joint_laws  # also of kinds that are not of the package
 
-    return joint_laws()
-
-
-def _law(text: str) -> tuple[str | None, str]:
-    joint, assigned, law = text.rpartition("=")
-    if assigned and not joint:
-        raise argparse.ArgumentTypeError(f"must be LAW or JOINT=LAW, is {text!r}")
-    if law not in _LAWS and law not in _other_laws():
-        known = dict.fromkeys((*_LAWS, *_other_laws()))
+        if law in joint_laws():
+            return law
+        known = dict.fromkeys((*_LAWS, *joint_laws()))
         raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(known)}")
-    return joint or None, law
+    return law

@@ -33,12 +33,12 @@ MOST_JOINTS = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser, nargs="?")
     parser.add_argument(
         "--template",
         action="store_true",
-        help="print the template of a parameter file; with a .urdf or .xacro file, of one that adds springs and motors "
+        help="print the template of a parameter file; for a .urdf or .xacro file, one that adds springs and motors "
         "to it",
     )
     parser.add_argument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Correct a repeated motion by what its last run missed: iterative learning on the links.
+"""Correct a repeated motion by the tracking error of its last run: iterative learning on the links.
 
 Each bag is a run of the same motion: setpoints, whose first stamp is the motion's time 0, and the measured positions of
 the links as JointState. Several bags are repetitions, of which the mean counts. Writes the motion for the next run, a
@@ -27,13 +27,13 @@ from .arguments import (
     share,
 )
 
-SUMMARY = "correct a repeated motion by what its last run missed"
+SUMMARY = "correct a repeated motion by the tracking error of its last run"
 
 _error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
     add_robot_arguments(parser, "--robot")
     parser.add_argument(
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npz",
         type=path,
         required=True,
-        help="what was commanded: arrays t, joint_names, q, qd, qdd, qddd, qdddd; or the file that the last call wrote",
+        help="commanded motion: arrays t, joint_names, q, qd, qdd, qddd, qdddd; or the file written by the last call",
     )
     add_output_file(parser, "FILE.npz", path_with(".npz"), "motion of the next run")
     parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")

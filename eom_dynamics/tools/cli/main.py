@@ -26,22 +26,7 @@ from .console import complain, warnings_as_lines
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = {
-    "bench": bench,
-    "codegen": codegen,
-    "convert": convert,
-    "demo": demo,
-    "excite": excite,
-    "identify": identify,
-    "inspect": inspect,
-    "learn": learn,
-    "record": record,
-    "replay": replay,
-    "report": report,
-    "retime": retime,
-    "simulate": simulate,
-}
-
+_COMMANDS = (bench, codegen, convert, demo, excite, identify, inspect, learn, record, replay, report, retime, simulate)
 
 _OPTION = re.compile(r"--[\w-]+")
 
@@ -112,7 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"eom_dynamics {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, module in _COMMANDS.items():
+    for module in _COMMANDS:
+        name = module.__name__.rpartition(".")[2]
         command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
         module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command, program=f"eom_dynamics {name}")

@@ -22,7 +22,7 @@ SUMMARY = "record the topics of the nodes as an MCAP file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "-o", "--output", metavar="FILE.mcap", type=path, required=True, help="file to write; a new one"
     )
@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Record; the recorder takes the place of this process, and returns its exit code.
+    """Record: the recorder replaces this process and returns the exit code.
 
     Raises:
-        EomDynamicsError: the file exists or is not named as one, the namespace is none, or a library is missing.
+        EomDynamicsError: the file exists or has a wrong name, the namespace is invalid, or a library is missing.
         OSError: the recorder cannot be started.
     """
     require("replay")

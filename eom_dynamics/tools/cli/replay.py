@@ -43,7 +43,7 @@ SUMMARY = "replay recorded motions offline, and compare the commands with earlie
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
     parser.add_argument(
         "-o",
@@ -68,13 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--junit",
         metavar="FILE.xml",
         type=path_with(".xml"),
-        help="write the results as a JUnit report, over one that exists",
+        help="write the results as a JUnit report, overwriting an existing one",
     )
     parser.add_argument(
         "--page",
         metavar="PAGE.html",
         type=html_path,
-        help="write the results as a page, over one that exists: an index of the bags, and the comparison of each",
+        help="write the results as a page, overwriting an existing one: an index and the comparison of each bag",
     )
     node = parser.add_argument_group("parameters of the node, by their names there")
     node.add_argument(
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=(*LIMIT_POLICIES, "fail"),
         default="warn",
         help="what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts "
-        "and report it, no check, or (not in the node) report them and exit with code 1; default: %(default)s",
+        "and report it, do not check, or (not in the node) report them and exit with code 1; default: %(default)s",
     )
     # The name of the node's deprecated parameter.
     node.add_argument("--clip-to-limits", dest="limits", action="store_const", const="clip", help=argparse.SUPPRESS)
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--command-lead",
         metavar="S",
         type=not_negative,
-        help="time by which commands are ahead of setpoints, s; default: the one that the recording names, or else "
+        help="time by which commands are ahead of setpoints, s; default: that of the recording, or else "
         "that of the robot's file; measured and planned motions: 0",
     )
     node.add_argument(

@@ -41,7 +41,7 @@ SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
     add_output_file(parser, "PAGE.html", html_path, "page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")

@@ -18,14 +18,14 @@ SUMMARY = "find the fastest motion along a path within all limits of a robot"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     parser.add_argument(
         "path",
         metavar="PATH",
         type=path,
         help="waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
-        "positions, a .npz file with q, or a bag with a JointTrajectory; times in it do not matter",
+        "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored",
     )
     add_output_folder(parser)
     parser.add_argument(

@@ -46,7 +46,7 @@ SUMMARY = "simulate an arm on a trajectory, with and without feedforward, and sh
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments of the command."""
+    """Add the arguments of the command."""
     add_robot_arguments(parser)
     parser.add_argument(
         "trajectory",

@@ -50,16 +50,7 @@ def write_page(
     *,
     identified: bool = False,
 ) -> None:
-    """Write the page.
-
-    Args:
-        path: of the file.
-        plan: setpoints that were played.
-        recording: the node's answers.
-        evaluation: their checks.
-        tracking: feedforwards compared in simulation, or the reason why they were not.
-        identified: whether there is a page of an identification, in the folder of that name.
-    """
+    """Write the page; arguments as of :func:`.write_results`, and whether it names the page of an identification."""
     figures = _figures(plan, recording, evaluation)
     deflection = 1e3 * np.abs(recording.answers["motor_position"] - plan.arm.motors_following(_links(plan)))
     rows = table(plan, recording, evaluation)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
@@ -190,7 +189,7 @@ def _off_closed_form(plan: Plan, recording: Answers) -> float:
     Efforts are compared directly. Motor motion is inserted into the spring laws, which must return these efforts and
     the nominal stiffness; motor efforts must be those of rotors, springs, gears and friction in this motion.
     """
-    arm, rows = plan.arm, _spread(plan.count, CLOSED_FORM_SAMPLES)
+    arm, rows = plan.arm, np.unique(np.linspace(0, plan.count - 1, CLOSED_FORM_SAMPLES).round().astype(int))
     answers = {name: values[rows] for name, values in recording.answers.items()}
     if np.isnan(answers["motor_effort"]).all():
         return float("nan")
@@ -242,11 +241,6 @@ def _difference_tolerances(plan: Plan) -> list[float]:
         error = np.max(np.abs(eighth - sixth)) + _EFFORT_ROUNDING * rounding(step, derivative, magnitude)
         tolerances.append(float(_SAFETY * error / np.max(np.abs(eighth))))
     return tolerances
-
-
-def _spread(count: int, samples: int) -> NDArray[np.int_]:
-    """Return up to ``samples`` of ``count`` indices, evenly spaced, including the first and last."""
-    return np.unique(np.linspace(0, count - 1, samples).round().astype(int))
 
 
 def deflection(arm: ElasticArm, links: Array, motors: Array) -> Array:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...terminal import printable
-from ..pages.pictures import frame
-from ..pages.style import CURVE_POINTS, INK, MARKERS, color
+from ..pages.style import CURVE_POINTS, INK, MARKERS, color, frame
 from ..pages.units import effort_units, milli, position_units, together
 from .evaluate import Answers, RunChecks
 from .plan import Plan

@@ -53,12 +53,12 @@ class Plan:
 
     @property
     def motion(self) -> Cosine:
-        """Joint variables (n,) in time, rad or m."""
+        """Joint variables (n,) as functions of time, rad or m."""
         return paper_motion(self.robot.n)
 
     @cached_property
     def wrench(self) -> Cosine:
-        """Wrenches (6 × number of tools,) in time, moment first, in the tools' frames, N m and N.
+        """Wrenches (6 × number of tools,) as functions of time, moment first, in the tool frames, N m and N.
 
         The paper's, scaled down where tension-only springs would go slack under it.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of ``eom_dynamics.ros`` as processes in a free ROS 2 domain, restricted to this machine."""
+"""Run modules of ``eom_dynamics.ros`` as processes in a free ROS 2 domain on this machine only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REACH_OUT = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", 
 
 
 class RunError(EomDynamicsError):
-    """A process failed; the message is the line of its log that tells why."""
+    """A process failed; the message is the line of its log that gives the reason."""
 
 
 def follow(nodes: Mapping[str, Process], player: Process, report: Callable[[int, int], None]) -> None:
@@ -77,7 +77,7 @@ def _pass_on(player: Process, report: Callable[[int, int], None]) -> None:
 
 
 class Process(AbstractContextManager["Process"]):
-    """A module with a function ``main``, run as a process, which ends with the context or with this one: :func:`child`.
+    """A module's ``main`` run as a process, which ends with the context or with this process: :func:`child`.
 
     It has its own session, so that Ctrl-C reaches this process only. Its output goes to files in ``folder``.
     """
@@ -118,12 +118,12 @@ class Process(AbstractContextManager["Process"]):
 
     @property
     def last_words(self) -> str:
-        """The line of its log that tells why it ended."""
+        """The line of its log that gives the reason for its end."""
         return printable(telling_line(self._errors.read_text(encoding="utf-8", errors="replace")))
 
 
 def telling_line(text: str) -> str:
-    """Return the line of a process's stderr that best tells why it ended: the last of the most telling kind found."""
+    """Return the line of a process's stderr that best explains its end: the last of the most specific kind."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     for kind in _TELLING:
         if telling := [line for line in lines if re.search(kind, line)]:
@@ -154,7 +154,7 @@ def _free_domain() -> int:
 
 @contextlib.contextmanager
 def exit_by_signals() -> Iterator[None]:
-    """Exit in good order on SIGTERM and SIGHUP, as on SIGINT: the scratch folder is removed."""
+    """Exit cleanly on SIGTERM and SIGHUP, as on SIGINT, so that the scratch folder is removed."""
 
     def leave(number: int, _: object) -> None:
         sys.exit(128 + number)
@@ -169,7 +169,7 @@ def exit_by_signals() -> Iterator[None]:
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
-    """Return the command of a process that runs the function ``main`` of a module by :func:`child`."""
+    """Return the command line that runs a module's ``main`` by :func:`child`."""
     return [sys.executable, "-m", __name__, module, *arguments]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...terminal import printable
 from ..pages.numbers import microseconds, relative
 from ..text_tables import columns
-from .evaluate import REMEDY, Answers, LargestDeviation, RunChecks
+from .evaluate import REMEDY, Answers, RunChecks
 from .plan import Plan
 
 
@@ -32,7 +32,7 @@ def table(plan: Plan, recording: Answers, evaluation: RunChecks) -> list[Row]:
         Row("round trip p50", microseconds(evaluation.percentile(50)), "median"),
         Row("round trip p99", microseconds(evaluation.percentile(99)), "99 % of the answers are faster"),
         Row("round trip max", microseconds(evaluation.percentile(100)), "slowest answer"),
-        *(_deviation(deviation) for deviation in evaluation.deviations),
+        *(Row(x.name, relative(x.value), f"tolerance {x.tolerance:.0e}", x.passed) for x in evaluation.deviations),
         Row("backend", recording.backend, "of the dynamics, in the node"),
     ]
 
@@ -66,14 +66,10 @@ def keeps_up(plan: Plan, evaluation: RunChecks) -> str | None:
 
 
 def rate_held(plan: Plan, evaluation: RunChecks, unit: str = "Hz") -> str:
-    """The requested rate with its unit, or that which was measured where it was not held."""
+    """The requested rate with its unit, or the measured one if the requested was not reached."""
     if evaluation.lost or keeps_up(plan, evaluation):
         return f"{evaluation.answer_rate:,.0f} {unit} ({plan.rate:,.0f} requested)"
     return f"{plan.rate:,.0f} {unit}"
-
-
-def _deviation(deviation: LargestDeviation) -> Row:
-    return Row(deviation.name, relative(deviation.value), f"tolerance {deviation.tolerance:.0e}", deviation.passed)
 
 
 def as_json(recording: Answers, evaluation: RunChecks) -> dict[str, Any]:

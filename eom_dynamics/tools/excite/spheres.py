@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spheres of a robot from a file: the collision spheres of a URDF, or a list of spheres by frame in YAML."""
+"""Spheres of a robot from a file: collision spheres of a URDF, or spheres by frame in YAML."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of an optimal excitation: what it gains over its start, and how much of the limits it uses."""
+"""Tables of an optimal excitation: improvement over its start, and use of the limits."""
 
 from __future__ import annotations
 

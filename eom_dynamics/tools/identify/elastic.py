@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command identifies of springs and motors: from both sides of the springs, or from the resonance of motors."""
+"""Identification of springs and motors by a command: from both sides of the springs, or from resonances."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CHANCE = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Elastic:
-    """Springs and motors from both sides of the springs.
+    """Springs and motors identified from both sides of the springs.
 
     Attributes:
         robot: as described by its file.
@@ -63,7 +63,7 @@ class Elastic:
 
 @dataclass(frozen=True, eq=False)
 class Resonant:
-    """Springs and rotors from the resonance of motors.
+    """Springs and rotors identified from motor resonances.
 
     Attributes:
         robot: as described by its file.
@@ -83,7 +83,7 @@ class Resonant:
 
 
 def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequence[Sides]) -> tuple[str, list[str]]:
-    """What of MODES but ``auto`` the recordings allow, and notes.
+    """Resolve ``auto`` of MODES by the recordings; return the mode and notes.
 
     Raises:
         IdentificationError: what was asked for was not recorded.
@@ -159,7 +159,7 @@ def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> li
 def link_recordings(
     robot: Robot, sides: Sequence[Sides], found: Elastic | None, source: MotorSource
 ) -> tuple[list[Recording], list[str]]:
-    """Recordings of the links, with efforts of identified springs where their own were not measured, and notes."""
+    """Link recordings, with identified spring efforts in place of unmeasured ones, and notes."""
     recordings, notes = [], []
     for each in sides:
         if each.links is None:

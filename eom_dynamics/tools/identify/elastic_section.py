@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section of the page of an identification: springs with data beneath, friction of motors, resonances, numbers."""
+"""Springs and motors on the page of an identification: spring curves with data, friction, resonances, numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DOTS, _CURVE = 1500, 201
 
 
 def elastic_section(found: Elastic | Resonant) -> tuple[str, dict[str, go.Figure]]:
-    """Return the section as HTML, and its figures by the names of their places."""
+    """Return the section as HTML, and its figures by the names of their HTML elements."""
     if isinstance(found, Resonant):
         figures, about = _responses(found), "Response of the motors to their efforts, by averaged segments."
     else:

@@ -89,7 +89,7 @@ def number_rows(found: Elastic | Resonant) -> list[tuple[str, ...]]:
 
 
 def residual_rows(found: Elastic, score: ElasticScore) -> list[tuple[str, ...]]:
-    """Return a header, and rows of figures for each joint with both sides of its spring."""
+    """Return a header, and rows of residuals for each joint with both sides of its spring."""
     rows: list[tuple[str, ...]] = [RESIDUAL_HEADER]
     for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
         for side, own in (("spring", score.springs), ("motor", score.motors)):
@@ -100,7 +100,7 @@ def residual_rows(found: Elastic, score: ElasticScore) -> list[tuple[str, ...]]:
 
 
 def method(found: Elastic | Resonant) -> str:
-    """What the numbers were identified from, in words."""
+    """Source of the identified numbers, in words."""
     return found.fit.method if isinstance(found, Resonant) else f"from {BOTH}"
 
 

@@ -24,7 +24,7 @@ from .summary import comments
 def write_robot(
     path: Path, source: str, part: RobotOptions, found: Identified, about: Mapping[str, str]
 ) -> tuple[Identified, tuple[str, ...]]:
-    """Write the file of an identified robot, and verify it: what is reported is that of the file, loaded again.
+    """Write the file of an identified robot, and verify it: reported figures are those of the reloaded file.
 
     Args:
         path: of the file; its ending is the format.
@@ -59,7 +59,7 @@ def robot_file(
     about: Mapping[str, str],
     elastic: Elastic | Resonant | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Write a robot; returns the text, and a line for each thing that it cannot say.
+    """Write a robot; return the text, and a line for each property that it cannot express.
 
     Args:
         output: path of the file; its ending is the format.

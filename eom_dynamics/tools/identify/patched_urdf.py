@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A URDF with identified inertias and friction, and all else as it was: meshes, limits, other joints."""
+"""URDF patched with identified inertias and friction; meshes, limits and other joints remain."""
 
 from __future__ import annotations
 

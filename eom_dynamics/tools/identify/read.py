@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...extras import require
 from ...identification import IdentificationError, Recording
-from ...messages.fields import MEASURED_FIELDS
+from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
@@ -50,7 +50,7 @@ _TURNS = 8 * np.pi
 
 @dataclass(frozen=True)
 class Source:
-    """Where in a file the recording is.
+    """Location of a recording in a file.
 
     Attributes:
         topic: of the positions and efforts; None for the only one with joint states.
@@ -70,7 +70,7 @@ class Source:
 
 
 @dataclass
-class _Columns:
+class Columns:
     """Values by field and joint, at stamps (N,), ns."""
 
     stamp: NDArray[np.int64]
@@ -101,7 +101,7 @@ def read_recording(
 def read_stamped(
     path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
 ) -> tuple[Recording, int]:
-    """:func:`read_recording`, with the stamp of its time zero, ns."""
+    """Read a recording as :func:`read_recording`, with the stamp of its time zero, ns."""
     source = source or Source()
     source.conventions.check(robot.name, robot.joint_names)
     if path.suffix in TABLES:
@@ -121,10 +121,10 @@ def read_stamped(
 
 def _bag(
     path: Path, robot: Robot, source: Source, progress: Callable[[float], None] | None
-) -> tuple[_Columns, _Columns | None]:
+) -> tuple[Columns, Columns | None]:
     with Bag(path) as bag:
         topic = _topic(bag, source.topic)
-        columns = _messages(bag, topic, progress)
+        columns = read_topic(bag, topic, progress)
         if not len(columns.stamp):
             raise BagError(f"{path}: topic {topic.name} has no messages that can be read")
         if source.effort_topic is None:
@@ -132,7 +132,7 @@ def _bag(
         found = [t for t in bag.topics if t.name.lstrip("/") == source.effort_topic.lstrip("/")]
         if not found:
             raise BagError(f"{path}: has no topic {source.effort_topic}; it has {_listed(bag)}")
-        return columns, _messages(bag, found[0], None)
+        return columns, read_topic(bag, found[0], None)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -154,12 +154,16 @@ def _listed(bag: Bag) -> str:
     return ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics[:20]) or "no topics"
 
 
-def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) -> _Columns:
-    """Read the messages of a topic: joint states, or commands, whose motor efforts are taken."""
+def read_topic(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) -> Columns:
+    """Read the messages of a topic: joint states, or commands of motors.
+
+    Raises:
+        BagError: it is of another type.
+    """
     if topic.type not in (TYPE, FEEDFORWARD):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {TYPE} or {FEEDFORWARD}")
     command = topic.type == FEEDFORWARD
-    fields = {"effort": "motor_effort"} if command else {name: name for name in MEASURED_FIELDS}
+    fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
     parts: list[tuple[NDArray[np.int64], tuple[str, ...], dict[str, Array]]] = []
     bad: list[str] = []
     for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason), progress):
@@ -178,10 +182,10 @@ def _messages(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) 
         for field, numbers in own.items():
             gathered[field][at : at + len(part), places] = numbers
         at += len(part)
-    return _Columns(stamp, names, gathered, len(bad))
+    return Columns(stamp, names, gathered, len(bad))
 
 
-def _table(path: Path, columns: Sequence[str]) -> _Columns:
+def _table(path: Path, columns: Sequence[str]) -> Columns:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
     table = _parquet(path) if path.suffix == ".parquet" else _csv(path)
@@ -207,14 +211,14 @@ def _table(path: Path, columns: Sequence[str]) -> _Columns:
         if any(column is not None for column in there):
             fields[own] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
     stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
-    return _Columns(stamp, joints, fields, int(np.sum(~known)))
+    return Columns(stamp, joints, fields, int(np.sum(~known)))
 
 
 def column_names(path: Path) -> list[str]:
     """Names of the columns of a table, aliases replaced.
 
     Raises:
-        IdentificationError: the file is no table.
+        IdentificationError: the file is not a table.
         OSError: it cannot be read.
     """
     if not path.is_file():
@@ -276,7 +280,7 @@ def _parquet(path: Path, *, schema: bool = False) -> dict[str, Array]:
     return result
 
 
-def _recording(name: str, robot: Robot, columns: _Columns, source: Source) -> Recording:
+def _recording(name: str, robot: Robot, columns: Columns, source: Source) -> Recording:
     notes = [f"{columns.bad:,} messages or rows could not be read"] if columns.bad else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
@@ -308,7 +312,7 @@ def _recording(name: str, robot: Robot, columns: _Columns, source: Source) -> Re
     )
 
 
-def _with_efforts(recording: Recording, columns: _Columns, efforts: _Columns, source: Source) -> Recording:
+def _with_efforts(recording: Recording, columns: Columns, efforts: Columns, source: Source) -> Recording:
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
         raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
@@ -391,7 +395,7 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
 
 
 def described(recordings: Mapping[str, Recording]) -> list[str]:
-    """A line on each recording: samples, duration, rate."""
+    """Describe each recording on one line: samples, duration, rate."""
     return [
         f"{name}: {len(recording):,} samples, {recording.duration:.1f} s at {1 / recording.period:.4g} Hz"
         for name, recording in recordings.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recordings to an identified robot: read, find out what was recorded, identify, and judge."""
+"""From recordings to an identified robot: read, determine what was recorded, identify, and score."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ...identification.elastic_options import ElasticOptions
 from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
 from . import elastic_summary, summary
+from .commands import CommandTiming, command_timing
 from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of
-from .read import TABLES, Source, read_recording
+from .read import TABLES, Source, read_stamped
 from .sides import MotorSource, Sides, read_sides
 
 Progress = Callable[[str, float], None]
@@ -31,7 +32,7 @@ _LINK_TERMS = ("offset",)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be identified, and from which recordings.
+    """Identification request: what to identify, and from which recordings.
 
     Attributes:
         training, validation: files.
@@ -56,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Identified:
-    """An identified robot.
+    """Result of an identification.
 
     Attributes:
         given: the robot as its file describes it.
@@ -66,6 +67,7 @@ class Identified:
         training, validation: recordings of the links.
         held_out: share of each recording that was held out for validation.
         tolerance: of RMS residuals of the links, N m or N, or None.
+        timing: of the commands; None if they were not recorded.
     """
 
     given: Robot
@@ -76,6 +78,7 @@ class Identified:
     validation: tuple[Recording, ...]
     held_out: float = 0.0
     tolerance: float | None = None
+    timing: CommandTiming | None = None
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -86,7 +89,7 @@ class Identified:
         return (*summary.verdict(self.links), *beyond)
 
     def verified(self, written: Robot) -> Identified:
-        """These results with the figures of the robot that was written and loaded again.
+        """These results with the figures of the written and reloaded robot.
 
         If that robot predicts worse than the one that was given, the result is the given one.
         """
@@ -98,15 +101,17 @@ class Identified:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known, a line each."""
+        """Notes on the identification, one line each."""
         parts = [] if self.links is None else [self.links.notes]
         parts += [] if self.elastic is None else [self.elastic.notes]
+        parts += [] if self.timing is None else [(self.timing.as_text(),)]
         return tuple(dict.fromkeys(line for part in parts for line in part))
 
     def as_text(self) -> str:
         """The tables that the command prints."""
         parts = [] if self.links is None else [summary.as_text(self.links)]
         parts += [] if self.elastic is None else [elastic_summary.as_text(self.elastic)]
+        parts += [] if self.timing is None else [self.timing.as_text()]
         return "\n\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
@@ -115,7 +120,10 @@ class Identified:
             found: dict[str, Any] = {"robot": self.robot.name, "joints": list(self.robot.joint_names)}
         else:
             found = summary.as_json(self.links)
-        return found | {"elastic": None if self.elastic is None else elastic_summary.as_json(self.elastic)}
+        return found | {
+            "elastic": None if self.elastic is None else elastic_summary.as_json(self.elastic),
+            "timing": None if self.timing is None else self.timing.as_json(),
+        }
 
 
 def identify(robot: Robot, request: Request, report: Progress) -> Identified:
@@ -143,10 +151,12 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
             report(f"read {file.name}", share)
 
         if asked == "off":
-            return Sides(read_recording(file, robot, request.source, done))
+            links, origin = read_stamped(file, robot, request.source, done)
+            return Sides(links, origin=origin)
         return read_sides(file, robot, request.source, request.motors, done)
 
     training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]
+    complete = training
     mode, notes = mode_of(asked, robot, request.elastic, training)
     notes += _without_effect(request, mode)
     if mode == "resonance":
@@ -168,19 +178,21 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
     links = fit(robot, sides[0][0], sides[1][0], settings, progress=report)
-    links = replace(links, notes=(*links.notes, *notes, *sides[0][1]))
-    found = identified_robot(links)
-    if len(links.kept) == robot.n:
-        found = robot
+    found = robot if len(links.kept) == robot.n else identified_robot(links)
+    if elastic is not None:
+        found = elastic.on(found)
+    timing, more = command_timing(found, request.training, complete, request.source, request.motors)
+    links = replace(links, notes=(*links.notes, *notes, *sides[0][1], *more))
     return Identified(
         robot,
-        found if elastic is None else elastic.on(found),
+        found if timing is None else timing.on(found),
         links,
         elastic,
         tuple(sides[0][0]),
         tuple(sides[1][0]),
         share or 0.0,
         request.tolerance,
+        timing,
     )
 
 

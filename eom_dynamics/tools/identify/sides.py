@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read both sides of the springs: links, motors and currents of one recording.
+"""Read both sides of the springs: links, motors and currents of a recording.
 
 In a bag, motors are on a topic of JointState such as ``motor_states``, and currents in the efforts of another one. In a
 table they are columns ``motor_position.NAME``, ``motor_effort.NAME`` and ``current.NAME``.
@@ -41,7 +41,7 @@ _MOTION = 1e-2
 
 @dataclass(frozen=True)
 class MotorSource:
-    """Where in a file the motors are.
+    """Location of the motors in a file.
 
     Attributes:
         topic: of the motors' positions and efforts; None for the only one whose name ends in ``motor_states``.
@@ -60,20 +60,22 @@ class MotorSource:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """What one recording has of both sides of the springs, on one clock.
+    """Link and motor side of one recording, on one clock.
 
     Attributes:
         links: positions and efforts of the links; None if only motors were recorded.
         motors: positions and efforts of the motors; None if they were not recorded.
         currents: of the motors, A, as efforts; None if they were not recorded.
+        origin: stamp of their time zero, ns.
     """
 
     links: Recording | None
     motors: Recording | None = None
     currents: Recording | None = None
+    origin: int = 0
 
     def split(self, share: float) -> tuple[Sides, Sides]:
-        """What is left for training, and blocks of this ``share`` of the samples of the links to judge by.
+        """Split into training data, and held-out blocks with this ``share`` of the link samples.
 
         Raises:
             IdentificationError: a part has too few samples.
@@ -92,7 +94,11 @@ class Sides:
             return side[~held], side[held]
 
         others = [parts(side) for side in (self.motors, self.currents)]
-        return Sides(training, *(pair[0] for pair in others)), Sides(held_out, *(pair[1] for pair in others))
+        (motors, judged_motors), (currents, judged_currents) = others
+        return (
+            Sides(training, motors, currents, self.origin),
+            Sides(held_out, judged_motors, judged_currents, self.origin),
+        )
 
 
 def read_sides(
@@ -153,11 +159,11 @@ def read_sides(
             recording, start = read_stamped(path, robot, where, progress)
             origin = start if origin is None else origin
             found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
-    return Sides(**found)
+    return Sides(**found, origin=origin or 0)
 
 
 def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) -> tuple[list[ArmRecording], list[str]]:
-    """Both sides of the springs at common times, in the units of the links.
+    """Both sides of the springs at common times, in link-side units.
 
     Args:
         sides: recordings of both sides.

@@ -17,7 +17,7 @@ from ..pages.numbers import NOTHING, number
 from ..pages.units import effort_units, together
 from ..text_tables import columns
 
-# SI units; what rounding leaves of a parameter that is zero.
+# SI units; rounding of a zero parameter.
 _ROUNDING = 1e-9
 
 # Reasons that are counted in the recording, before it is decimated, and their words.
@@ -79,7 +79,7 @@ def _table(fit: Fit, which: str, score: Score) -> list[str]:
 
 
 def without_bias(fit: Fit) -> str:
-    """Return that efforts are compared without a bias of the sensors, which is not in the file, if there is any."""
+    """Return a note that a sensor bias, which is not in the file, was removed from efforts; empty without bias."""
     if not np.any(fit.sensor_bias):
         return ""
     names = zip(fit.robot.joint_names, fit.sensor_bias, effort_units(fit.robot), strict=True)
@@ -87,7 +87,7 @@ def without_bias(fit: Fit) -> str:
 
 
 def verdict(fit: Fit) -> list[str]:
-    """Return lines on recordings that contradict the file, and on joints that are predicted worse than by the file."""
+    """Return lines on recordings that contradict the file, and joints predicted worse than by the file."""
     end = ": the given parameters are kept; --suspect use takes the recording all the same"
     lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
     if fit.rejected is None or not fit.rejected.surely_worse.any():
@@ -123,7 +123,7 @@ def term_rows(fit: Fit) -> list[tuple[str, ...]]:
 
 
 def term_cell(fit: Fit, term: str, j: int) -> str:
-    """Return a term of a joint with its standard deviation, or that it is as in the file."""
+    """Return a term of a joint with its standard deviation, or the note that it is the file's."""
     if fit.term_of_file[term][j]:
         return "as in the file"
     return with_deviation(fit.terms[term][j], fit.term_deviations[term][j])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedback gains for a bandwidth, and how far the loops are from instability, ready for JSON and as text."""
+"""Feedback gains for a bandwidth, and stability margins of the loops, ready for JSON and as text."""
 
 from __future__ import annotations
 

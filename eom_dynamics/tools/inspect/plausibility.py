@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resonances and static deflection of elastic joints, and numbers of a robot that look like mistakes of units."""
+"""Resonances and static deflection of elastic joints, and robot parameters that suggest unit errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def elastic_joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def warnings(robot: Robot, elastic: list[dict[str, Any]]) -> list[str]:
-    """Numbers that are not plausible, one sentence each.
+    """Warnings about implausible numbers, one sentence each.
 
     Args:
         robot: the robot.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates of parameter files: of a robot, and of the springs and motors that a URDF lacks; they load as they are."""
+"""Loadable templates of parameter files: of a robot, or of springs and motors for a URDF."""
 
 from __future__ import annotations
 

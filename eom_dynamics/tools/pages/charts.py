@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base of every chart: a Plotly figure, and what the page's script reads of it.
+"""Base of every chart: a Plotly figure, with the metadata that the page's script reads.
 
 Curves of one joint are one group of the legend, by which they are shown and hidden. ``meta`` of a figure names the
 group of charts that zoom together along x; ``meta`` of a curve marks limits.
@@ -170,7 +170,7 @@ def plain(text: str) -> str:
 
 
 def short(values: Array) -> NDArray[np.float32]:
-    """Halve the size on the page; more digits than a screen shows are left."""
+    """Round numbers to halve their size on the page; more digits remain than a screen shows."""
     return values.astype(np.float32)
 
 

@@ -70,7 +70,7 @@ def section(title: str, *parts: str, text: str = "") -> str:
 
 
 def lines(kind: str, texts: Iterable[str]) -> str:
-    """Make a paragraph of a class, such as ``warning`` or ``verdict bad``, of each text."""
+    """Make each text a paragraph of a class, such as ``warning`` or ``verdict bad``."""
     return "".join(f'<p class="{kind}">{escape(text)}</p>' for text in texts)
 
 

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours, and the number of points of a curve."""
+"""Colours, the number of points of a curve, and the frame of a picture."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Paul Tol's scheme "bright": seven colours that colour-blind readers tell apart, on light and on dark ground.
 # The grey is darker than his, so that a line is visible on white.
@@ -23,3 +28,14 @@ MARKERS = 60
 def color(joint: int) -> str:
     """Return the colour of a joint; they repeat after seven joints."""
     return _COLORS[joint % len(_COLORS)]
+
+
+def frame(axes: Axes, title: str, x_title: str = "time [s]") -> None:
+    """Set titles and a light grid, and remove the frame."""
+    axes.set_title(title, fontsize=14, color=INK, loc="left")
+    axes.set_xlabel(x_title, fontsize=12.5, color=INK)
+    axes.tick_params(labelsize=12, colors=INK, length=0, which="both")
+    axes.grid(color=RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_visible(False)

@@ -49,7 +49,7 @@ class Batch:
         return self.fields[field].shape[1] if field in self.fields else 0
 
     def message(self, row: int) -> Any:
-        """One of the setpoints, as the node's solver takes it."""
+        """One of the setpoints, as a message for :class:`.SetpointEvaluator`."""
         empty = dict.fromkeys((*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD), ())
         rows = {name: np.ascontiguousarray(values[row]) for name, values in self.fields.items()}
         return SimpleNamespace(joint_names=self.names, **(empty | rows))
@@ -57,7 +57,7 @@ class Batch:
 
 @dataclass
 class Refusals:
-    """Counts of messages that could not be used.
+    """Counts of unusable messages, by reason.
 
     Reasons that differ in their numbers alone, such as the stiffness of each setpoint, are one; its text is the first.
 

@@ -30,7 +30,7 @@ DEFAULT = 1e-9
 
 
 class Match(Enum):
-    """How to find the messages of two bags that belong together."""
+    """Criterion that matches the messages of two bags."""
 
     RECORDED = "recorded"
     """By their times of recording."""
@@ -41,7 +41,7 @@ class Match(Enum):
 
 @dataclass(frozen=True)
 class Tolerances:
-    """A number a differs from b of the golden bag where abs(a - b) > absolute + relative abs(b).
+    """Tolerances: a number a differs from the golden b where abs(a - b) > absolute + relative abs(b).
 
     Attributes:
         absolute, relative: by field; ``""`` holds for all fields that are not named.
@@ -100,7 +100,7 @@ class Difference:
         )
 
     def add(self, beyond: NDArray[np.bool_], times: NDArray[np.int64]) -> None:
-        """Take messages (N,) with their times, and whether each is beyond the tolerance."""
+        """Count messages (N,) at these times, and those beyond the tolerance."""
         self.compared += len(times)
         if beyond.any():
             self.beyond += int(beyond.sum())
@@ -108,7 +108,7 @@ class Difference:
                 self.first = int(times[np.argmax(beyond)])
 
     def add_numbers(self, a: Array, b: Array, times: NDArray[np.int64], names: Sequence[str]) -> None:
-        """Take numbers (N, k) of messages and golden ones, their times and names of entries; NaN equals NaN."""
+        """Compare numbers (N, k) with golden ones; NaN equals NaN."""
         with np.errstate(invalid="ignore"):
             difference = np.abs(a - b)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -123,14 +123,14 @@ class Difference:
 
 
 class Numbers(Protocol):
-    """Where the numbers of rows are: a :class:`Layout` of messages, or the columns of a table."""
+    """Access to the numbers of rows: a :class:`Layout` of messages, or the columns of a table."""
 
     def fields(self) -> dict[str, int]:
-        """Return the length of each field of numbers by path."""
+        """Return the length of each numeric field by path."""
         ...
 
     def texts(self) -> bytes:
-        """Return what must be equal besides numbers."""
+        """Return everything besides numbers that must be equal."""
         ...
 
     def numbers(self, rows: Any, field: str) -> NDArray[Any]:
@@ -139,7 +139,7 @@ class Numbers(Protocol):
 
 
 class MatchedRows(NamedTuple):
-    """Rows of one layout that follow each other, times (N,) by which they are matched, names of entries by field."""
+    """Consecutive rows of one layout, with times (N,) to match them by and names of entries by field."""
 
     times: NDArray[np.int64]
     layout: Numbers
@@ -147,7 +147,7 @@ class MatchedRows(NamedTuple):
     names: Mapping[str, Sequence[str]]
 
     def split(self, count: int) -> tuple[MatchedRows, MatchedRows]:
-        """Split after so many rows."""
+        """Split after ``count`` rows."""
         first, rest = slice(count), slice(count, None)
         return (
             self._replace(times=self.times[first], rows=self.rows[first]),
@@ -156,7 +156,7 @@ class MatchedRows(NamedTuple):
 
 
 def check_golden(golden: Path, topics: Collection[str]) -> None:
-    """Refuse a golden bag that nothing can be compared with, before anything is computed.
+    """Refuse a golden bag without comparable topics, before anything is computed.
 
     Args:
         golden: the bag.
@@ -217,7 +217,7 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
 def differences(
     topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances
 ) -> list[Difference]:
-    """Compare parts that belong together, as :func:`matched` yields them; a row for each field of ``topic``."""
+    """Compare pairs from :func:`matched`; returns a row for each field of ``topic``."""
     found: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
@@ -274,7 +274,7 @@ def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
 def matched(
     left: Iterator[MatchedRows], right: Iterator[MatchedRows]
 ) -> Iterator[tuple[MatchedRows | None, MatchedRows | None]]:
-    """Yield parts whose times agree one by one, and parts that are on one side only, beside None."""
+    """Yield pairs of parts with equal times; a part on one side only is paired with None."""
     a, b = next(left, None), next(right, None)
     while a is not None and b is not None:
         count = min(len(a.times), len(b.times))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of two Parquet tables of commands, row by row, as that of bags."""
+"""Comparison of two Parquet tables of commands, row by row, like that of bags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BLOCK = 4096
 
 
 def check_golden_table(golden: Path) -> None:
-    """Refuse a golden table that nothing can be compared with, before anything is computed.
+    """Refuse a golden table without comparable columns, before anything is computed.
 
     Raises:
         BagError: it is not a table of commands.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conventions of a recording: names of its joints, and what its efforts are in."""
+"""Conventions of a recording: joint names and effort units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..bags import BagError
 
 @dataclass(frozen=True)
 class Conventions:
-    """How the names and efforts of a recording become those of the robot; by default they are.
+    """Mapping of a recording's names and efforts to the robot's; by default they are the same.
 
     Attributes:
         rename: regular expressions and their replacements, applied in this order to each name of a joint.
@@ -44,7 +44,7 @@ class Conventions:
         return recorded * scale + offset
 
     def check(self, robot: str, joints: Sequence[str]) -> None:
-        """Raise BagError if an effort is that of a joint that the robot does not have."""
+        """Raise BagError if an effort is given for a joint that the robot does not have."""
         for option, given in (("--effort-scale", self.effort_scale), ("--effort-offset", self.effort_offset)):
             for joint, _ in given:
                 if joint is not None and joint not in joints:

@@ -91,7 +91,7 @@ def _run_in_process(index: int, job: Job) -> Outcome:
 def over_cores(
     jobs: dict[int, Job], outcomes: dict[int, Outcome], processes: int, report: Callable[[Sequence[float]], None]
 ) -> None:
-    """Do jobs on the cores of this machine.
+    """Run jobs on the cores of this machine.
 
     Args:
         jobs: by index.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From setpoints to commands, as in the node but many at a time.
+"""Commands for recorded setpoints, computed as in the node but in batches.
 
 Setpoints that do not pass here go to the node's solver one by one: it decides what is refused, and why.
 """
@@ -28,7 +28,7 @@ from ...messages.fields import (
     WRENCH_FIELDS,
 )
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.payloads import read_payload
+from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ..bags import Bag, Topic
@@ -108,7 +108,7 @@ class Violations:
         return [f"{self.commands:,} commands exceed limits, at worst:", *worst] if worst else []
 
     def add(self, exceeded: tuple[LimitViolation, ...], commands: int) -> None:
-        """Take the violations of some commands."""
+        """Add the violations of some commands."""
         self.commands += commands
         for violation in exceeded:
             key = violation.name, violation.quantity

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do with a bag, and the report on it."""
+"""Replay job of one bag, and its report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Format(Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """What to do with a bag.
+    """Replay job of one bag.
 
     Attributes:
         bag: its path.
@@ -63,7 +63,7 @@ class Job:
     conventions: Conventions = DEFAULT
 
     def settings(self) -> dict[str, Any]:
-        """Everything but the contents of bag and robot that decides the content of the output."""
+        """All settings that affect the output, besides the contents of bag and robot."""
         return {
             "version": __version__,
             "topic": self.topic,

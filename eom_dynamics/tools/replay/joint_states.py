@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured joint positions of a bag, fitted with a motion that has four time derivatives.
+"""Measured joint positions of a bag, fitted by a motion with four time derivatives.
 
 The fit goes through the recording in overlapping windows, so that memory does not grow with its length. Of each window
 the inner part is used; the step between neighbours where they meet is measured. A pause of the recording, or a clock
@@ -67,7 +67,7 @@ class FitFigures:
     repeats: Repeats = field(default_factory=Repeats)
 
     def add(self, deviation: Array) -> None:
-        """Take deviations (N, n)."""
+        """Add deviations (N, n)."""
         n = deviation.shape[1]
         if not self.count:
             self.squares, self.largest, self.seam = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -110,7 +110,7 @@ def joint_state_batches(
         bag: the bag.
         topic: of the measured positions.
         joint_names: of the robot; messages may have other joints, too.
-        cutoff: Hz; what is faster counts as noise.
+        cutoff: Hz; higher frequencies count as noise.
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
         progress: called with the fraction of the bag read.

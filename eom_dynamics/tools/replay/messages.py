@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...messages.fields import MOTOR_SETPOINT_FIELDS
-from ..bags import Layout, OutputTopic, typestore
+from ..bags import Layout, OutputTopic
 from ..bags.layout import Bytes
 from .evaluation import Commands
 
 FEEDFORWARD = "eom_dynamics/msg/FeedforwardCommand"
 JOINT_STATE = "sensor_msgs/msg/JointState"
 NUMBERS = "std_msgs/msg/Float64MultiArray"
+
+# Fields of a command that are one number.
+_SINGLE = ("held", "status", "command_lead")
 
 # The templates of so many combinations of names are kept.
 _MOST_TEMPLATES = 32
@@ -51,9 +54,7 @@ class Serializer:
         for layout, fields in zip(self._layouts[key], numbers.values(), strict=True):
             rows = np.tile(layout.template, (len(commands), 1))
             if layout.has("header.stamp.sec"):
-                sec, nanosec = np.divmod(commands.stamps.header, 1_000_000_000)
-                layout.set_numbers(rows, "header.stamp.sec", sec)
-                layout.set_numbers(rows, "header.stamp.nanosec", nanosec)
+                layout.set_stamps(rows, commands.stamps.header)
             for name, values in fields.items():
                 layout.set_numbers(rows, name, values)
             results.append(rows)
@@ -74,19 +75,11 @@ def _numbers(commands: Commands) -> dict[str, dict[str, NDArray[Any]]]:
 
 
 def _template(kind: str, commands: Commands, fields: Mapping[str, NDArray[Any]]) -> Layout:
-    store = typestore(kind)
-    types = store.types
-    numbers: dict[str, Any] = {name: np.zeros(values.shape[1]) for name, values in fields.items()}
-    if kind == NUMBERS:
-        others: dict[str, Any] = {"layout": types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)}
-    else:
-        stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
-        others = {"header": types["std_msgs/msg/Header"](stamp=stamp, frame_id=commands.frame)}
-        motors = list(commands.motor_names)
-        if kind == FEEDFORWARD:
-            others |= {"joint_names": list(commands.joint_names), "motor_names": motors}
-            others |= {"held": False, "status": 0, "command_lead": 0.0}
-        else:
-            others["name"] = motors
-    message = types[kind](**(numbers | others))
-    return Layout(store, kind, bytes(store.serialize_cdr(message, kind, little_endian=True)))
+    values: dict[str, Any] = {name: np.zeros(x.shape[1]) for name, x in fields.items() if name not in _SINGLE}
+    if kind == FEEDFORWARD:
+        values |= {"joint_names": commands.joint_names, "motor_names": commands.motor_names}
+    if kind == JOINT_STATE:
+        values["name"] = commands.motor_names
+    if kind != NUMBERS:
+        values["header"] = {"frame_id": commands.frame}
+    return Layout.of(kind, **values)

@@ -188,7 +188,7 @@ def loaded_robot_hash(source: str, options: RobotOptions) -> str:
 
 
 def done_before(job: Job, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
-    """The outcome of a job whose output exists: its report, or as an error what it was made of instead."""
+    """Outcome of a job whose output exists: its report, or an error if it was made from other inputs."""
     provenance = provenance_of(job.output, job.format) or {}
     try:
         made, report = provenance["settings"], Report.from_json(provenance["report"])
@@ -212,7 +212,7 @@ def done_before(job: Job, hash_of: Callable[[str, RobotOptions], str] = loaded_r
 
 
 def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcome:
-    """Do one job; errors are in the outcome."""
+    """Run one job; errors are reported in the outcome."""
     began = time.perf_counter()
     report, error, detail = None, "", ""
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeated measurements during a motion: a sensor that is read faster than it measures."""
+"""Detection of repeated measurements: a sensor that is read faster than it measures."""
 
 from __future__ import annotations
 

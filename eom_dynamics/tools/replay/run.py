@@ -25,7 +25,7 @@ Progress = Callable[[float, int], None]
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden output, or a folder of those with the names of the outputs, and how to compare with them.
+    """Golden output, or a folder of golden outputs by name, and how to compare with them.
 
     Attributes:
         path: of the bag, the Parquet table, or the folder of them.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs for commands: a bag or a Parquet table, each of which appears when it is complete."""
+"""Outputs for commands: bags and Parquet tables, which appear only when complete."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion of a bag: which topic holds it, and its setpoints."""
+"""The motion of a bag: choice of its topic, and reading of its setpoints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN_TOPICS = 20
 
 
 class Sampling(NamedTuple):
-    """How setpoints are made of other motions.
+    """Sampling of motions that are not setpoints.
 
     Attributes:
         cutoff: Hz, of the fit to measured positions.
@@ -83,7 +83,7 @@ def read_setpoints(
 
 
 def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = None) -> float:
-    """Time by which commands are ahead of the motion of a topic, s.
+    """Lead of the commands over the motion of a topic, s.
 
     Args:
         bag: the bag.
@@ -98,7 +98,7 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
         return 0.0
     for other in _beside(bag, topic, _COMMANDS):
         for block in read_blocks(bag, other, lambda reason, time: None):
-            # Earlier versions had no lead.
+            # Earlier versions have no lead.
             return float(block.numbers("command_lead")[0, 0]) if block.layout.has("command_lead") else 0.0
     return robot.command_lead
 

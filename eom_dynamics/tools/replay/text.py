@@ -26,9 +26,9 @@ def as_text(results: Sequence[Result]) -> str:
     lines = columns([HEADER, *map(result_row, results)], right_from=2)
     for result in results:
         outcome = result.outcome
-        shown = (
-            [] if outcome.report is None else [*details(outcome.report), *_difference_table(result.differences or ())]
-        )
+        shown = [] if outcome.report is None else details(outcome.report)
+        if outcome.report is not None and result.differences:
+            shown += columns(difference_rows(result.differences), right_from=2)
         if shown:
             lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in shown)]
     for outcome in (result.outcome for result in results):
@@ -100,7 +100,7 @@ def result_row(result: Result) -> tuple[str, ...]:
 
 
 def details(report: Report) -> list[str]:
-    """Return lines on what a replay met, and errors of fit and efforts by joint."""
+    """Return warnings of a replay, and errors of fit and efforts by joint."""
     return [*_notes(report), *_joint_table(report)]
 
 
@@ -132,10 +132,6 @@ def _joint_table(report: Report) -> list[str]:
     if not given:
         return []
     return columns([("joint", *given), *zip(report.joint_names, *given.values(), strict=True)], right_from=1)
-
-
-def _difference_table(differences: Sequence[Difference]) -> list[str]:
-    return columns(difference_rows(differences), right_from=2) if differences else []
 
 
 def difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:

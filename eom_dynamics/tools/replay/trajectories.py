@@ -15,7 +15,7 @@ import numpy as np
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import JointOrder
-from ...messages.waypoints import read_points, read_times
+from ...messages.waypoints import read_points, read_positions, read_times
 from ...trajectory import Trajectory, through
 from ..bags import Bag, Topic
 from ..recordings import Stamps, read_messages
@@ -74,11 +74,8 @@ def _planned(message: Any, recorded: int) -> _Planned:
     """The motion of a message; StateError or TrajectoryError if it has none."""
     names, times = list(message.joint_names), read_times(message)
     order = JointOrder(names, [])
-    positions, velocities, accelerations = (
-        read_points(message, field, order) for field in ("positions", "velocities", "accelerations")
-    )
-    if positions is None or np.isnan(positions).any():
-        raise StateError("positions of a point are empty; each point must have positions")
+    positions = read_positions(message, order)
+    velocities, accelerations = (read_points(message, field, order) for field in ("velocities", "accelerations"))
     motion = through(times, positions, velocities=velocities, accelerations=accelerations)
     stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
     return _Planned(motion, names, message.header.frame_id, recorded, stamp or recorded)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,20 +116,20 @@ _LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_ra
 
 
 def points_of_curve(records: Sequence[Record]) -> int:
-    """Return the maximum number of points of a curve, for a page that any browser opens at once."""
+    """Return the maximum number of points per curve that keeps the page fast in any browser."""
     curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
     return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
 
 
 def heading(record: Record, section: str) -> tuple[str, str]:
-    """Return title and text of a section: of what was commanded, or of a fit or measurements if nothing was."""
+    """Return title and text of a section: for commands, or for a fit or measurements if there are none."""
     special = _FITTED if record.setpoint is not None and record.setpoint.is_fitted else {}
     nothing = {"motion": record.setpoint, "effort": record.command}.get(section, record) is None
     return (_NOT_COMMANDED if nothing else special).get(section, _SECTIONS[section])
 
 
 def position_name(record: Record) -> str:
-    """Return what positions are called that are compared with measured ones: q if commanded, else fit."""
+    """Return the label of positions compared with measured ones: q if commanded, else fit."""
     return "fit" if record.setpoint is not None and record.setpoint.is_fitted else "q"
 
 
@@ -200,13 +200,18 @@ class _Drawing:
         if motion is not None:
             units = self._units.milli(motion.names)
             charts["position_off"] = self._chart(
-                f"{position_name(record)} − measured position", units, motion.t, motion.names, 1e3 * motion.value, _THIN
+                f"{position_name(record)} − measured position",
+                units,
+                motion.t,
+                motion.names,
+                1e3 * motion.value,
+                line=_THIN,
             )
         effort = deviation(record, record.command, "effort", "effort")
         if effort is not None:
             units = self._units.effort(effort.names)
             charts["effort_off"] = self._chart(
-                "τ − measured effort", units, effort.t, effort.names, effort.value, _THIN
+                "τ − measured effort", units, effort.t, effort.names, effort.value, line=_THIN
             )
         return charts
 
@@ -244,42 +249,26 @@ class _Drawing:
         present = [stream for stream in streams if stream is not None and field in stream.values]
         figure = self._empty(title, units([name for stream in present for name in stream.names], suffix))
         for stream in present:
-            dotted = stream is self._record.measured and len(present) > 1
-            self._add(figure, self._record.t(stream), stream, field, units(stream.names, suffix), dotted=dotted)
+            style: dict[str, Any] = {}
+            if stream is self._record.measured and len(present) > 1:
+                style = {"kind": "measured", "line": _DOTTED}
+            t, names = self._record.t(stream), stream.names
+            self._draw(figure, units(names, suffix), t, names, stream.values[field], **style)
         return figure
 
-    def _chart(
-        self,
-        title: str,
-        units: tuple[str, ...],
-        t: Array,
-        names: tuple[str, ...],
-        values: Array,
-        line: Mapping[str, Any] | None = None,
+    def _chart(self, title: str, units: tuple[str, ...], *curves: Any, **style: Any) -> go.Figure:
+        return self._draw(self._empty(title, units), units, *curves, **style)
+
+    def _draw(
+        self, figure: go.Figure, units: tuple[str, ...], t: Array, names: Sequence[str], values: Array, **style: Any
     ) -> go.Figure:
-        figure = self._empty(title, units)
         colors = [self._colors[name] for name in names]
-        add_joints(figure, names, units, t, values, points=self._points, colors=colors, line=line)
+        add_joints(figure, names, units, t, values, points=self._points, colors=colors, **style)
         return figure
 
     def _empty(self, title: str, units: Sequence[str]) -> go.Figure:
         figure = over_time(title, together(units), 0.0, self._record.duration, group=self._group)
         return figure.update_layout(shapes=self._shades)
-
-    def _add(
-        self, figure: go.Figure, t: Array, stream: Stream, field: str, units: tuple[str, ...], *, dotted: bool
-    ) -> None:
-        add_joints(
-            figure,
-            stream.names,
-            units,
-            t,
-            stream.values[field],
-            points=self._points,
-            colors=[self._colors[name] for name in stream.names],
-            kind="measured" if dotted else "",
-            line=_DOTTED if dotted else None,
-        )
 
     def _durations(self, title: str, t: Array, seconds: Array) -> go.Figure:
         return over_run(title, t, seconds, 0.0, self._record.duration, points=4 * self._points, group=self._group)

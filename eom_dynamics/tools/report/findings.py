@@ -131,7 +131,7 @@ def intervals(record: Record, stream: Stream) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Interruption:
-    """Consecutive commands that answer no setpoint, for one reason.
+    """Consecutive commands that do not answer setpoints, for one reason.
 
     Attributes:
         status: of the commands.
@@ -150,7 +150,7 @@ class Interruption:
 
 
 def interruptions(record: Record) -> list[Interruption]:
-    """Find the phases in which commands answer no setpoint, in order."""
+    """Find the phases in which commands do not answer setpoints, in order."""
     stream = record.status
     if stream is None or stream.names[0] not in stream.values:
         return []

@@ -24,7 +24,7 @@ def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
 
 
 def uses(record: Record) -> list[Peak]:
-    """Compute the largest utilization of each limit by setpoints and commands, else by measurements; highest first.
+    """Compute the peak utilization of each limit by setpoints and commands, or measurements; highest first.
 
     Limits without a value are left out, and so are quantities without a limit; motors count before their gears.
     """
@@ -100,5 +100,5 @@ def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
 
 
 def used(peak: Peak) -> str:
-    """Return the used part of a limit in words; a range with one end is not used, or exceeded."""
+    """Return the utilization of a limit in words; a one-sided range is 0% or ``exceeded``."""
     return f"{peak.ratio:.0%}" if peak.ratio < np.inf else "exceeded"

@@ -15,14 +15,14 @@ import numpy as np
 from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.joint_order import JointOrder
-from ...messages.waypoints import read_points
+from ...messages.waypoints import read_positions
 from ...spelling import listed
 from ..bags import Bag, BagError
 from ..excite.messages import JOINT_TRAJECTORY
 from ..recordings import read_messages
 
 MOST = 1000
-"""Largest number of waypoints; dense samples of a motion are no waypoints."""
+"""Largest number of waypoints; dense samples of a motion are not waypoints."""
 
 
 def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
@@ -44,7 +44,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         names, positions = readers.get(path.suffix, _bag)(path)
         waypoints = np.asarray(positions, dtype=float)
     except (ValueError, KeyError, TypeError, EOFError, csv.Error, zipfile.BadZipFile) as error:
-        if isinstance(error, (StateError, BagError)):
+        if isinstance(error, BagError):
             raise
         raise StateError(f"{path}: cannot be read as waypoints: {error}") from None
     if waypoints.ndim != 2 or not len(waypoints):
@@ -85,15 +85,12 @@ def _npz(path: Path) -> tuple[list[str] | None, Any]:
 
 def _bag(path: Path) -> tuple[list[str] | None, Any]:
     def refuse(reason: str, time: int) -> None:
-        raise StateError(f"{path}: {reason}")
+        raise StateError(reason)
 
     with Bag(path) as bag:
         for topic in bag.topics:
             if topic.type == JOINT_TRAJECTORY:
                 for _, message in read_messages(bag, topic, refuse):
                     names = list(message.joint_names)
-                    positions = read_points(message, "positions", JointOrder(names, []))
-                    if positions is None or np.isnan(positions).any():
-                        raise StateError(f"{path}: positions of a point are empty; each point must have positions")
-                    return names, positions
-    raise StateError(f"{path}: the bag has no {JOINT_TRAJECTORY}")
+                    return names, read_positions(message, JointOrder(names, []))
+    raise StateError(f"the bag has no {JOINT_TRAJECTORY}")

@@ -14,8 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from ...arrays import Array
 from ...simulation.feedforward_comparison import Comparison
 from ...terminal import printable
-from ..pages.pictures import frame
-from ..pages.style import INK
+from ..pages.style import INK, frame
 from .summary import COLORS, LABELS, distance, feedback, model_error, shown_gain, unit
 from .sweep import compared
 

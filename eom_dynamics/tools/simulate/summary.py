@@ -35,7 +35,7 @@ def unit(comparison: Comparison) -> str:
 
 
 def feedback(comparison: Comparison, gain: int) -> str:
-    """Return the motor feedback under a gain, in words."""
+    """Return the motor feedback gain in words."""
     natural_frequency = comparison.natural_frequency[gain]
     return f"a PD of {natural_frequency:g} rad/s on the motors" if natural_frequency else "no feedback at all"
 

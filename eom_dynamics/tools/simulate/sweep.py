@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which feedforward wins over errors of the model: the errors, numbers and sentences, and the chart of its regions."""
+"""Sweep over model errors: errors, table, verdicts, and a chart of the best feedforward by region."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def model_errors(robot: Robot) -> tuple[ModelError, ...]:
 
 
 def least_as_good(rms: Array) -> int | None:
-    """Index of the simplest way whose error is within 5 % of the least; None if no way gets to the end."""
+    """Index of the simplest feedforward with an error within 5 % of the least; None if all simulations end early."""
     if np.all(np.isnan(rms)):
         return None
     return int(np.argmax(np.where(np.isnan(rms), np.inf, rms) <= _AS_GOOD * np.nanmin(rms)))
@@ -76,7 +75,7 @@ def rows(sweep: Sweep) -> list[tuple[str, ...]]:
 
 
 def verdicts(sweep: Sweep) -> list[str]:
-    """Sentences on what each term is worth, true for every model error."""
+    """Sentences on the benefit of each feedforward term over all model errors."""
     ratio = sweep.rms[:, 0] / sweep.rms[:, -1]
     known = np.isfinite(ratio)
     lines = [
@@ -107,7 +106,7 @@ def verdicts(sweep: Sweep) -> list[str]:
 
 
 def compared(ratio: float) -> str:
-    """An error against another in words, by the other's ratio to it: below 1, the error is larger."""
+    """Compare an error with another in words, by the other's ratio to it: below 1, the error is larger."""
     if ratio < 1:
         return f"{number(1 / ratio)} × larger"
     return f"{number(ratio)} × smaller"
@@ -139,13 +138,14 @@ def _named(error: ModelError) -> str:
 
 
 def regions(sweep: Sweep) -> go.Figure:
-    """Chart of the least way that is as good as any, over errors of stiffness and mass."""
+    """Chart of the simplest feedforward that is as good as any, over errors of stiffness and mass."""
     figure = chart("Least feedforward within 5 % of the best", "error of all stiffness [%]", "error of all masses [%]")
-    z, texts = [], []
+    z, texts, short = [], [], [label.split(":")[0] for label in LABELS]
     for m in GRID:
         cells = [sweep.of(ModelError(stiffness=s, mass=m)) for s in GRID]
         z.append([np.nan if (best := least_as_good(rms)) is None else best for rms in cells])
-        texts.append([_cell(rms) for rms in cells])
+        lines = [[f"{name} {number(1e3 * x)}" for name, x in zip(short, rms, strict=True)] for rms in cells]
+        texts.append(["<br>".join(each) for each in lines])
     colors = [color(k) for k in (1, 2, 3, 0)]
     scale: list[list[Any]] = []
     for k, shade in enumerate(colors):
@@ -167,10 +167,6 @@ def regions(sweep: Sweep) -> go.Figure:
         colorbar={"tickvals": list(range(len(WAYS))), "ticktext": list(LABELS)},
     )
     return figure.update_layout(hovermode="closest").update_xaxes(type="category").update_yaxes(type="category")
-
-
-def _cell(rms: Sequence[float] | Array) -> str:
-    return "<br>".join(f"{label.split(':')[0]} {number(1e3 * x)}" for label, x in zip(LABELS, rms, strict=True))
 
 
 def as_text(sweep: Sweep) -> str:

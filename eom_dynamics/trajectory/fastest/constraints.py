@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of a motion along a path, at nodes of the path, as functions of x and its derivatives 1 … 3 there.
+"""Limits of a motion at nodes of a path, as functions of x and its derivatives 1 … 3.
 
 A row is a quantity f of a joint or motor with |f| <= limit. Of a rigid-body system without friction, acceleration and
 effort are affine in x and x', jerk and effort rate are √x times affine functions A of x, x', x''. The former are convex
@@ -31,7 +31,7 @@ _LARGEST_SPEED = 1e30
 
 
 class ToolLimits(NamedTuple):
-    """Limits of the origin of a frame.
+    """Speed and acceleration limits of a tool, for the origin of its frame.
 
     Attributes:
         speed: m/s.
@@ -132,7 +132,7 @@ class Constraints:
         self._offset = value - self._slopes[0]
 
     def set_reference(self, x: Array) -> None:
-        """Scale rows with a factor 1/√x so that it is 1 at these x (M,)."""
+        """Rescale the rows with a factor 1/√x so that this factor is 1 at these x (M,)."""
         self._reference = np.sqrt(x)[:, np.newaxis]
 
     def tighten(self, rows: Array, speeds: Array) -> None:

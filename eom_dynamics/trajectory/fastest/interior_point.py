@@ -114,7 +114,7 @@ def minimise(
     gap: tuple[float, float] = (1.0, 1e-4),
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> InteriorPointSolution:
-    """Coefficients of the fastest motion.
+    """Compute the coefficients of the fastest motion.
 
     Args:
         speed, constraints: the problem.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -16,6 +17,9 @@ from ...exceptions import TrajectoryError
 from ..trajectory import Trajectory
 from .motion import FastestMotion
 from .search import minimum_time
+
+# Chunks of paths for each process: some paths take longer than others.
+_CHUNKS = 4
 
 _Found = tuple[Array, Array, Array, float]
 
@@ -37,23 +41,17 @@ def minimum_times(
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    context = multiprocessing.get_context("spawn")
-    own = bounds(arm, options.get("limits"))
-    with ProcessPoolExecutor(workers or os.cpu_count(), context, _start, (arm, options)) as pool:
-        found = list(pool.map(_find, paths))
+    workers, given, own = workers or os.cpu_count() or 1, list(paths), bounds(arm, options.get("limits"))
+    find = partial(_found, arm, options)
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        # The arm goes along with each chunk.
+        found = list(pool.map(find, given, chunksize=-(-len(given) // (_CHUNKS * workers)) or 1))
     return [x if isinstance(x, TrajectoryError) else FastestMotion(arm, own, *x) for x in found]
 
 
-_TASK: dict[str, Any] = {}
-
-
-def _start(arm: ElasticArm, options: Mapping[str, Any]) -> None:
-    _TASK.update(arm=arm, options=options)
-
-
-def _find(path: Trajectory | ArrayLike) -> _Found | TrajectoryError:
+def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | ArrayLike) -> _Found | TrajectoryError:
     try:
-        motion = minimum_time(_TASK["arm"], path, **_TASK["options"])
+        motion = minimum_time(arm, path, **options)
     except TrajectoryError as error:
         return error
     return motion.t, motion.states, motion.parameters, motion.computing_time

@@ -80,7 +80,7 @@ class FastestMotion(Spline):
 
     @cached_property
     def active(self) -> tuple[ActiveLimit, ...]:
-        """Limits of joints and motors that the motion uses up, in order of time; computed at first access."""
+        """Active limits of joints and motors, in order of time; computed at first access."""
         samples = sample(self, _RATE)
         limited = [quantity for quantity in self._limits.largest if self._limits.limited(quantity)]
         names = [(quantity, name) for quantity in limited for name in self._limits.names[quantity]]
@@ -94,12 +94,12 @@ class FastestMotion(Spline):
 
 
 def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array, Array, Array]:
-    """Times (K,), states (5, K, n) and values of σ (K,) at the knots of the motion with a squared speed."""
+    """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
     counts = np.full(len(speed.knots) - 1, _PARTS)
     counts[[0, -1]] = _END_PARTS
     sigma = divided(speed.knots, counts)
     passed = np.searchsorted(sigma, path.breaks)
-    # Where a given spline has a knot, in the place of the nearest other one.
+    # Move the nearest knot to each knot of a given spline.
     nearer = passed - (path.breaks - sigma[passed - 1] < sigma[passed] - path.breaks)
     inside = (nearer > 0) & (nearer < len(sigma) - 1)
     sigma[nearer[inside]] = path.breaks[inside]

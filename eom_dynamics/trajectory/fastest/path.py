@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometric paths over a parameter from 0 to 1 along which a motion with a smooth pace starts and ends at rest."""
+"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest."""
 
 from __future__ import annotations
 

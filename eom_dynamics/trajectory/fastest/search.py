@@ -16,9 +16,8 @@ from ...elastic.bounds import TOLERANCE, Bounds, bounds
 from ...elastic.limit_violations import beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
-from ..check_times import check_times
 from ..quantities import Load, derivatives_for_limits, quantities
-from ..spline import ORDERS, Spline
+from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
@@ -33,7 +32,7 @@ _INTERVALS = 120
 _PER_PIECE = 12
 _END = 0.03
 
-# Nodes at which limits are checked, in the place of one of the problem; with motors, whose friction and gear losses
+# Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
 # change within a millisecond where they turn back.
 _FINE = 5
 _FINE_OF_MOTORS = 15

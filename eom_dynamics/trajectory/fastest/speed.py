@@ -73,7 +73,7 @@ class SquaredSpeed:
         return found
 
     def capped(self, largest: Array) -> Array:
-        """Bounds of x at the nodes (M,), reduced in the intervals next to the ends.
+        """Upper bounds of x at the nodes (M,), reduced in the intervals next to the ends.
 
         A path q - q_0 ~ σ⁵ does not limit x by its velocity there. The bound grows no faster than the weight, and an
         interval takes as long as two cycles of a drive at 1 kHz.

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arms with payloads: those of a robot, in whose file the payload is, without new code for each payload."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from tool_messages import payload_message
 
 import eom_dynamics as eom
 from eom_dynamics.codegen.recipe import Recipe
 from eom_dynamics.robot.payload import payload_parameters, with_payload
-from eom_dynamics.ros.planning.payloads import _with_payloads
+from eom_dynamics.ros.planning.payloads import CarriedPayloads, _with_payloads
 
 
 @pytest.mark.parametrize("rotor_model", ["reduced", "complete"])
@@ -35,3 +38,19 @@ def test_a_new_payload_needs_no_new_program(rng, monkeypatch, rotor_model):
     np.testing.assert_allclose(np.stack(along[0]), np.stack(along[1]), rtol=1e-10, atol=1e-10)
     M = [each.dynamics.mass_matrix(state[0]) for each in (loaded, wanted)]
     np.testing.assert_allclose(*M, rtol=1e-12)
+
+
+def test_payloads_that_are_not_taken_or_forgotten_are_said():
+    said = []
+    logger = SimpleNamespace(warning=lambda text, **_: said.append(text))
+    node = SimpleNamespace(create_subscription=lambda *_, **__: None, get_logger=lambda: logger, warning_period=1.0)
+    carried, message = CarriedPayloads(node), payload_message(eom.Payload(2.0))
+    carried._receive(message)
+    assert said == ["payload refused: there is no robot yet"] == [f"payload refused: {carried.last_refusal}"]
+    arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
+    carried.begin(arm)
+    carried._receive(message)
+    assert carried.loaded(arm, []) is not arm and len(said) == 1
+    carried.begin(arm)
+    assert carried.loaded(arm, []) is arm
+    assert said[1:] == ["the new robot begins without the payload of the one before: set it again"]

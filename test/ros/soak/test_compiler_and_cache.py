@@ -225,11 +225,11 @@ def test_a_long_chain(start, describe, tmp_path, fault_row):
     # Setpoints of the present robot until the other one comes: of that one they have too few joints.
     while robot_of(client) == "small":
         assert time.monotonic() < begin + LONGEST, client.process.log
-        play = Play(client, tmp_path, arrays, RATE)
+        play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
         while play.process.poll() is None:
             client.spin(0.1)
         if play.process.returncode:  # it came before the first setpoint
-            assert robot_of(client) == "long", play.process.stderr.read()
+            assert robot_of(client) == "long", play.errors
             break
         counts, record = play.record()
         missing = ~np.isfinite(record["round_trip"])

@@ -148,7 +148,7 @@ def test_a_publisher(start, fault_row, tmp_path, how):
     watchdog = ("setpoint_timeout:=0.2", "on_setpoint_loss:=hold", "stop_duration:=0.3", "resume_distance:=10.0")
     client = start(*IIWA, *DEPTH, *(word for option in watchdog for word in ("-p", option)), client=Client)
     arrays = motion()
-    play = Play(client, tmp_path, arrays, RATE)
+    play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
     try:
         while play.counts["sent"] < FAULT:
             client.spin(0.05)
@@ -157,7 +157,7 @@ def test_a_publisher(start, fault_row, tmp_path, how):
         between = status_of(client.diagnostics[-1])[2]
         if how == "kill -9":
             play.process.wait()
-            play = Play(client, tmp_path, arrays, RATE)
+            play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
         else:
             play.process.send_signal(signal.SIGCONT)
         while play.process.poll() is None:

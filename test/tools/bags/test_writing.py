@@ -13,11 +13,12 @@ import pytest
 pytest.importorskip("rosbags")
 
 import yaml
-from bag_files import JOINT_STATE, STORE, file_of, joint_state, read_bag
+from bag_files import COMMAND, JOINT_STATE, STORE, file_of, joint_state, read_bag
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
 from eom_dynamics.tools.bags import OutputTopic, Storage, open_writer, own_definitions
+from eom_dynamics.tools.bags.types import serialized
 
 COUNT = 2000
 TIMES = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(COUNT)
@@ -99,3 +100,16 @@ def test_definitions_and_hashes_agree_with_those_built_by_ros() -> None:
         built = json.loads((share / f"{name.rpartition('/')[2]}.json").read_text())
         hashes = {entry["type_name"]: entry["hash_string"] for entry in built["type_hashes"]}
         assert OutputTopic.of("/topic", name).hash == hashes[name]
+
+
+def test_fields_of_a_message_that_are_not_given_are_zero_or_empty() -> None:
+    plan = "trajectory_msgs/msg/JointTrajectory"
+    points = [{"positions": [1.0, 2.0], "time_from_start": {"sec": 3}}]
+    found = STORE.deserialize_cdr(serialized(plan, joint_names=("a", "b"), points=points), plan)
+    (point,) = found.points
+    assert found.joint_names == ["a", "b"] and found.header.frame_id == "" and found.header.stamp.sec == 0
+    assert point.positions.tolist() == [1.0, 2.0] and not len(point.velocities)
+    assert (point.time_from_start.sec, point.time_from_start.nanosec) == (3, 0)
+    command = STORE.deserialize_cdr(serialized(COMMAND, header={"frame_id": "base"}, effort=np.ones(2)), COMMAND)
+    assert command.header.frame_id == "base" and command.held is False and command.command_lead == 0.0
+    assert command.effort.tolist() == [1.0, 1.0] and command.motor_names == []

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delay from recorded commands to the motion of the motors, and the period of the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...identification import IdentificationError
+from ...identification.both_sides import both_sides
+from ...identification.delay import Delay, combined, drive_delay, period_of
+from ...messages.fields import MEASURED_FIELDS
+from ...robot import Robot
+from ..bags import Bag
+from ..replay.messages import FEEDFORWARD
+from .read import TABLES, Source, read_topic
+from .sides import MotorSource, Sides, arm_recordings
+
+# Periods without a command after which the motion is that of a loss.
+_LOST = 5.0
+
+# Digits of times that are written: 0.1 µs.
+_DIGITS = 7
+
+
+@dataclass(frozen=True)
+class CommandTiming:
+    """When commands act.
+
+    Attributes:
+        delay: from a command to the motion, half the period for which it is held included, s.
+        period: of the commands, s.
+    """
+
+    delay: Delay
+    period: Delay
+
+    @property
+    def drive_delay(self) -> float:
+        """Delay of the drives, s; zero where it is not positive."""
+        return max(round(self.delay.value - 0.5 * self.period.value, _DIGITS), 0.0)
+
+    def on(self, robot: Robot) -> Robot:
+        """The robot with this timing."""
+        return replace(robot, command_period=round(self.period.value, _DIGITS), drive_delay=self.drive_delay)
+
+    def as_text(self) -> str:
+        """A line for the notes."""
+        delay, period = (
+            f"{1e3 * x.value:.3f} ms (standard deviation {1e3 * x.standard_deviation:.3f})"
+            for x in (self.delay, self.period)
+        )
+        return (
+            f"commands act after {delay} and come every {period}: the file has this command_period, and drive_delay "
+            f"{1e3 * self.drive_delay:.3f} ms, the delay without half the period"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Values and standard deviations, s."""
+        return {"delay": self.delay._asdict(), "period": self.period._asdict(), "drive_delay": self.drive_delay}
+
+
+def command_timing(
+    robot: Robot, files: Sequence[Path], recordings: Sequence[Sides], source: Source, motors: MotorSource
+) -> tuple[CommandTiming | None, list[str]]:
+    """Timing of the commands in recordings, and notes; None where there are none.
+
+    Args:
+        robot: as identified; of its numbers, only the shapes of the laws of its springs count.
+        files: of the recordings.
+        recordings: what was read of them.
+        source, motors: where in the files links and motors are.
+    """
+    delays, periods, notes = [], [], []
+    for file, each in zip(files, recordings, strict=True):
+        commands = None if file.suffix in TABLES else _commands(file, robot, source)
+        if commands is None:
+            continue
+        try:
+            delay, period = _of_one(ElasticArm(robot), each, motors, *commands)
+        except IdentificationError as error:
+            notes.append(f"{file.name}: the delay of its commands is not identified: {error}")
+        else:
+            delays.append(delay)
+            periods.append(period)
+    return (CommandTiming(combined(delays), combined(periods)) if delays else None), notes
+
+
+def _commands(file: Path, robot: Robot, source: Source) -> tuple[NDArray[np.int64], list[Array]] | None:
+    """Stamps (N,) of the commands, ns, and what each motor was commanded (N, n)."""
+    with Bag(file) as bag:
+        topics = [topic for topic in bag.topics if topic.type == FEEDFORWARD]
+        if len(topics) != 1:
+            return None
+        columns = read_topic(bag, topics[0], None)
+    names = source.conventions.names(columns.names)
+    if not set(robot.joint_names) <= set(names) or "effort" not in columns.values:
+        return None
+    places = [list(names).index(name) for name in robot.joint_names]
+    fields = [columns.values[name][:, places] for name in ("effort", *MEASURED_FIELDS[:2]) if name in columns.values]
+    known = np.isfinite(fields[0]).all(axis=1)
+    stamps, first = np.unique(columns.stamp[known], return_index=True)
+    fields = [x[known][first] for x in fields]
+    return stamps, [x for x in fields if np.isfinite(x).all()]
+
+
+def _of_one(
+    arm: ElasticArm, recording: Sides, motors: MotorSource, stamps: NDArray[np.int64], commands: Sequence[Array]
+) -> tuple[Delay, Delay]:
+    if len(arm.motor_joint) != arm.robot.n or arm.transmission:
+        raise IdentificationError("it needs a motor at each joint")
+    if recording.links is None or (recording.motors is None and not arm.rigid.all()):
+        raise IdentificationError("positions of links or of motors were not recorded")
+    if recording.motors is None:
+        parts = both_sides(recording.links, recording.links, None, period=recording.links.period)
+    else:
+        parts, _ = arm_recordings([recording], arm.robot, motors)
+    times = (stamps - recording.origin) * 1e-9
+    period = period_of(times)
+    # The longest time of one motion with commands.
+    lost = np.flatnonzero(np.diff(times) > _LOST * period.value) + 1
+    spans = [(run[0], run[-1]) for run in np.split(times, lost)]
+    found = max(((part, (part.t >= a) & (part.t <= b)) for part in parts for a, b in spans), key=lambda x: x[1].sum())
+    part, now = found
+    if now.sum() < 2:
+        raise IdentificationError("there are no commands while the arm was recorded")
+    given = [CubicSpline(times, x)(part.t[now]) for x in commands]
+    return drive_delay(arm, part.t[now], part.q[now], part.theta[now], given), period
