@@ -8,7 +8,13 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
+import numpy as np
+
 from ..arrays import Array
+from .checks import positive, refuse
+
+SMALLEST, LARGEST = 1e-20, 1e20
+"""Sizes of parameters with which laws can be computed; products of others overflow or vanish."""
 
 Kind = TypeVar("Kind", bound="Declared")
 
@@ -41,6 +47,9 @@ class Declared:
         """
         for attribute, declared in self.parameters().items():
             checked = declared.check(declared.name, getattr(self, attribute))
+            least = SMALLEST if declared.check is positive else 0.0
+            if np.max(np.abs(checked)) > LARGEST or np.any(np.abs(checked) < least):
+                refuse(declared.name, f"must be from {least:g} to {LARGEST:g} in SI units, is {checked}")
             object.__setattr__(self, attribute, float(checked) if checked.ndim == 0 else checked)
 
     @classmethod

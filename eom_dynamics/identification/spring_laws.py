@@ -11,6 +11,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from ..actuators.checks import ParameterError, not_negative, positive
+from ..actuators.declared import LARGEST
 from ..actuators.springs import SPRINGS, AntagonisticPair, DampedSpring, LinearSpring, Spring, TabulatedSpring
 from ..arrays import Array
 from .exceptions import IdentificationError
@@ -89,7 +90,7 @@ class _Pair(_Declared):
         """The pair, at least so stiff that neither spring is slack without load."""
         given = dict(zip(self._attributes, p, strict=True))
         # The efforts of deflections do not depend on the nominal stiffness.
-        pair = self._kind(**given, nominal=1e300)
+        pair = self._kind(**given, nominal=LARGEST)
         stiffness = float(np.mean(np.sum(pair.tangent(self._delta), axis=-1)))
         return self._kind(**given, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
 

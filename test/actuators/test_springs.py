@@ -17,6 +17,7 @@ from springs import EVERY_KIND, MEMORYLESS, with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
 from eom_dynamics.actuators import Transmission
+from eom_dynamics.actuators.parallel_springs import GasLaw, TableLaw
 from eom_dynamics.actuators.springs import (
     AntagonisticPair,
     CoupledSpring,
@@ -25,6 +26,7 @@ from eom_dynamics.actuators.springs import (
     DeadZoneSpring,
     ExponentialPair,
     ExponentialSpring,
+    LinearSpring,
     MemorylessSpring,
     PolynomialSpring,
     QuadraticPair,
@@ -354,6 +356,15 @@ def test_coupled_spring() -> None:
         lambda: TabulatedSpring([0.0, 1.0], [0.0, 5e-324]),
         lambda: TabulatedSpring(np.arange(1001.0), np.arange(1001.0)),
         lambda: Transmission(np.eye(2) * 1e-320),
+        lambda: LinearSpring(5e-324),
+        lambda: CubicSpring(1.0, 1.7e308),
+        lambda: DampedSpring(5e-324, 1.0),
+        lambda: ExponentialSpring(1e-50, 1e100),
+        lambda: DeadZoneSpring(1e160, 1.0, 0.1, 0.1),
+        lambda: PolynomialSpring([5e-324, 0.0, 1.0]),
+        lambda: QuadraticPair(1e200, 1.0, 1e300),
+        lambda: GasLaw(100.0, 0.1, 2.0, 1e20),
+        lambda: TableLaw([0.0, 5e-324], [0.0, 1.0]),
     ],
 )
 def test_impossible_springs_are_refused(make: Any) -> None:

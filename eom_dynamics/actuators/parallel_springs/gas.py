@@ -43,6 +43,8 @@ class GasLaw(EffortLaw):
         super().__post_init__()
         if self.force_ratio <= 1:
             refuse("force_ratio", f"must be greater than 1, is {self.force_ratio:g}; a constant_effort has no stroke")
+        if self.force_ratio ** (-1.0 / self.exponent) == 1:
+            refuse("exponent", f"must be smaller for the force_ratio {self.force_ratio:g}, is {self.exponent:g}")
 
     @property
     def gas_length(self) -> float:

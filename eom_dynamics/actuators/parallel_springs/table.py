@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...elementary import index, lookup
 from ...jet import Jet
 from ..checks import refuse, row
-from ..declared import Parameter
+from ..declared import SMALLEST, Parameter
 from ..springs.base import Scalar
 from ..springs.memoryless import EffortLaw
 from ..springs.polynomial import polynomial_at
@@ -38,7 +38,7 @@ class TableLaw(EffortLaw):
     def __post_init__(self) -> None:
         """Check the table; raises ParameterError if rows differ in length, or deflections do not increase."""
         super().__post_init__()
-        if self.delta.ndim != 1 or len(self.delta) < 2 or not np.all(np.diff(self.delta) > 0):
+        if self.delta.ndim != 1 or len(self.delta) < 2 or not np.all(np.diff(self.delta) > SMALLEST):
             refuse("deflections", f"must be a list of at least two increasing numbers, is {self.delta}")
         if self.tau.shape != self.delta.shape:
             refuse("efforts", f"must have as many entries as deflections, {len(self.delta)}; has {self.tau.size}")

@@ -15,6 +15,7 @@ from ...arrays import Array
 from ...elementary import select
 from ...jet import Jet
 from ..checks import refuse, row
+from ..declared import SMALLEST
 from .base import Parameter, Scalar
 from .memoryless import MemorylessSpring
 
@@ -82,6 +83,6 @@ def _least_stiffness(coefficients: Array) -> float:
         places = np.append(turns.real, 0.0)
         values = polynomial.polyval(places, stiffness)
     least, place = float(np.min(values)), float(places[np.argmin(values)])
-    if not least > 0 or stiffness[-1] < 0:
+    if not least > SMALLEST or stiffness[-1] < 0:
         refuse("coefficients", f"the spring is not monotone: its stiffness is {least:g} at a deflection of {place:g}")
     return least
