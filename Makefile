@@ -44,8 +44,11 @@ lint: setup-tests  ## style and types
 	@$(BIN)/mypy
 
 # Compiles tests and libraries once, while mypy uses another core: otherwise, each worker does so at its start.
-bytecode: setup-tests
+bytecode: .pytest_cache/bytecode
+
+.pytest_cache/bytecode: $(shell find eom_dynamics examples test -name '*.py') | setup-tests
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
+	@mkdir -p $(@D) && touch $@
 
 soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
 	@mkdir -p build

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from chains import Case, cases, fixed_case
 from differences import derivative, deviation, polynomial_motion
-from hypothesis import given, settings
+from hypothesis import given
 from trees import MovingTree, moving_trees, trees
 
 import eom_dynamics as eom
@@ -174,7 +174,6 @@ def compare(robot: Robot, states: np.ndarray) -> None:
         assert deviation(jacobians[1:], rates[:-1], floor=1.0) < 1e-10
 
 
-@settings(max_examples=50)
 @given(moving_trees(3, max_joints=5))
 def test_random_trees(tree: MovingTree) -> None:
     compare(tree.robot, tree.states)

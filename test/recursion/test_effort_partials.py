@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from chains import FIXED, fixed_case
 from differences import deviation
-from hypothesis import given, settings
+from hypothesis import given
 from trees import MovingTree, moving_trees
 
 from eom_dynamics.arrays import Array
@@ -32,7 +32,6 @@ def partials(tree: LinkTree, states: Array, wrench: Array) -> Array:
     return np.array(effort_by_position(tree, *states.tolist(), wrench.tolist()))
 
 
-@settings(max_examples=50)
 @given(case=moving_trees(1))
 def test_random_trees(case: MovingTree) -> None:
     """1e-12: both round terms that cancel, up to 100 times as large as the largest entry."""

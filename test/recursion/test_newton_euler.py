@@ -30,7 +30,6 @@ def recursion(case: MovingTree) -> list[list[float]]:
     return inverse_dynamics(link_tree(case.robot), case.states.tolist(), case.wrench.tolist())
 
 
-@settings(max_examples=50)
 @given(case=st.integers(1, 6).flatmap(moving_trees))
 def test_efforts_of_random_trees_to_the_fifth_derivative(case: MovingTree) -> None:
     """Both have an error of about 1e-14 of their largest term, and terms of high order cancel: 1e-11 allows for it."""
