@@ -44,7 +44,10 @@ TESTS = Path(__file__).parent
 STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
 # The next longest files: a worker that begins with one of them last would end alone.
-LONG = ("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/")
+LONG = (
+    *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
+    *("identification/", "simulation/", "stream/", "test_examples.py"),
+)
 
 # Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (

@@ -41,7 +41,7 @@ class NodeProcess:
     def __init__(self, folder, *ros_arguments, name=None, prefix=(), module="dynamics_node", beside=None):
         self.name = name or f"{module.removesuffix('_node')}_{next(self._numbers)}"
         self.namespace = beside.namespace if beside else f"/{self.name}"
-        self._log = (folder / f"{self.name}.log").open("w+b")
+        self._log = (folder / f"{self.name}.log").open("a+b")  # reading moves the place of a process that shares it
         module = f"eom_dynamics.ros.{module}"
         arguments = [
             *("--ros-args", "-r", f"__node:={self.name}", "-r", f"__ns:={self.namespace}"),

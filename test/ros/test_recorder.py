@@ -55,7 +55,7 @@ def test_what_is_published_is_recorded(ros, tmp_path: Path, ending: str) -> None
             state.header.frame_id = filler
             states.publish(state)
             count += 1
-            time.sleep(1e-3)
+            time.sleep(3e-3)
         if ending != "size":
             time.sleep(1.0)
             recorder.send_signal(signal.SIGINT if ending == "Ctrl-C" else signal.SIGKILL)

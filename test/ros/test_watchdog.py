@@ -20,6 +20,7 @@ ARM = eom.ElasticArm(eom.load_robot("panda"))
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 FRESH, HELD, STOPPING, RAMPING = range(4)
 ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+SLOWLY = ("-p", "stream_rate:=100.0")  # of tests that last, whose commands keep two processes busy
 
 # The last setpoint: in motion, within limits.
 STATE = np.zeros((5, 7))
@@ -319,7 +320,7 @@ def start_with_quality(start, policies):
 
     requested = "qos_overrides.{namespace}/setpoint.subscription"
     overrides = [word for key, value in policies.items() for word in ("-p", f"{requested}.{key}:={value}")]
-    node = start(*ARGUMENTS, "-p", "on_setpoint_loss:=hold", *overrides, discovered=False)
+    node = start(*ARGUMENTS, *SLOWLY, "-p", "on_setpoint_loss:=hold", *overrides, discovered=False)
     offered = {key: Duration(nanoseconds=value) for key, value in policies.items() if isinstance(value, int)}
     if "liveliness" in policies:
         offered["liveliness"] = LivelinessPolicy.MANUAL_BY_TOPIC
@@ -376,7 +377,7 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy):
     describe(before)
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
-        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0"),
+        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0", *SLOWLY),
     )
     node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
     moving = np.zeros((5, 2))
@@ -410,7 +411,7 @@ def test_setpoints_that_a_new_robot_refuses_are_lost(start, describe):
     describe(urdf_arm("before"))
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", "on_setpoint_loss:=hold"),
-        *("-p", "setpoint_timeout:=3.0", "-p", "stop_duration:=0.1"),
+        *("-p", "setpoint_timeout:=3.0", "-p", "stop_duration:=0.1", *SLOWLY),
     )
     node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
     moving = np.zeros((5, 2))

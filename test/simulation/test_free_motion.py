@@ -38,11 +38,14 @@ def inertia() -> Array:
 def newton_euler(gravity: Array) -> Callable[..., Array]:
     """Acceleration of the free body by Newton's and Euler's laws about its centre of mass."""
 
+    inverse = np.linalg.inv(ABOUT_CENTER)
+
     def acceleration(_: float, C: Array, q: Array, nu: Array) -> Array:
         w, v = nu[:3], nu[3:]
-        wd = np.linalg.solve(ABOUT_CENTER, -np.cross(w, ABOUT_CENTER @ w))
+        turning = cross(w)
+        wd = -inverse @ (turning @ (ABOUT_CENTER @ w))
         # a of the centre is gravity: v' + w x v + w' x c + w x (w x c).
-        vd = C[:3, :3].T @ gravity - np.cross(w, v) - np.cross(wd, CENTER) - np.cross(w, np.cross(w, CENTER))
+        vd = C[:3, :3].T @ gravity - turning @ v - cross(wd) @ CENTER - turning @ (turning @ CENTER)
         return np.concatenate([wd, vd])
 
     return acceleration
