@@ -59,8 +59,8 @@ class CommandTiming:
             for x in (self.delay, self.period)
         )
         return (
-            f"commands act after {delay} and come every {period}: the file has this command_period, and drive_delay "
-            f"{1e3 * self.drive_delay:.3f} ms, the delay without half the period"
+            f"commands act after {delay} and come every {period}: drive_delay, without half the period, is "
+            f"{1e3 * self.drive_delay:.3f} ms"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -81,10 +81,10 @@ def command_timing(
     """
     delays, periods, notes = [], [], []
     for file, each in zip(files, recordings, strict=True):
-        commands = None if file.suffix in TABLES else _commands(file, robot, source)
-        if commands is None:
-            continue
         try:
+            commands = None if file.suffix in TABLES else _commands(file, robot, source)
+            if commands is None:
+                continue
             delay, period = _of_one(ElasticArm(robot), each, motors, *commands)
         except IdentificationError as error:
             notes.append(f"{file.name}: the delay of its commands is not identified: {error}")
@@ -95,10 +95,16 @@ def command_timing(
 
 
 def _commands(file: Path, robot: Robot, source: Source) -> tuple[NDArray[np.int64], list[Array]] | None:
-    """Stamps (N,) of the commands, ns, and what each motor was commanded (N, n)."""
+    """Stamps (N,) of the commands, ns, and the commands of each motor (N, n); None where there are none.
+
+    Raises:
+        IdentificationError: there are several topics of commands.
+    """
     with Bag(file) as bag:
         topics = [topic for topic in bag.topics if topic.type == FEEDFORWARD]
-        if len(topics) != 1:
+        if len(topics) > 1:
+            raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(x.name for x in topics)}")
+        if not topics:
             return None
         columns = read_topic(bag, topics[0], None)
     names = source.conventions.names(columns.names)

@@ -73,7 +73,9 @@ def robot_file(
         RobotDescriptionError: the robot cannot be written in this format.
     """
     if _patched(output, source):
-        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), _unsaid(fit, elastic)
+        timing = ("command_period and drive_delay are left out: a URDF has none; write .yaml",)
+        unsaid = (*_unsaid(fit, elastic), *(timing if robot.command_period else ()))
+        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), unsaid
     kind = format_of(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)

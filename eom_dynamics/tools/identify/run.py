@@ -91,13 +91,15 @@ class Identified:
     def verified(self, written: Robot) -> Identified:
         """These results with the figures of the written and reloaded robot.
 
-        If that robot predicts worse than the one that was given, the result is the given one.
+        If that robot predicts worse than the one that was given, the result is the given one, with the timing found.
         """
         if self.links is None:
             return self
         links = verified(self.links, written, self.training, self.validation)
         rejected = len(links.kept) == written.n > len(self.links.kept)
-        return replace(self, links=links, robot=self.given if rejected else self.robot)
+        if not rejected:
+            return replace(self, links=links)
+        return replace(self, links=links, robot=self.given if self.timing is None else self.timing.on(self.given))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,13 +15,21 @@ import pytest
 pytest.importorskip("rosbags", reason="rosbags is not installed")
 
 from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
+from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.identification import Fit
+from eom_dynamics.identification.delay import Delay
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.identify import run
+from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
+from eom_dynamics.tools.identify.outputs import robot_file
+from eom_dynamics.tools.identify.read import Source
+from eom_dynamics.tools.identify.sides import MotorSource, Sides
 from eom_dynamics.trajectory import paper_motion
 
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -81,3 +90,28 @@ def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys: pytest.Cap
     main(["identify", str(bag), "--robot", "planar_2r", "-o", str(output), *QUICK])
     assert "the delay of its commands is not identified: positions of" in capsys.readouterr().out
     assert load_robot(output).command_period == 0
+
+
+def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A patched URDF has no place for the timing."""
+    source = tmp_path / "arm.urdf"
+    source.write_text(urdf_arm())
+    robot = replace(load_robot(source), command_period=1e-3)
+    _, unsaid = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
+    assert any("command_period and drive_delay are left out" in line for line in unsaid)
+
+
+def test_a_rejected_robot_keeps_the_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = load_robot("planar_2r")
+    timing = CommandTiming(Delay(5e-3, 0.0), Delay(2e-3, 0.0))
+    fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
+    monkeypatch.setattr(run, "verified", lambda *_: fits[1])
+    found = run.Identified(given, timing.on(given), cast(Fit, fits[0]), None, (), (), timing=timing).verified(given)
+    assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
+
+
+def test_several_topics_of_commands_are_told(tmp_path: Path) -> None:
+    robot = load_robot("planar_2r")
+    bag = write_bag(tmp_path / "bag", {f"/{name}/feedforward": (COMMAND, []) for name in ("left", "right")})
+    timing, notes = command_timing(robot, [bag], [Sides(None)], Source(), MotorSource())
+    assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]
