@@ -42,7 +42,6 @@ def test_rosdep_installs_what_nodes_and_launch_files_import(folder: str) -> None
 @pytest.mark.parametrize(
     "key",
     [
-        pytest.param("build-essential", id="compiler of each robot's code"),
         pytest.param("ros2launch", id="ros2 launch"),
         pytest.param("ros2bag", id="player and recorder of replay.launch.py"),
         pytest.param("rosbag2_storage_mcap", id="its default storage"),
