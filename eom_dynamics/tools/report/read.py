@@ -25,7 +25,7 @@ from ..replay.evaluation import Evaluation
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import SETPOINT, Sampling, choose_topic, is_of_motors
+from ..replay.sources import SETPOINT, Sampling, choose_topic, command_lead, is_of_motors
 from ..robot_options import RobotOptions
 from .findings import DOING, interruptions
 from .record import Record, Stream, joined
@@ -109,7 +109,7 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     topic = choose_topic(bag, None if source is None else source.topic)
     arm = record.arm
     assert arm is not None
-    evaluation = Evaluation(arm)
+    evaluation = Evaluation(arm, lead=command_lead(bag, topic, arm.robot))
     states: list[Stream] = []
     efforts: list[Stream] = []
     motors: list[Stream] = []

@@ -111,6 +111,19 @@ def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
     assert latency(actual) is None, "of what was not sent"
 
 
+def test_computed_commands_are_ahead_by_the_lead_of_the_robot(tmp_path: Path) -> None:
+    expected = record("panda", count=20)
+    robot, setpoint = expected.robot, expected.setpoint
+    assert robot is not None and setpoint is not None
+    late = replace(robot, command_period=0.002, drive_delay=0.001)
+    (actual,) = read_records(write_bag(tmp_path / "bag", expected, without=["command", "motors"]), late)
+    state = [setpoint.values[field] for field in ("position", "velocity", "acceleration", "jerk", "snap")]
+    wanted = eom.ElasticArm(robot).feedforward(*state, lead=0.002)
+    assert actual.command is not None
+    # Sums of a batch of another size.
+    np.testing.assert_allclose(actual.command.values["effort"], wanted.tau, rtol=1e-12, atol=1e-9)
+
+
 def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> None:
     truth = record("panda", count=2000)
     path = write_bag(tmp_path / "bag", truth, without=["setpoint", "command", "motors"])
