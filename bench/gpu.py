@@ -19,17 +19,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dynamics_peers import base_with_inertia
 from report import Section, Table, error, write_between_marks
 
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.export import project, project_files
+from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "dynamics.md"
@@ -68,7 +69,9 @@ def main() -> int:
         table.add(f"exported CUDA: `{function}`", gives, "double", f"{1e-6 * rate:,.0f}", worst)
     states = [np.random.default_rng(k).uniform(-1, 1, (_STATES, robot.n)) for k in range(3)]
     wanted = Dynamics(robot).effort(*(x[:_CHECKED] for x in states))
-    urdf = robot_as_urdf(base_with_inertia(robot)).text
+    # Some libraries require an inertia of the base, although it does not move.
+    base = Inertial.about_center(1.0, np.zeros(3), np.eye(3))
+    urdf = robot_as_urdf(replace(robot, base=base)).text
     for package, (name, precision, make) in _PEERS.items():
         if not _is_installed(package):
             section.text.append(f"{name} is not installed, and therefore not compared.")
