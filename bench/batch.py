@@ -52,8 +52,8 @@ def run(settings: Settings) -> Section:
     tasks = {
         (OURS, both): TimedTask(lambda: dynamics.inverse_dynamics(*states), BATCH),
         (OURS_OUT, both): TimedTask(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH),
-        (OURS, one): _on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*states), BATCH)),
-        (OURS_OUT, one): _on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH)),
+        (OURS, one): on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*states), BATCH)),
+        (OURS_OUT, one): on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*states, out=out), BATCH)),
         (RNEA, one): one_by_one(pin.rnea, rows),
         ("Pinocchio: `rneaInParallel`, tau only", both): TimedTask(parallel_rnea, BATCH),
         ("NumPy's sines and cosines of the angles alone", one): TimedTask(
@@ -99,7 +99,9 @@ def run(settings: Settings) -> Section:
     return section
 
 
-def _on_one_core(task: TimedTask) -> TimedTask:
+def on_one_core(task: TimedTask) -> TimedTask:
+    """The task on one core."""
+
     def run() -> None:
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(cores)})
