@@ -79,29 +79,26 @@ class Columns:
     bad: int = 0
 
 
-def read_recording(
-    path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
-) -> Recording:
+def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
     """Read a recording of a robot.
 
     Args:
         path: of a bag, or of a .csv or .parquet file.
         robot: whose joints moved; a joint that was not recorded is taken to be at rest at zero.
         source: where in the file it is.
-        progress: called with the fraction read.
 
     Raises:
         BagError: the bag cannot be read, or has no joint states.
         IdentificationError: a table lacks columns, or nothing of the robot was recorded.
         OSError: a file cannot be read.
     """
-    return read_stamped(path, robot, source, progress)[0]
+    return read_stamped(path, robot, source)[0]
 
 
 def read_stamped(
     path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
 ) -> tuple[Recording, int]:
-    """Read a recording as :func:`read_recording`, with the stamp of its time zero, ns."""
+    """Read as :func:`read_recording`, and the stamp of time zero, ns; ``progress`` is called with the fraction read."""
     source = source or Source()
     source.conventions.check(robot.name, robot.joint_names)
     if path.suffix in TABLES:
