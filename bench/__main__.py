@@ -65,7 +65,7 @@ DOCUMENTS = {
 }
 PERFORMANCE = DOCS / "performance.md"
 
-PACKAGES = ("numpy", "scipy", "pin", "casadi")
+PACKAGES = ("numpy", "scipy", "pin")
 
 
 def main() -> int:

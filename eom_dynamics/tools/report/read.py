@@ -33,8 +33,6 @@ from .record import Record, Stream, joined
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
 
-_LISTED_TOPICS = 20
-
 # The bag is read once for each.
 _MOST_TOPICS = 100
 
@@ -76,11 +74,11 @@ def read_records(
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
-            topics = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_LISTED_TOPICS]) or "no topics"
             unread = "".join(f"; {line}" for line in reader.unread)
+            needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
             raise BagError(
-                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints"
-                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}{unread}"
+                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints{needs}; "
+                f"it has {bag.topics_in_words}{unread}"
             )
         if not records:
             records = [Record(path.name, robot)]

@@ -66,8 +66,8 @@ def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
     gripper = {field: np.hstack([np.full((len(x), 1), 9.0), x[:, ::-1]]) for field, x in measured.values.items()}
     theirs = replace(measured, names=("gripper", *measured.names[::-1]), values=gripper)
     (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, measured=theirs)))
-    off = deviation(actual, actual.setpoint, "position", "position")
-    ours = deviation(expected, expected.setpoint, "position", "position")
+    off = deviation(actual, actual.setpoint, "position")
+    ours = deviation(expected, expected.setpoint, "position")
     assert off is not None and ours is not None and off.names == ours.names
     np.testing.assert_array_equal(off.value, ours.value)
     assert actual.joints == (*expected.joints, "gripper")
