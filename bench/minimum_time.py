@@ -166,12 +166,12 @@ def _beside_finer(section: Section, count: int) -> None:
 def _with_motor(joint: Joint) -> Joint:
     """The joint with a motor at a gear of ratio 100, whose limits are about those of the joint."""
     effort, speed = joint.limits.effort / GEAR, joint.limits.velocity * GEAR
-    # At full torque, a fourth of the voltage is that of the resistance.
+    # The speed limit takes three quarters of the voltage, full torque half of it.
     voltage, current = 48.0, effort * speed / (0.75 * 48.0)
     constant = effort / current
     motor = Motor(
         torque_constant=constant,
-        resistance=0.25 * voltage / current,
+        resistance=0.5 * voltage / current,
         torque_limit=effort,
         current_limit=current,
         speed_limit=speed,
