@@ -37,6 +37,7 @@ SECTIONS = (
     "identification_cases",
     "closed_circle",
     "minimum_time",
+    "fastest_tracking",
 )
 
 RECORDINGS = "public_recordings"
@@ -62,6 +63,7 @@ DOCUMENTS = {
     "public_recordings": DOCS / "identification.md",
     "closed_circle": DOCS / "closed_circle.md",
     "minimum_time": DOCS / "minimum_time.md",
+    "fastest_tracking": DOCS / "minimum_time.md",
 }
 PERFORMANCE = DOCS / "performance.md"
 

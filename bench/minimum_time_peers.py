@@ -56,7 +56,7 @@ def along(path: Spline, s: Array, derivatives: Array) -> Array:
 
 
 def toppra(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> SteppedMotion:
-    """Motion by TOPP-RA for limits of velocity and effort."""
+    """Motion by TOPP-RA for limits of velocity, acceleration and effort."""
     from toppra import algorithm, constraint, setup_logging
     from toppra.interpolator import AbstractGeometricPath
 
@@ -70,16 +70,23 @@ def toppra(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> Stepp
         def __call__(self, s: Any, order: int = 0) -> np.ndarray:
             return path.derivatives(s, 2)[order]
 
-    velocity, effort = (_largest(arm, limits, name) for name in ("velocity", "effort"))
-    efforts = constraint.JointTorqueConstraint(
-        lambda q, qd, qdd: arm.dynamics.effort(q, qd, qdd),
-        np.stack([-effort, effort], axis=1),
-        np.zeros(arm.robot.n),
-        discretization_scheme=constraint.DiscretizationType.Interpolation,
+    velocity, acceleration, effort = (
+        np.outer(_largest(arm, limits, name), [-1.0, 1.0]) for name in ("velocity", "acceleration", "effort")
     )
-    velocities = constraint.JointVelocityConstraint(np.stack([-velocity, velocity], axis=1))
+    scheme = constraint.DiscretizationType.Interpolation
+    constraints = [
+        constraint.JointVelocityConstraint(velocity),
+        constraint.JointTorqueConstraint(
+            lambda q, qd, qdd: arm.dynamics.effort(q, qd, qdd),
+            effort,
+            np.zeros(arm.robot.n),
+            discretization_scheme=scheme,
+        ),
+    ]
+    if np.all(np.isfinite(acceleration)):
+        constraints.append(constraint.JointAccelerationConstraint(acceleration, discretization_scheme=scheme))
     grid = np.linspace(path.start, path.end, GRID + 1)
-    found = algorithm.TOPPRA([velocities, efforts], Path(), gridpoints=grid, solver_wrapper="seidel")
+    found = algorithm.TOPPRA(constraints, Path(), gridpoints=grid, solver_wrapper="seidel")
     _, speed, _ = found.compute_parameterization(0.0, 0.0)
     return SteppedMotion(path, grid, speed)
 
