@@ -133,8 +133,8 @@ def run(settings: Settings) -> Section:
     ]
     section.text = [
         "The trapezoidal and TOPP-RA's motion meet limits of velocity, acceleration and effort, that of minimum_time "
-        "those of jerk and effort rate, too. All have feedforward by flatness; derivatives of stepped accelerations are "
-        f"those between the steps. Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
+        "those of jerk and effort rate, too. All have feedforward by flatness; derivatives of stepped accelerations "
+        f"are those between the steps. Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
         f"modelled, and a PD of {FREQUENCY:g} rad/s is at the motors. Overshoot: largest distance of the tool from its "
         "rest after the end of the motion. Residual vibration: its root mean square from 50 to 250 ms after the end."
     ]

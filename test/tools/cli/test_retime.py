@@ -107,7 +107,7 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys: pytest.C
     points = json.loads((folder / "joint_trajectory.json").read_text(encoding="utf-8"))["points"]
     np.testing.assert_allclose(points[-1]["positions"], WAYPOINTS[-1], rtol=0, atol=1e-12)
     page = (folder / "index.html").read_text(encoding="utf-8")
-    assert "Active limits" in page and f"{motion.duration:.4f} s" in page
+    assert "Active limits" in page and "limit of velocity" in page and f"{motion.duration:.4f} s" in page
 
 
 @pytest.mark.parametrize(
