@@ -71,7 +71,8 @@ def run(settings: Settings) -> Section:
         f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
         f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
         "solver seidel; its velocities and efforts are those of its own parameterisation. copp: copp-py from PyPI, "
-        f"TOPP3-SOCP, {GRID} intervals, denser at the ends of a path. Limits of acceleration and jerk are those of the "
+        f"TOPP3-SOCP, {GRID} intervals, denser at the ends of a path; its time includes grids that its solver refuses. "
+        "Limits of acceleration and jerk are those of the "
         f"robot's file; the UR5e has none, and gets {JERK:g} rad/s³."
     ]
     return section
