@@ -66,8 +66,9 @@ def planned(planning: Any, arm: eom.ElasticArm) -> np.ndarray:
 
 def test_no_limit_is_exceeded_in_the_recording(start: Any, tmp_path: Path, parameters: Path) -> None:
     arm = eom.ElasticArm(eom.load_robot(parameters))
-    dynamics = start("--params-file", parameters)
-    beside = {"beside": dynamics.process}
+    # All processes start at once.
+    dynamics = start("--params-file", parameters, discovered=False)
+    beside = {"beside": dynamics.process, "discovered": False}
     at_start = ("-p", f"initial_position:={WAYPOINTS[0]}", "-p", "publish_rate:=1000.0")
     robot = start(
         *("--params-file", parameters, *at_start, *BY_CLOCK),
@@ -80,6 +81,8 @@ def test_no_limit_is_exceeded_in_the_recording(start: Any, tmp_path: Path, param
     command = (sys.executable, "-m", "eom_dynamics.tools.cli.main", "record", "-o", bag, "--namespace", namespace)
     recorder = popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
+        for client in (dynamics, robot, planning):
+            client.wait_for_node()
         # At the end, vibrations die down.
         states = np.pad(planned(planning, arm), ((0, 0), (0, 60), (0, 0)), mode="edge")
         robot.start_clock()
