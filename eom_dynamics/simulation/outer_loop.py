@@ -26,7 +26,7 @@ from ..states import joint_states
 from .elastic_plant import ElasticPlant
 from .margins import LinearLoop, Margins, motor_gains, motor_loop
 
-# Weights g of the links' errors that are tried, and the margins, as factors on gains and delay, that the loop must leave.
+# Weights g of the links' errors that are tried, and the margins, as factors on gains and delay, that a loop leaves.
 _WEIGHTS = 2.0 * 0.5 ** np.arange(7)
 _LEAST = 2.0
 

@@ -114,8 +114,8 @@ def verdicts(found: LinkFeedback, swept: Sweep) -> list[str]:
         enough = [_range(found.bandwidth, row) for row in found.gain]
         parts = [f"{x or 'nowhere'} at {1e3 * (found.hold + d):g} ms" for x, d in zip(enough, DELAYS, strict=True)]
         lines.append(
-            f"Feedback linearization, among bandwidths from {ends}, has a gain margin of {_ENOUGH:g}, by the delay with "
-            f"hold included: {', '.join(parts)}."
+            f"Feedback linearization, among bandwidths from {ends}, has a gain margin of {_ENOUGH:g}, by the delay "
+            f"with hold included: {', '.join(parts)}."
         )
     if found.after is None:
         lines.append("Feedback of the links around the PD of the motors: no gains leave margins at this delay.")
@@ -127,8 +127,8 @@ def verdicts(found: LinkFeedback, swept: Sweep) -> list[str]:
         return lines
     low, high = (f"{number(1e3 * x)}" for x in (np.min(found.after[1:]), np.max(found.after[1:])))
     lines.append(
-        f"With feedback of the links around the PD of {swept.natural_frequency:g} rad/s, and errors of 5 % of stiffness or "
-        f"mass of both signs, errors with flatness are {compared(float(np.min(ratios[1:])))} to "
+        f"With feedback of the links around the PD of {swept.natural_frequency:g} rad/s, and errors of 5 % of "
+        f"stiffness or mass of both signs, errors with flatness are {compared(float(np.min(ratios[1:])))} to "
         f"{compared(float(np.max(ratios[1:])))} than without it, {low} to {high} {unit}; with the exact model "
         f"{compared(float(ratios[0]))}. Encoder noise is not simulated."
     )

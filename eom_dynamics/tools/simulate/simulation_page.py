@@ -118,8 +118,8 @@ def write_page(
                 place("alone", tall=True),
                 table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1),
                 text="Four feedforwards with all signs of errors, on drives that hold their commands. Colors are the "
-                "least feedforward whose RMS error of the links is within 5 % of the best; numbers are the error with rigid "
-                "feedforward over that with flatness, below 1 where flatness is worse.",
+                "least feedforward whose RMS error of the links is within 5 % of the best; numbers are the error with "
+                "rigid feedforward over that with flatness, below 1 where flatness is worse.",
             )
         )
     if sweep and of_links:
@@ -131,8 +131,8 @@ def write_page(
                 lines("", links.verdicts(of_links, sweep)),
                 *map(place, charts),
                 table([links.HEADER, *links.rows(of_links)], text_columns=1),
-                text="At rest at the start of the motion, where a delay limits it. A gain margin of 1 or a phase margin of 0 "
-                "is an unstable loop. The table is of the loop around the PD of the motors, with the weight of the "
+                text="At rest at the start of the motion, where a delay limits it. A gain margin of 1 or a phase margin of "
+                "0 is an unstable loop. The table is of the loop around the PD of the motors, with the weight of the "
                 "links' errors that leaves margins of 2.",
             )
         )

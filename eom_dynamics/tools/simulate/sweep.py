@@ -101,8 +101,8 @@ def verdicts(sweep: Sweep) -> list[str]:
         *first, last = (x for x in (_below(sweep, parameter, less, more) for parameter in _ALONE) if x)
         lines.append(
             f"{name} pays at this ratio of motion to resonance ({compared(gain)} with the exact model, at least "
-            f"{_WORTH:g} × smaller) up to errors of {', '.join(first)} and {last}, each alone and of both signs; beyond, "
-            "the error of the model is larger than what it adds."
+            f"{_WORTH:g} × smaller) up to errors of {', '.join(first)} and {last}, each alone and of both signs; "
+            "beyond, the error of the model is larger than what it adds."
         )
     if not any(error.friction for error in sweep.errors):
         lines.append("Without friction in the model there is no error of it.")
