@@ -129,7 +129,7 @@ def sweep(
         raise StateError(f"the motion must take at least a period of {T:g} s, takes {end - start:g} s")
     arms = _ErrorPlant(robot, errors)
     known = arms.known
-    times = start + T * np.arange(count + 1)
+    times = np.asarray(start + T * np.arange(count + 1), dtype=float)
     desired = [np.asarray(x) for x in motion.derivatives(times, order=2)]
     # By the error of the delay, at which the motion is that much earlier.
     delays = np.array([error.delay for error in errors])

@@ -90,8 +90,8 @@ def warnings(robot: Robot, elastic: list[dict[str, Any]]) -> list[str]:
         tiny = inertia < _LIGHT * links[i] or (joint.type != "prismatic" and inertia / ratio**2 < _LIGHTEST)
         if ratio >= _GEARED and inertia > 0 and tiny and links[i] <= reflected / 0.01:
             lines.append(
-                f"{joint.name}: rotor inertia {inertia:g} is tiny beside the links' {links[i]:.3g}, or for a motor; behind the "
-                f"gear of {joint.gear_ratio:g} it must have the square of the ratio: {reflected:.4g}"
+                f"{joint.name}: rotor inertia {inertia:g} is tiny beside the links' {links[i]:.3g} or for a motor; "
+                f"behind the gear of {joint.gear_ratio:g} it must have the square of the ratio: {reflected:.4g}"
             )
         motor = joint.actuator.motor
         constant = float(np.max(motor.torque_constant))

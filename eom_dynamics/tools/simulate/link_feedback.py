@@ -137,7 +137,7 @@ def verdicts(found: LinkFeedback, swept: Sweep) -> list[str]:
 
 def rows(found: LinkFeedback) -> list[tuple[str, ...]]:
     """A row for each delay, below :data:`HEADER`, on the outer loop that is recommended."""
-    result = []
+    result: list[tuple[str, ...]] = []
     for delay, outer in zip(DELAYS, found.outer, strict=True):
         total = f"{1e3 * (found.hold + delay):g} ms"
         if isinstance(outer, str):

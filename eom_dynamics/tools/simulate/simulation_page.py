@@ -131,7 +131,7 @@ def write_page(
                 lines("", links.verdicts(of_links, sweep)),
                 *map(place, charts),
                 table([links.HEADER, *links.rows(of_links)], text_columns=1),
-                text="At rest at the start of the motion, where a delay limits it. A gain margin of 1 or a phase margin of "
+                text="At rest at the start of the motion. A gain margin of 1 or a phase margin of "
                 "0 is an unstable loop. The table is of the loop around the PD of the motors, with the weight of the "
                 "links' errors that leaves margins of 2.",
             )
