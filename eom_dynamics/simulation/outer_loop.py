@@ -31,7 +31,7 @@ _WEIGHTS = 2.0 * 0.5 ** np.arange(7)
 _LEAST = 2.0
 
 LEAST_DAMPING = 0.005
-"""Damping ratio assumed of resonances that have less: without any, no feedback with a delay is stable."""
+"""Damping ratio assumed of resonances that have less: without any, the smallest delay can make them unstable."""
 
 
 class OuterLoop(NamedTuple):
