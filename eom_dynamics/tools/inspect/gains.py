@@ -26,6 +26,9 @@ LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
 OUTER = "links around this PD"
 """The loop of :func:`.outer_loop`, whose gains depend on the delay."""
 
+# Standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m.
+_NOISE = 1e-5
+
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     """Return gains and margins of the loops at rest, ready for JSON; None for infinite values.
@@ -48,12 +51,21 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             loops[name] = _listed(loop(plant, q, w).margins(delay))
         except StateError as error:
             loops[name] = {"refused": str(error)}
-    outer = None
+    outer: dict[str, Any] | None = None
     try:
-        outer = outer_loop(plant, q, w, delay)
-        loops[OUTER] = _listed(outer.margins)
+        found = outer_loop(plant, q, w, delay)
     except StateError as error:
         loops[OUTER] = {"refused": str(error)}
+    else:
+        loops[OUTER] = _listed(found.margins)
+        noise = _effort_noise(found.F, robot.n, robot.command_period or USUAL_PERIOD)
+        outer = {
+            "weight": found.weight,
+            "frequency": found.frequency,
+            "gains": found.F.tolist(),
+            "noise": _NOISE,
+            "effort_noise": noise,
+        }
     return {
         "bandwidth": bandwidth,
         "q": q.tolist(),
@@ -64,9 +76,16 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             for name, p, d in zip(plant.arm.motor_names, kp.tolist(), kd.tolist(), strict=True)
         ],
         "chain_gains": chain_gains(w).tolist(),
-        "outer_loop": outer and {"weight": outer.weight, "frequency": outer.frequency, "gains": outer.F.tolist()},
+        "outer_loop": outer,
         "loops": loops,
     }
+
+
+def _effort_noise(F: Array, n: int, period: float) -> list[float]:
+    """Standard deviations (m,) of motor efforts by :data:`_NOISE` of the links, with velocities by differences."""
+    rate = F[:, (F.shape[1] - n) // 2 :][:, :n] / period
+    noise: list[float] = (_NOISE * np.sqrt(np.sum((F[:, :n] + rate) ** 2 + rate**2, axis=1))).tolist()
+    return noise
 
 
 def _listed(margins: Margins) -> dict[str, float | None]:
@@ -94,6 +113,11 @@ def gain_table(facts: Mapping[str, Any]) -> str:
         notes.append(
             f"{OUTER}: efforts of {rows_of} motors from {columns_of} deviations of links and motors, their rates, and "
             f"integrals of the links, weight {links['weight']:g}; --json has the gains, docs/elastic_joints.md the law"
+        )
+        noise = ", ".join(f"{x:.2g}" for x in links["effort_noise"])
+        notes.append(
+            f"{OUTER}: noise of {1e3 * links['noise']:g} mrad or mm of the links, with velocities by differences of "
+            f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth"
         )
     lines = [
         f"feedback of {facts['bandwidth']:g} Hz at rest; its delay is {1e3 * facts['delay']:.3g} ms, {whence}",

@@ -58,7 +58,12 @@ def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
     outer = outer_loop(plant, [0.3, -0.2], 10 * np.pi, 0.0005)
     assert found["loops"]["links around this PD"] == asdict(outer.margins)
     assert found["outer_loop"]["gains"] == outer.F.tolist()
-    assert lines[-1].startswith("links around this PD: efforts of 2 motors from 10 deviations")
+    assert lines[-2].startswith("links around this PD: efforts of 2 motors from 10 deviations")
+    # Of noise, drawn.
+    n = np.random.default_rng(0).normal(scale=found["outer_loop"]["noise"], size=(20_000, 2))
+    drawn = n[1:] @ outer.F[:, :2].T + np.diff(n, axis=0) / 1e-3 @ outer.F[:, 4:6].T
+    assert found["outer_loop"]["effort_noise"] == pytest.approx(drawn.std(axis=0), rel=0.02)
+    assert "noise of 0.01 mrad or mm of the links" in lines[-1]
 
 
 def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
