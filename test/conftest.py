@@ -27,6 +27,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
+from compilation import forget_old
 from published import FILE, PublishedTrajectory
 
 from eom_dynamics.codegen.fingerprint import generator_fingerprint
@@ -78,7 +79,7 @@ MISSING = (
 def pytest_configure(config: pytest.Config) -> None:
     """Undo what a background job inherits: ignored signals, which tests and their processes would inherit in turn.
 
-    And remove outdated kernels.
+    And remove outdated kernels, and compiled exports that are no longer used.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -93,6 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 shutil.rmtree(outdated, ignore_errors=True)
             else:  # of a release before that folder had the name of its generator
                 outdated.unlink(missing_ok=True)
+        forget_old()
 
 
 @pytest.hookimpl(optionalhook=True)
