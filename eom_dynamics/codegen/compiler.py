@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from ..exceptions import KernelError
-from .cache import cached, digest, loadable
+from .cache import cache_directory, cached, digest, loadable
 
 # Fused multiply-add is faster and more accurate. Vectorizing scalar code is off, which costs nothing, so that the same
 # operations are fused for one state and in vector lanes, and both give the same bits. Square roots are instructions
@@ -29,6 +29,9 @@ _CANDIDATES = ("cc", "gcc", "clang")
 
 # Kernels compile in seconds; after this time the compiler is considered to hang.
 _TIMEOUT_S = 300
+
+# Paths that have been loaded, by folder and key: to read and check an entry again takes longer than to load it.
+_loaded: dict[tuple[Path, str], Path] = {}
 
 
 @contextlib.contextmanager
@@ -51,11 +54,14 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     with contextlib.ExitStack() as stack:
         try:
             whole_key = digest(key, _identity(compiler[0]), _processor(), *command)
-            entry = cached(whole_key, lambda path: _run(command, source(), path))
-            path = stack.enter_context(loadable(*entry))
+            place = cache_directory(), whole_key
+            path = _loaded.get(place) or stack.enter_context(
+                loadable(*cached(whole_key, lambda output: _run(command, source(), output)))
+            )
         except OSError as error:
             raise KernelError(f"compiled kernels cannot be cached: {error}") from None
         yield path
+    _loaded[place] = path
 
 
 def find_compiler() -> list[str]:
