@@ -8,8 +8,9 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,11 @@ LONG = (
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
     *("identification/", "simulation/", "stream/", "test_examples.py"),
 )
+
+# Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest.
+QUICK_S = 0.15
+DURATIONS = "eom_dynamics/durations"
+durations: defaultdict[str, float] = defaultdict(float)
 
 # Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (
@@ -103,17 +109,48 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start ROS processes, and run them first, and the other long ones after them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark quick tests and those that start ROS processes; run the latter first, and the other long ones after them."""
 
     def file(item: pytest.Item) -> str:
         return item.path.relative_to(TESTS).as_posix()
 
+    known, changed = config.cache.get(DURATIONS, {}) if hasattr(config, "cache") else {}, changed_places()
     for item in items:
         if file(item).startswith(STARTS_ROS_PROCESSES):
             item.add_marker("ros")
+        if known.get(item.nodeid, 0.0) <= QUICK_S or file(item).startswith(changed):
+            item.add_marker("quick")
     items.sort(key=lambda item: not file(item).startswith(LONG))
     items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+
+
+def changed_places() -> tuple[str, ...]:
+    """Beginnings of the names of test files that changed since the last commit, or whose part of the package did."""
+    try:
+        found = subprocess.run(["git", "status", "--porcelain"], cwd=TESTS.parent, capture_output=True, text=True)
+    except OSError:  # no git
+        return ()
+    files = [Path(line[3:].split(" -> ")[-1]) for line in found.stdout.splitlines()]
+    parts = [file.relative_to("eom_dynamics") for file in files if file.parts[0] == "eom_dynamics"]
+    return (
+        *(file.relative_to("test").as_posix() for file in files if file.parts[0] == "test"),
+        *(f"{part.parent}/" if part.parent.parts else f"test_{part.stem}" for part in parts),
+    )
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the durations of the parts of a test."""
+    durations[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep the durations for the next run: a test that had to compile or to wait once may be a quick one."""
+    config = session.config
+    if hasattr(config, "cache") and not hasattr(config, "workerinput"):
+        known = config.cache.get(DURATIONS, {})
+        least = {test: min(took, known.get(test, took)) for test, took in durations.items()}
+        config.cache.set(DURATIONS, known | least)
 
 
 def pytest_collection_finish() -> None:
