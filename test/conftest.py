@@ -48,7 +48,7 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 # The next longest files: a worker that begins with one of them last would end alone.
 LONG = (
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
-    *("identification/", "simulation/", "stream/", "test_examples.py"),
+    *("identification/", "simulation/", "stream/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
 
 # Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest.
