@@ -38,7 +38,7 @@ def run(command: Sequence[str | Path], folder: Path) -> CompletedProcess[str]:
     """
     words = [str(word) for word in command]
     used = [word.replace(str(folder), ".") for word in words]
-    compiler = shutil.which(words[0]) if words[0] in ("cc", "gcc", "clang", "c++", "g++", "clang++") else None
+    compiler = shutil.which(words[0]) if words[0] in ("cc", "gcc", "clang", "c++", "g++", "clang++", "nvcc") else None
     if compiler is None or any(word.removeprefix("-I").startswith(("/", "..")) for word in used):
         return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     before = _files(folder)
