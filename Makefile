@@ -30,9 +30,9 @@ demo:  ## run the node on the paper's robot and write demo/
 	@$(SETUP)
 	@$(BIN)/eom_dynamics demo --force
 
-check:  ## lint, types, and the tests that start no ROS process
+check:  ## lint, types, and quick tests and those of what has changed, without ROS processes (at first: all without)
 	@$(MAKE) --no-print-directory -j2 lint bytecode
-	@$(PYTEST) -m "not ros and not soak and not fuzz" $(PYTEST_ARGS)
+	@$(PYTEST) -m "quick and not ros and not soak and not fuzz" $(PYTEST_ARGS)
 
 test:  ## lint, types, and all tests (some of them: make test PYTEST_ARGS="-k robot")
 	@$(MAKE) --no-print-directory -j2 lint bytecode

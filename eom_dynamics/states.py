@@ -284,6 +284,8 @@ def _checked(
 
 
 def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value  # at once: all that follows takes longer than many a kernel
     rows = value if isinstance(value, list | tuple) else (value,)
     # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
     if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(np.any(_mask(row)) for row in rows):

@@ -8,8 +8,9 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
+from compilation import forget_old
 from published import FILE, PublishedTrajectory
 
 from eom_dynamics.codegen.fingerprint import generator_fingerprint
@@ -46,8 +48,13 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 # The next longest files: a worker that begins with one of them last would end alone.
 LONG = (
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
-    *("identification/", "simulation/", "stream/", "test_examples.py"),
+    *("identification/", "simulation/", "stream/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
+
+# Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest.
+QUICK_S = 0.15
+DURATIONS = "eom_dynamics/durations"
+durations: defaultdict[str, float] = defaultdict(float)
 
 # Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (
@@ -78,7 +85,7 @@ MISSING = (
 def pytest_configure(config: pytest.Config) -> None:
     """Undo what a background job inherits: ignored signals, which tests and their processes would inherit in turn.
 
-    And remove outdated kernels.
+    And remove outdated kernels, and compiled exports that are no longer used.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -93,6 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 shutil.rmtree(outdated, ignore_errors=True)
             else:  # of a release before that folder had the name of its generator
                 outdated.unlink(missing_ok=True)
+        forget_old()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -101,17 +109,48 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start ROS processes, and run them first, and the other long ones after them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark quick tests and those that start ROS processes; run the latter first, and the other long ones after them."""
 
     def file(item: pytest.Item) -> str:
         return item.path.relative_to(TESTS).as_posix()
 
+    known, changed = config.cache.get(DURATIONS, {}) if hasattr(config, "cache") else {}, changed_places()
     for item in items:
         if file(item).startswith(STARTS_ROS_PROCESSES):
             item.add_marker("ros")
+        if known.get(item.nodeid, 0.0) <= QUICK_S or file(item).startswith(changed):
+            item.add_marker("quick")
     items.sort(key=lambda item: not file(item).startswith(LONG))
     items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+
+
+def changed_places() -> tuple[str, ...]:
+    """Beginnings of the names of test files that changed since the last commit, or whose part of the package did."""
+    try:
+        found = subprocess.run(["git", "status", "--porcelain"], cwd=TESTS.parent, capture_output=True, text=True)
+    except OSError:  # no git
+        return ()
+    files = [Path(line[3:].split(" -> ")[-1]) for line in found.stdout.splitlines()]
+    parts = [file.relative_to("eom_dynamics") for file in files if file.parts[0] == "eom_dynamics"]
+    return (
+        *(file.relative_to("test").as_posix() for file in files if file.parts[0] == "test"),
+        *(f"{part.parent}/" if part.parent.parts else f"test_{part.stem}" for part in parts),
+    )
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the durations of the parts of a test."""
+    durations[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep the durations for the next run: a test that had to compile or to wait once may be a quick one."""
+    config = session.config
+    if hasattr(config, "cache") and not hasattr(config, "workerinput"):
+        known = config.cache.get(DURATIONS, {})
+        least = {test: min(took, known.get(test, took)) for test, took in durations.items()}
+        config.cache.set(DURATIONS, known | least)
 
 
 def pytest_collection_finish() -> None:

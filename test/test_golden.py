@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import gzip
-import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import golden
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import export
+from exported import export, succeed
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot, packaged_robots
 from eom_dynamics.codegen.backends import KERNELS
@@ -85,9 +84,7 @@ def exported_feedforward(robot: Robot, folder: Path, given: dict[str, np.ndarray
     exported, _ = export(robot, "c", folder, [FEEDFORWARD])
     feedforward = exported.functions[FEEDFORWARD]
     sources = [path for path in sorted(folder.glob("*.c")) if not path.name.startswith("test_")]
-    subprocess.run(
-        [COMPILERS[0], "-O2", "-shared", "-fPIC", *sources, "-o", folder / "library.so", "-lm"], check=True, cwd=folder
-    )
+    succeed([COMPILERS[0], "-O2", "-shared", "-fPIC", *sources, "-o", "library.so", "-lm"], folder)
     function = ctypes.CDLL(str(folder / "library.so"))[f"{feedforward.name}_batch"]
     arm, count = ElasticArm(robot), len(given["q"])
     nominal = {"k": arm.stiffness, "kd": np.zeros(robot.n), "kdd": np.zeros(robot.n)}

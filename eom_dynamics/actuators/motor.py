@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,17 +66,30 @@ class Motor:
         Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
         Without resistance no torque changes the voltage.
         """
-        limited = np.isfinite(self.voltage_limit) & np.greater(self.resistance, 0)
-        if np.any(limited):
-            # Where only some motors are limited, the range of the others is beyond all torques.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                per_volt = np.where(limited, np.divide(self.torque_constant, self.resistance), 1.0)
-            volts, emf = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)
-            volts, emf, per_volt = (x.item() if x.ndim == 0 else x for x in (volts, emf, per_volt))
+        if self._of_voltage is not None:
+            volts, emf, per_volt = self._of_voltage
             back_emf = speed * emf
             torque = clipped(torque, (-back_emf - volts) * per_volt, (-back_emf + volts) * per_volt)
+        most = self._most
+        return torque if most is None else clipped(torque, -most, most)
+
+    @cached_property
+    def _of_voltage(self) -> Any:
+        """Limit of voltage, back-EMF constant, and torque for a volt; None if no voltage is limited."""
+        limited = np.isfinite(self.voltage_limit) & np.greater(self.resistance, 0)
+        if not np.any(limited):
+            return None
+        # Where only some motors are limited, the range of the others is beyond all torques.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_volt = np.where(limited, np.divide(self.torque_constant, self.resistance), 1.0)
+        volts, emf = np.where(limited, self.voltage_limit, 1e300), np.where(limited, self._back_emf, 0.0)
+        return tuple(x.item() if x.ndim == 0 else x for x in (volts, emf, per_volt))
+
+    @cached_property
+    def _most(self) -> Any:
+        """Largest torque by the limits of torque and current; None if there is none."""
         most = np.fmin(self.torque_limit, self.current_limit * np.nan_to_num(self.torque_constant, nan=np.inf))
-        return clipped(torque, -most, most) if np.any(np.isfinite(most)) else torque
+        return most if np.any(np.isfinite(most)) else None
 
     @property
     def _back_emf(self) -> float | Array:

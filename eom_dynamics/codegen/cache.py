@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from ..scratch import scratch_folder
 
 _SCRATCH = "scratch-"
 
-# Paths of copies that have been loaded, by key.
-_loaded: dict[str, Path] = {}
+# Paths of copies that have been loaded, by folder and key: to read and check an entry takes longer than to load it.
+_loaded: dict[tuple[Path, str], Path] = {}
 _numbers = count(1)
 
 
@@ -39,7 +40,7 @@ def cache_directory() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "eom_dynamics"
 
 
-def cached(key: str, build: Callable[[Path], None]) -> bytes:
+def cached(key: str, build: Callable[[Path], Any]) -> bytes:
     """The library for a key, which is built if it is missing or damaged.
 
     Args:
@@ -65,19 +66,17 @@ def cached(key: str, build: Callable[[Path], None]) -> bytes:
 
 
 @contextmanager
-def loadable(key: str, content: bytes) -> Iterator[Path]:
-    """Context with a path to load a library from.
+def loadable(key: str, build: Callable[[Path], Any]) -> Iterator[Path]:
+    """Context with a path to load the library for a key from, which is built as by :func:`cached`.
 
     It is the same for the same key, so that a process has one copy, and never that of another key: dlopen takes a
     library with a known path for the one that it has loaded.
-
-    Args:
-        key: of the library.
-        content: the library.
     """
-    if known := _loaded.get(key):
+    place = cache_directory(), key
+    if known := _loaded.get(place):
         yield known
         return
+    content = cached(key, build)
     with ExitStack() as stack:
         try:
             file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
@@ -89,7 +88,7 @@ def loadable(key: str, content: bytes) -> Iterator[Path]:
         file.write(content)
         file.flush()
         yield path
-    _loaded[key] = path
+    _loaded[place] = path
 
 
 def digest(*parts: bytes | str) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from ..exceptions import KernelError
-from .cache import cached, digest, loadable
+from .cache import digest, loadable
 
 # Fused multiply-add is faster and more accurate. Vectorizing scalar code is off, which costs nothing, so that the same
 # operations are fused for one state and in vector lanes, and both give the same bits. Square roots are instructions
@@ -51,8 +51,7 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     with contextlib.ExitStack() as stack:
         try:
             whole_key = digest(key, _identity(compiler[0]), _processor(), *command)
-            content = cached(whole_key, lambda path: _run(command, source(), path))
-            path = stack.enter_context(loadable(whole_key, content))
+            path = stack.enter_context(loadable(whole_key, lambda output: _run(command, source(), output)))
         except OSError as error:
             raise KernelError(f"compiled kernels cannot be cached: {error}") from None
         yield path

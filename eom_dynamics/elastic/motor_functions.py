@@ -12,6 +12,7 @@ import numpy as np
 from ..arrays import Array
 from ..codegen.functions import CompiledFunction, compiled_program
 from ..codegen.program import Program
+from ..states import all_finite
 from . import motor_programs
 from .motor_side import MotorSide
 
@@ -57,11 +58,14 @@ class MotorFunctions:
 def _of_any_states(function: CompiledFunction, *arrays: Array) -> tuple[Array, ...]:
     """Results for arrays with any leading axes."""
     samples = np.broadcast_shapes(*(np.shape(x)[:-1] for x in arrays))
-    inputs = [np.broadcast_to(x, (*samples, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays]
-    finite = np.all([np.isfinite(x).all(axis=-1) for x in inputs], axis=0)
-    if finite.all():
+    inputs = [
+        (x if x.shape[:-1] == samples else np.broadcast_to(x, (*samples, x.shape[-1]))).reshape(-1, x.shape[-1])
+        for x in arrays
+    ]
+    if all_finite(inputs):
         found = function(*(inputs if samples else [x[0] for x in inputs]))
     else:
+        finite = np.all([np.isfinite(x).all(axis=-1) for x in inputs], axis=0)
         found = [np.full((len(finite), *vector.shape), np.nan) for vector in function.signature.results]
         for whole, part in zip(found, function(*(x[finite] for x in inputs)), strict=True):
             whole[finite] = part

@@ -192,6 +192,8 @@ class SpringSet:
 
     def loss(self, deltad: Array) -> Array:
         """Power dissipated by dampers (…), W."""
+        if not self.side.damped.any():  # at once, for simulations, which ask at every evaluation of their rates
+            return np.zeros(deltad.shape[:-1])
         return self.functions("energies", np.zeros_like(deltad), deltad)[1][..., 0]
 
     def stretch(self, delta: Array) -> Array:

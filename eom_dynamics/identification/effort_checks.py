@@ -16,7 +16,8 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..dynamics import Dynamics
+from ..codegen.emit_python import python_function
+from ..codegen.programs import PROGRAMS
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from .consistent import Unknowns, free_bodies, solve
@@ -458,7 +459,9 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
 
 def _gravity_of(robot: Robot, gravity: Array, q: Array) -> Array:
     """Efforts (N, n) at rest with this gravity (3,)."""
-    return np.asarray(Dynamics(replace(robot, gravity=gravity), order=0, friction=False, backend="numpy").gravity(q))
+    # This program alone, since tracing takes most of the time.
+    efforts = python_function(PROGRAMS["gravity"](replace(robot, gravity=gravity)))(list(q.T))
+    return np.stack([np.broadcast_to(effort, len(q)) for effort in efforts], axis=-1)
 
 
 def _without(own: Array, columns: Array) -> Array:

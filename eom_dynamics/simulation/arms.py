@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
@@ -159,6 +158,7 @@ class Arms:
 
     def _last_share(self, arm: int, advanced: Callable[[float], Array]) -> float:
         """Part of a step after which the first margin of an arm is used up."""
+        from scipy.optimize import brentq  # here for its import, as in integrated()
 
         def margin(part: float) -> float:
             return float(np.min(self._margins(advanced(part))[arm]))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
@@ -210,6 +209,8 @@ def integrated(
     Raises:
         SimulationError: the rate at the start is not finite, or the integrator cannot continue.
     """
+    from scipy.integrate import solve_ivp  # here for its import, which would double the start of every command
+
     now, inside, place, standing = span[0], False, np.inf, 0
     spacing, most = 1e-15 * (span[1] - span[0]), _STANDING[0] + _STANDING[1] * y.size
 

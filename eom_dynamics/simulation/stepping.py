@@ -19,7 +19,6 @@ with the parts r_x, r_v of the right-hand side.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ..arguments import flag, positive
 from ..arrays import Array
@@ -56,7 +55,10 @@ class Stepper:
             StateError: ``period`` is not positive, or ``limited`` no truth value.
             TypeError: ``plant`` is not an ElasticPlant.
         """
+        from scipy.linalg import lapack  # here for its import, as in integrated(), and before the first step
+
         require_plant(plant)
+        self._lapack = lapack
         self.plant, self.period = plant, positive(period, "period")
         arm = plant.arm
         n, rigid = arm.robot.n, plant.rigid
@@ -163,14 +165,14 @@ class Stepper:
         assert matrices is not None
         K, D = matrices
         M = self._mass_matrix(x)
-        lu, pivots, _ = dgetrf(M + gh * (D + gh * K))
-        acceleration = dgetrs(lu, pivots, force - gh * (K @ v))[0]
+        lu, pivots, _ = self._lapack.dgetrf(M + gh * (D + gh * K))
+        acceleration = self._lapack.dgetrs(lu, pivots, force - gh * (K @ v))[0]
         velocity = v + gh * acceleration
         x_end, v_end = x + h * velocity, v + h * acceleration
         force, _ = self._forces(x_end, v_end, servo)
         right_x = v_end - 2 * velocity
         right_v = np.linalg.solve(self._mass_matrix(x_end), force) - 2 * acceleration
-        second = dgetrs(lu, pivots, M @ right_v - gh * (K @ right_x))[0]
+        second = self._lapack.dgetrs(lu, pivots, M @ right_v - gh * (K @ right_x))[0]
         return (
             x + h * (1.5 * velocity + 0.5 * (right_x + gh * second)),
             v + h * (1.5 * acceleration + 0.5 * second),

@@ -243,12 +243,12 @@ class TestKey:
     def key_of(self, compile: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> str:
         keys = []
 
-        def record(key: str, build: Callable[[Path], None]) -> bytes:
+        def record(key: str, build: Callable[[Path], None]) -> None:
             keys.append(key)
             raise OSError
 
         with monkeypatch.context() as patch:
-            patch.setattr(compiler, "cached", record)
+            patch.setattr(compiler, "loadable", record)
             with pytest.raises(KernelError):
                 compile()
         return keys[0]

@@ -26,7 +26,8 @@ def entry(folder: Path, value: int) -> tuple[str, bytes]:
 
 
 def value(entry: tuple[str, bytes]) -> int:
-    with loadable(*entry) as path:
+    key, content = entry
+    with loadable(key, lambda output: output.write_bytes(content)) as path:
         return int(ctypes.CDLL(str(path)).value())
 
 

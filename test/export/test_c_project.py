@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS
-from exported import FUNCTIONS, export, replace_in, robot, run, succeed
+from compilation import COMPILERS, run
+from exported import FUNCTIONS, export, replace_in, robot, succeed
 
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 

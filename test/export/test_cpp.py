@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS
-from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed, with_values, write
+from compilation import COMPILERS, run
+from exported import SPRING_ROBOTS, export, replace_in, robot, succeed, with_values, write
 
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import cuda_on_host
 import pytest
-from exported import export, robot, run, succeed
+from compilation import run
+from exported import export, robot, succeed
 
 
 @pytest.fixture(scope="module")

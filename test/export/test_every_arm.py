@@ -12,8 +12,8 @@ from pathlib import Path
 import cuda_on_host
 import numpy as np
 import pytest
-from compilation import COMPILERS
-from exported import replace_in, run, succeed
+from compilation import COMPILERS, run
+from exported import replace_in, succeed
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, packaged_robots

@@ -12,8 +12,8 @@ from typing import Any
 import cuda_on_host
 import numpy as np
 import pytest
-from compilation import COMPILERS
-from exported import SPRING_ROBOTS, export, replace_in, robot, run, succeed, with_values
+from compilation import COMPILERS, run
+from exported import SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
 from linkages import four_bar
 from springs import with_springs
 

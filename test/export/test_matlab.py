@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from exported import FUNCTIONS, export, replace_in, robot, run, succeed
+from compilation import run
+from exported import FUNCTIONS, export, replace_in, robot, succeed
 
 OCTAVE = shutil.which("octave-cli")
 

@@ -4,19 +4,80 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import os
 import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
+from tempfile import mkdtemp
 
 from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.cache import digest
+from eom_dynamics.codegen.compiler import _identity, _processor
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 
 STRICT = ("-Wall", "-Wextra", "-Wshadow", "-Wcast-align", "-Wno-psabi", "-Werror")
+
+
+COMPILED = Path(__file__).parents[2] / ".pytest_cache" / "compiled"
+"""What compilers wrote in earlier runs: most exported code is the same, byte for byte."""
+
+_FORGOTTEN_AFTER = 3 * 24 * 3600.0
+
+
+def run(command: Sequence[str | Path], folder: Path) -> CompletedProcess[str]:
+    """Run a command in a folder; a compiler does not run again on the same files, which it would compile to the same.
+
+    That holds for files of this folder and of the system; with others, it runs.
+    """
+    words = [str(word) for word in command]
+    used = [word.replace(str(folder), ".") for word in words]
+    compiler = shutil.which(words[0]) if words[0] in ("cc", "gcc", "clang", "c++", "g++", "clang++", "nvcc") else None
+    if compiler is None or any(word.removeprefix("-I").startswith(("/", "..")) for word in used):
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    before = _files(folder)
+    entry = COMPILED / digest(_identity(compiler), _processor(), *used, *(x for file in before.items() for x in file))
+    if not (entry / "output").is_file():
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            written = [name for name, content in _files(folder).items() if before.get(name) != content]
+            _remember(entry, folder, written, (done.stdout, done.stderr))
+        return done
+    os.utime(entry)
+    shutil.copytree(entry / "files", folder, dirs_exist_ok=True)
+    return CompletedProcess(words, 0, *json.loads((entry / "output").read_text()))
+
+
+def forget_old() -> None:
+    """Remove what no run has used for days."""
+    for entry in COMPILED.glob("*"):
+        if time.time() - entry.stat().st_mtime > _FORGOTTEN_AFTER:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def _remember(entry: Path, folder: Path, written: Sequence[str], output: tuple[str, str]) -> None:
+    """Keep files that a compiler wrote, all or none."""
+    COMPILED.mkdir(parents=True, exist_ok=True)
+    new = Path(mkdtemp(dir=COMPILED))
+    for name in written:
+        (new / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / name, new / "files" / name)
+    (new / "files").mkdir(exist_ok=True)  # a check of syntax writes none
+    (new / "output").write_text(json.dumps(output))
+    try:
+        new.rename(entry)
+    except OSError:  # another worker was faster
+        shutil.rmtree(new)
 
 
 def lane_flags() -> dict[str, list[str]]:
@@ -34,7 +95,7 @@ def compile_c(sources: Sequence[str], folder: Path, *flags: str, compiler: str =
     for file, source in zip(files, sources, strict=True):
         file.write_text(source)
     command = [compiler, *flags, *map(str, files), "-o", str(folder / "built")]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run(command, folder)
 
 
 class CompiledProgram:

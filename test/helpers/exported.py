@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from chains import fixed_case
+from compilation import run
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, robot_from_parameters
@@ -85,11 +85,6 @@ def with_values(robot: Robot, functions: tuple[str, ...], precision: str = "doub
     """Functions of a robot and their values, computed once for all languages and tests, which leave them alone."""
     exported = project(robot, functions, precision=precision)
     return exported, stored_values(exported)
-
-
-def run(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder."""
-    return subprocess.run([str(x) for x in command], cwd=folder, capture_output=True, text=True, check=False)
 
 
 def succeed(command: Sequence[str | Path], folder: Path) -> str:

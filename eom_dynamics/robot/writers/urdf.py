@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -202,7 +202,7 @@ _NONE = Limits(lower=0, upper=0, velocity=0, effort=0)
 
 def _is_ideal(joint: Joint) -> bool:
     parts = joint.actuator
-    motor = [x for x in vars(parts.motor).values() if np.isfinite(x)]
+    motor = [x for x in astuple(parts.motor) if np.isfinite(x)]
     return parts.friction.is_none and parts.gear.is_lossless and not motor
 
 
