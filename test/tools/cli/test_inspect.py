@@ -53,7 +53,7 @@ def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["delay_is_assumed"] and found["loops"]["feedback linearization"] == asdict(margins)
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "half of 1 ms" in lines[0] and lines[-1].split()[-1] == f"{margins.gain:.3g}"
+    assert "for commands at 1 kHz" in lines[0] and lines[-1].split()[-1] == f"{margins.gain:.3g}"
 
 
 def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

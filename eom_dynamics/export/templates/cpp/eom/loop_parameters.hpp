@@ -77,10 +77,9 @@ struct LoopParameters {
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
-    /// Time from a command to the middle of the time at which it acts, s: half the period for which drives hold it, and
-    /// their delay. Feedforward is for the motion so much later, exact for trajectories, by the Taylor polynomial for
-    /// setpoints; feedback is not.
-    double command_lead = 0;
+    /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
+    /// Taylor polynomial for setpoints; feedback is not.
+    double command_lead = Robot::command_lead();
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
