@@ -108,6 +108,7 @@ def _constants(project: Project) -> str:
         lower=_fields(project, lower),
         upper=_fields(project, upper),
         largest_effort=_numbers(project, bounds(arm).largest["effort"]),
+        turn=_numbers(project, check.turn),
         command_period=repr(float(project.robot.command_period)),
         drive_delay=repr(float(project.robot.drive_delay)),
         mean_age=repr(DRIVE_INTERPOLATIONS[project.robot.drive_interpolation]),

@@ -87,8 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--period",
         metavar="S",
         type=number(lambda x: 1e-5 <= x <= 0.1, "a number from 1e-5 to 0.1"),
-        default=1e-3,
-        help="time for which commands are held in these simulations, s; default: %(default)g",
+        help="period of the commands in these simulations, s; default: the robot's command_period, or 0.001",
     )
     parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
     parser.add_argument(
@@ -194,7 +193,7 @@ def _swept(
         end,
         model_errors(robot),
         natural_frequency=max(options.gains),
-        period=min(options.period, end - start),
+        period=min(options.period or robot.command_period or 1e-3, end - start),
         progress=lambda t: bars.update(bar, completed=t),
     )
 

@@ -107,7 +107,7 @@ def write_page(path: Path, comparison: Comparison, about: Mapping[str, str], swe
                 lines("", sweeps.verdicts(sweep)),
                 place("regions", tall=True),
                 table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1),
-                text="Four feedforwards with all signs of errors, on drives that hold their commands. Numbers are RMS "
+                text="Four feedforwards with all signs of errors, with sampled commands. Numbers are RMS "
                 "errors of the links.",
             )
         )

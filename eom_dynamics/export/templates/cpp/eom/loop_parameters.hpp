@@ -41,8 +41,9 @@ enum class Refusal {
     ended,
     far_from_hold,
     released,
-    under_way,     ///< has left its first knot, while no position is commanded
-    too_far_ahead, ///< starts later than max_start_delay
+    under_way,         ///< has left its first knot, while no position is commanded
+    too_far_ahead,     ///< starts later than max_start_delay
+    far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
 };
 
 /// A setpoint with its time.
