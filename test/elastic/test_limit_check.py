@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 
-from eom_dynamics import ElasticArm, Feedforward, load_robot, robot_from_parameters
-from eom_dynamics import StateError
+from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
 from eom_dynamics.elastic import LimitCheck, motor_functions
 from eom_dynamics.trajectory import Samples, check
 

@@ -305,7 +305,7 @@ def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
             setup.assert_equal(stream)
             continue
         assert stream.call(setup.serialize(setup.setpoint)) is None
-        with pytest.raises(eom.StateError, match="^position of fer_joint7 is .* rad, its range .* not in degrees"):
+        with pytest.raises(eom.StateError, match=r"^position of fer_joint7 is .* rad, its range .* not in degrees"):
             setup.solver.evaluate(setup.setpoint, limits=policy)
         position[6] = 0.0
 
