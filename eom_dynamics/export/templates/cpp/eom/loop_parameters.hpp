@@ -80,7 +80,7 @@ struct LoopParameters {
     double max_start_delay = 60;
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
     /// Taylor polynomial for setpoints; feedback is not.
-    double command_lead = Robot::command_lead();
+    double command_lead = static_cast<double>(Robot::command_lead());
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
