@@ -31,6 +31,7 @@ class MujocoArm:
 
     Attributes:
         step: of the integrator, RK4, s.
+        measured: positions and velocities (2, n) of the motors at the time of the command that is computed.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class MujocoArm:
             x, y, z, w = Rotation.from_matrix(axes).as_quat()
             self.model.body_inertia[k], self.model.body_iquat[k] = mass * np.maximum(moments, 1e-9), [w, x, y, z]
         mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
-        self._arm = arm
+        self._arm, self.measured = arm, np.zeros((2, self.n))
 
     def _mjcf(self, robot: Any, mass: float) -> str:
         head, tail, motors, springs, drives = "", "", "", "", ""
@@ -156,8 +157,9 @@ class MujocoArm:
 
         def computed(number: int) -> Array:
             """Efforts at zero position and velocity of the motors, of the command at a step."""
+            self.measured = states[max(number, 0), :, n:]
             effort, position, velocity = command(number * self.step)
-            theta, thetad = states[max(number, 0), :, n:] if sampled else np.zeros((2, n))
+            theta, thetad = self.measured if sampled else np.zeros((2, n))
             reference: Array = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)
             return reference
 
