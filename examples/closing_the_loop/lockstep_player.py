@@ -55,16 +55,18 @@ _SECOND = 1_000_000_000
 class LockstepPlayer(Playing):
     """Node that sends setpoints and time, and records the answers."""
 
-    def __init__(self, setpoints: Setpoints, rate: float, report: ReportCounts) -> None:
+    def __init__(self, setpoints: Setpoints, rate: float, phase: float, report: ReportCounts) -> None:
         """Create publishers and subscriptions.
 
         Args:
             setpoints: to play.
             rate: of steps, Hz.
+            phase: of the stamp of a setpoint in its step, 0 to 1.
             report: called periodically with the counts.
         """
         super().__init__("lockstep_player", setpoints, report)
         self._period = round(_SECOND / rate)
+        self._before = round((1 - phase) * self._period)
         self._clock_publisher = self.create_publisher(Clock, "/clock", QOS)
         # Newest message of each topic, and its stamp, ns.
         self._newest: dict[str, tuple[int, bytes]] = {}
@@ -131,9 +133,9 @@ class LockstepPlayer(Playing):
         return {"stamp": stamps, **rows}
 
     def _step(self, index: int, stamp: int) -> None:
-        """Send a setpoint, stamped with the middle of its step, and when it is answered the time of its end, ns."""
-        middle = stamp - self._period // 2
-        self._until(lambda: self._answered("feedforward", middle), lambda: self._send(index, middle), "feedforward")
+        """Send a setpoint, stamped by the phase, and when it is answered the time of the end of its step, ns."""
+        own = stamp - self._before
+        self._until(lambda: self._answered("feedforward", own), lambda: self._send(index, own), "feedforward")
         self._now = stamp
         self._until(self._moved, self._tick, "joint_states and motor_states")
 
@@ -191,10 +193,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("recording", type=Path, help=".npz to write")
     parser.add_argument("--rate", type=positive, default=500.0, help="steps per second; default: %(default)g")
     parser.add_argument(
+        "--phase", type=float, default=0.5, help="of the stamp of a setpoint in its step, 0 to 1; default: %(default)g"
+    )
+    parser.add_argument(
         "--timeout", type=positive, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
     )
     return run_player(
-        parser, arguments, lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, report)
+        parser,
+        arguments,
+        lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, options.phase, report),
     )
 
 

@@ -7,7 +7,6 @@ import ctypes
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
