@@ -54,6 +54,7 @@ def over_ros(
             scratch = stack.enter_context(scratch_folder())
             _write_inputs(scratch, task, robot, motion)
             environment = environment_of(scratch) | {"PYTHONPATH": os.pathsep.join(map(str, _path()))}
+            parameters = ("--params-file", "true.yaml", "--params-file", "simulation.yaml")
             nodes = {
                 "the dynamics node": stack.enter_context(
                     Process(
@@ -66,7 +67,7 @@ def over_ros(
                 "the simulated robot": stack.enter_context(
                     Process(
                         "eom_dynamics.ros.simulated_robot_node",
-                        ("--ros-args", "--params-file", "true.yaml", "--params-file", "simulation.yaml"),
+                        ("--ros-args", "-r", "feedforward:=applied_feedforward", *parameters),
                         scratch,
                         environment,
                     )
