@@ -2,7 +2,7 @@
 """Simulate an arm with elastic joints on a trajectory under several feedforwards, and compare the link errors.
 
 The feedforwards: none, that of a rigid arm (tau), and that of differential flatness (tau, taud, taudd), each with the
-same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with held
+same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with sampled
 commands, that of a rigid arm, with tau/K, with taud/K too, and flatness. Writes index.html, tracking.png and data.npz.
 """
 
