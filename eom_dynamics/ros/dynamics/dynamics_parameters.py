@@ -121,7 +121,8 @@ TABLE: Table = {
     "limits": while_inactive(
         "warn",
         "what to do if a setpoint or its command exceeds limits of joints or motors: publish and report it (warn), "
-        "refuse it (refuse), clip efforts of joints and motors and report it (clip), or no check (ignore)",
+        "refuse it (refuse), clip efforts of joints and motors and report it (clip), or no check (ignore); all "
+        "but the last refuse angles more than a turn beyond their range",
         choices=LIMIT_POLICIES,
     ),
     "task_limits": Definition(
