@@ -16,8 +16,10 @@ from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.model_errors import WAYS, ModelError, Sweep, sweep
+from eom_dynamics.tools.simulate.link_feedback import ERRORS
 from eom_dynamics.tools.simulate.sweep import GRID, LABELS, model_errors, verdicts
 from eom_dynamics.trajectory import paper_motion
 
@@ -45,6 +47,7 @@ SHOWN = (
     *(ModelError(mass=m) for m in (-0.05, 0.05)),
     *(ModelError(stiffness=s, mass=m) for s in (-0.2, 0.2) for m in (-0.2, 0.2)),
     *(ModelError(rotor_inertia=r) for r in (-0.2, 0.2)),
+    *(ModelError(friction=f) for f in (-0.5, 0.5)),
     *(ModelError(delay=d) for d in (-1e-3, 1e-3)),
 )
 
@@ -61,18 +64,28 @@ def run(settings: Settings) -> Section:
         before, after = (errors[case][-1] for case in list(CASES)[1:3])
         ratios.append(after / before)
     wrong = Table("model errors, held for 1 ms, half a period ahead: rigid / τ/K / τ̇/K / flatness, mrad", ["", *ROBOTS])
-    sweeps = []
+    sweeps, fed_sweeps = [], []
     for name in ROBOTS:
         robot = load_robot(name)
-        sweeps.append(sweep(robot, paper_motion(robot.n), 0.0, duration, model_errors(robot), period=PERIOD))
+        motion = paper_motion(robot.n)
+        found = sweep(robot, motion, 0.0, duration, model_errors(robot), period=PERIOD)
+        plant, q = ElasticPlant(ElasticArm(robot)), motion.derivatives(0.0, 0)[0]
+        loop = outer_loop(plant, q, found.natural_frequency, PERIOD / 2)
+        sweeps.append(found)
+        fed_sweeps.append(sweep(robot, motion, 0.0, duration, ERRORS, period=PERIOD, outer=loop.F))
     for error in SHOWN:
-        wrong.add(_named(error), *(_cell(found.of(error)) for found in sweeps))
+        # An arm without friction has no error of it.
+        wrong.add(_named(error), *(_cell(x.of(error)) if error in x.errors else "–" for x in sweeps))
+    fed = Table("flatness without / with feedback of the links around the PD, mrad", ["", *ROBOTS])
+    for error in ERRORS:
+        pairs = [[x.of(error)[-1] for x in both] for both in zip(sweeps, fed_sweeps, strict=True)]
+        fed.add(_named(error), *(f"{1e3 * without:.2g} / {1e3 * with_it:.2g}" for without, with_it in pairs))
     text = [f"**{name}**: {' '.join(verdicts(found))}" for name, found in zip(ROBOTS, sweeps, strict=True)]
     text.append(f"{duration:g} s of the paper's motion, in {(time.perf_counter() - start) / 60:.0f} minutes.")
     bar = Bar("half a period ahead: at most 1/10 of the error without", f"{max(ratios):.2g}", max(ratios) < 0.1)
     if settings is not QUICK:
         write_picture(DOCS / "benefit.png", sweeps)
-    return Section("benefit", "benefit of the feedforward", text, [held, wrong], [bar])
+    return Section("benefit", "benefit of the feedforward", text, [held, wrong, fed], [bar])
 
 
 def _errors(name: str, period: float, delay: float, lead: float, duration: float) -> list[float]:

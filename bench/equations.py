@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from dynamics_peers import peers
 from floating_base import beside, floating_base
 from report import Bar, Section, Table, seconds
 from settings import BATCH, Settings
@@ -99,9 +98,6 @@ def run(settings: Settings) -> Section:
         "time, unless arrays are given as `out`. "
         "Loops go over the rows of arrays of states and fill arrays of results by the function for one state."
     ]
-    found, missing = peers(robot, {name: vectors[name] for name in ("q", "qd", "qdd", "qddd", "qdddd")}, settings)
-    section.tables.append(found)
-    section.text += missing
     return section
 
 

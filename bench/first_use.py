@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from compiled import HERE, shared_object
+from compiled import compile_seconds
 from report import Bar, Section, Table, seconds
 from settings import Settings
 
@@ -26,6 +26,27 @@ _STEPS = {
     "dynamics": "`Dynamics`: trace, emit, compile, load",
     "result": "first result",
 }
+
+# Steps of a process up to its first result; prints the seconds of each.
+_CHILD = """
+import json
+import time
+
+at = [time.perf_counter()]
+
+import numpy as np
+
+import eom_dynamics as eom
+
+at.append(time.perf_counter())
+robot = eom.load_robot("iiwa")
+at.append(time.perf_counter())
+dynamics = eom.Dynamics(robot)
+at.append(time.perf_counter())
+dynamics.inverse_dynamics(*np.full((5, 7), 0.5))
+at.append(time.perf_counter())
+print(json.dumps(np.diff(at).tolist()))
+"""
 
 
 def run(settings: Settings) -> Section:
@@ -63,7 +84,7 @@ def _parts(settings: Settings) -> Table:
         source = c_source(program)
         times["trace"].append(traced - start)
         times["emit C"].append(time.perf_counter() - traced)
-        times["compile the kernel"].append(shared_object(source)[1])
+        times["compile the kernel"].append(compile_seconds(source))
     table = Table("parts of it, in a warm process", ("part", "median"))
     for name, values in times.items():
         table.add(name, seconds(float(np.median(values))))
@@ -72,5 +93,5 @@ def _parts(settings: Settings) -> Table:
 
 def _fresh_process(cache: Path) -> dict[str, float]:
     environment = {**os.environ, "EOM_DYNAMICS_CACHE": str(cache)}
-    command = [sys.executable, str(HERE / "first_use_child.py")]
-    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    child = subprocess.run([sys.executable, "-c", _CHILD], env=environment, check=True, capture_output=True, text=True)
+    return dict(zip(_STEPS, json.loads(child.stdout), strict=True))

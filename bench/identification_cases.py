@@ -268,22 +268,22 @@ def _described(name: str, side: str) -> Robot:
     return replace(robot, joints=tuple(joints))
 
 
-def _on_joint(robot: Robot, k: int, **values: object) -> Robot:
-    """The robot with a change of the k-th joint that moves."""
-    joints, i = list(robot.joints), robot.independent[k]
-    joints[i] = replace(joints[i], **values)  # type: ignore[arg-type]
+def _with_spring(robot: Robot, spring: ParallelSpring) -> Robot:
+    """The robot with a spring beside the motor of the second joint that moves."""
+    joints, i = list(robot.joints), robot.independent[1]
+    joints[i] = replace(joints[i], parallel_spring=spring)
     return replace(robot, joints=tuple(joints))
 
 
 def _gravity_spring(robot: Robot, draw: np.random.Generator) -> Robot:
     spring = ParallelSpring(SignedLinearLaw(_weight(robot) * draw.uniform(0.3, 0.8)), draw.uniform(-0.5, 0.5))
-    return _on_joint(robot, 1, parallel_spring=spring)
+    return _with_spring(robot, spring)
 
 
 def _counterbalance(robot: Robot, draw: np.random.Generator) -> Robot:
     law = GasLaw(_weight(robot) * draw.uniform(3.0, 6.0), 0.25, 1.4)
     spring = ParallelSpring(law, anchors=Anchors(0.4, 0.15, -2.0, 0.5))
-    return _on_joint(robot, 1, parallel_spring=spring)
+    return _with_spring(robot, spring)
 
 
 def _weight(robot: Robot) -> float:

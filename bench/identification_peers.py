@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identification of a recorded Panda beside peers: RMS residual of each joint on the last 30 % of the recording.
+"""Identification of a recorded Panda beside a peer: RMS residual of each joint on the last 30 % of the recording.
 
-All peers get the same samples, filtered and differentiated by eom_dynamics, and all predict the same efforts.
+The peer gets the same samples, filtered and differentiated by eom_dynamics, and predicts the same efforts.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 from pinocchio_peer import least_squares
 from report import Bar, Section, Table, seconds
 from settings import Settings
 
-from eom_dynamics import Robot, load_robot
+from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Fit, Recording, fit
-from eom_dynamics.identification.filtering import FilteredSamples
+from eom_dynamics.identification import Fit, fit
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
-from eom_dynamics.identification.residuals import root_mean_square
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.tools.identify.read import read_recording
 
 sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
@@ -39,12 +33,9 @@ HELD_OUT = 0.3
 # Cut-off of a second run of Pinocchio's regressor, Hz.
 _LOWER_CUTOFF = 5.0
 
-# Columns of figaroh with smaller norms are left out, as by its own identification.
-_NO_EFFECT = 1e-3
-
 
 def run(settings: Settings) -> Section:
-    """Identify the Panda by eom_dynamics, by Pinocchio and NumPy, and by figaroh where it is installed."""
+    """Identify the Panda by eom_dynamics, and by Pinocchio and NumPy."""
     section = Section("identification_peers", "Identification beside peers")
     if not PANDA_BAG.exists():
         section.text.append(f"{PANDA_BAG.name} is not in shared/bags next to this folder: skipped.")
@@ -73,18 +64,10 @@ def run(settings: Settings) -> Section:
             took = time.process_time() - start
             what = "measured velocities" if measured else "differences"
             table.add(f"Pinocchio and NumPy, {cutoff:.1f} Hz, {what}", *_cells(rms), seconds(took))
-    if importlib.util.find_spec("figaroh"):
-        start = time.process_time()
-        rms = figaroh_least_squares(robot, found, training, validation)
-        name = f"figaroh {metadata.version('figaroh')}, {found.filter.cutoff:.1f} Hz"
-        table.add(name, *_cells(rms), seconds(time.process_time() - start))
-    else:
-        section.text.append("figaroh is not installed: skipped.")
     section.tables.append(table)
     section.text.append(
-        "Peers get the samples that eom_dynamics prepared. Pinocchio: regressor of all inertial parameters, friction "
-        "and offsets, NumPy's least squares weighted by joint. figaroh: its regressor with friction and offsets, base "
-        "parameters by its double QR, least squares weighted by joint. None of the peers' inertias need be physically "
+        "The peer gets the samples that eom_dynamics prepared: Pinocchio's regressor of all inertial parameters, "
+        "friction and offsets, NumPy's least squares weighted by joint. Its inertias need not be physically "
         "consistent. Times are of the processor, for eom_dynamics with the choice of the filter and of the weight of "
         "the file."
     )
@@ -102,37 +85,6 @@ def run(settings: Settings) -> Section:
         ),
     ]
     return section
-
-
-def figaroh_least_squares(robot: Robot, found: Fit, training: Recording, validation: Recording) -> Array:
-    """RMS residual (n,) of figaroh's base parameters by least squares, filtered as for the fit."""
-    from figaroh.tools.qrdecomposition import QRDecomposer
-    from figaroh.tools.regressor import RegressorBuilder, RegressorConfig, get_index_eliminate
-
-    model, n = pinocchio_model(robot), robot.n
-    builder = RegressorBuilder(
-        SimpleNamespace(model=model, data=model.createData()), RegressorConfig(has_friction=True, has_joint_offset=True)
-    )
-
-    def rows(samples: FilteredSamples) -> Array:
-        return np.asarray(
-            builder.build_basic_regressor(samples.q, samples.qd, samples.qdd, {"act_idxv": list(range(n))})
-        )
-
-    (train,), (judge,) = found.prepare(training, decimate=True), found.prepare(validation)
-    # Rows of joint after joint.
-    used = train.used.T.ravel()
-    W, tau = rows(train)[used], train.tau.T.ravel()[used]
-    names = {f"p{k}": 0.0 for k in range(W.shape[1])}
-    left_out, kept = get_index_eliminate(W, names, tol_e=_NO_EFFECT)
-    W, joint = np.delete(W, left_out, axis=1), np.repeat(np.arange(n), len(train))[used]
-    decomposer, weights = QRDecomposer(), np.ones(len(tau))
-    for _ in range(2):  # ordinary, then weighted by the residual of each joint (Gautier 1997)
-        base, _, _, phi = decomposer.double_decomposition(weights * tau, W * weights[:, np.newaxis], kept)
-        residual = tau - (base @ phi) / weights
-        weights = 1 / np.sqrt(np.bincount(joint, residual**2) / np.bincount(joint))[joint]
-    base = np.delete(rows(judge), left_out, axis=1)[:, decomposer.get_base_indices()]
-    return root_mean_square((base @ phi).reshape(n, -1).T - judge.tau)
 
 
 def _cells(rms: Array) -> list[str]:

@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from ik_peers import TOLERANCE, peers, residual
 from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
 
@@ -43,20 +39,10 @@ def run(settings: Settings) -> Section:
         row, rate = _inverse(load_robot(name), count)
         solved.add(name, *row)
         rates.append(rate)
-    compared = Table(
-        f"inverse kinematics beside other libraries: the same poses and starts, one by one, to {TOLERANCE:g} m and rad",
-        ("arm", "solver", "poses", "solved", "median", "99 %"),
-    )
-    for name in ARMS:
-        for row in _beside_peers(load_robot(name), count):
-            compared.add(name, *row)
-    section.tables = [table, solved, compared]
+    section.tables = [table, solved]
     section.text = [
         "Pinocchio's `forwardKinematics` with `updateFramePlacement`, and `computeFrameJacobian`; results agree to "
-        "1e-13. Times of one target are of calls from Python. Attempts and steps are means. Solved are poses within "
-        "the tolerance by Pinocchio's forward kinematics, and within joint limits; solvers that take long have the "
-        "first of the poses alone. Other libraries are compared where they are installed: `pip install "
-        "roboticstoolbox-python pin-pink daqp EAIK`."
+        "1e-13. Times of one target are of calls from Python. Attempts and steps are means."
     ]
     poses, jacobians = (max(r for (_, call), r in ratios.items() if call.startswith(what)) for what in ("pose", "jac"))
     section.bars = [
@@ -123,37 +109,6 @@ def _inverse(robot: Robot, count: int) -> tuple[list[str], float]:
         seconds(float(np.quantile(each, 0.99))),
         seconds(whole / count),
     ], rate
-
-
-def _beside_peers(robot: Robot, count: int) -> list[tuple[str, ...]]:
-    limits = _limits(robot)
-    # The same for all: an arm without limits would return angles beyond half a turn.
-    bounded = zip(robot.joints, limits, strict=True)
-    joints = tuple(replace(j, limits=replace(j.limits, lower=low, upper=high)) for j, (low, high) in bounded)
-    kinematics = Kinematics(replace(robot, joints=joints))
-    targets, starts = _poses(kinematics, count)
-    error = residual(robot)
-
-    def named(peer: Any) -> tuple[str, Any, int]:
-        return f"{peer.package} {version(peer.package)}, {peer.method}", peer, peer.most
-
-    def ours(target: Array, start: Array) -> Array:
-        return inverse_kinematics(kinematics, target, start=start, tolerance=0.5 * TOLERANCE).q
-
-    solvers = [("eom_dynamics", ours, count), *(named(peer) for peer in peers(robot, limits))]
-    rows = []
-    for name, solve, most in solvers:
-        number = min(count, most)
-        times, solved = np.empty(number), 0
-        for i in range(number):
-            begin = time.perf_counter()
-            q = solve(targets[i], starts[i])
-            times[i] = time.perf_counter() - begin
-            inside = q is not None and np.all((q >= limits[:, 0] - 1e-12) & (q <= limits[:, 1] + 1e-12))
-            solved += bool(inside) and error(q, targets[i]) <= TOLERANCE
-        median, late = (seconds(float(np.quantile(times, x))) for x in (0.5, 0.99))
-        rows.append((name, f"{number:,}", f"{100 * solved / number:.2f} %", median, late))
-    return rows
 
 
 def _poses(kinematics: Kinematics, count: int) -> tuple[Array, Array]:

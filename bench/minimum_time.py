@@ -1,100 +1,149 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fastest motions along random paths beside TOPP-RA, and beside the same problem with a finer grid."""
+"""Fastest motions along random paths beside TOPP-RA and copp, and beside the same problem with a finer grid.
+
+With ``--problems FILE``, also a problem suite of toppra (tests/tests/retime/robustness/problem_suite_1.yaml in its
+repository).
+"""
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
+from minimum_time_peers import GRID, RATE, SteppedMotion, copp, toppra
 from report import Bar, Section, Table, seconds
+from scaling import chain
 from settings import Settings
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, EomDynamicsError, Joint, load_robot
+from eom_dynamics.actuators import Motor
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, Spline, check, minimum_time, through
 from eom_dynamics.trajectory.fastest import search
 
-WAYPOINTS, GRID, RATE = 5, 1000, 10_000.0
+WAYPOINTS = 5
 
-MEDIAN, WORST, FINER, LONGEST = 1.005, 1.02, 1.01, 0.15
-"""Largest ratios of durations to TOPP-RA's, median and worst, and to a finer grid's; median time to compute, s."""
+MEDIAN, WORST, OF_COPP, FINER, LONGEST = 1.005, 1.02, 1.01, 1.01, 0.15
+"""Largest ratios of durations to TOPP-RA's, median and worst, to copp's, and to a finer grid's; median time, s."""
 
 EXCESS = 1e-6
+
+ROBOTS = ("panda", "ur5e")
+
+# Of the gears of motors with limits.
+GEAR = 100.0
+
+# Limit of jerk of joints whose file has none, rad/s³.
+JERK = 1000.0
 
 
 def run(settings: Settings) -> Section:
     """Compare durations, violations of limits and times to compute."""
     section = Section("minimum_time", "Fastest motions")
     count = 100 if settings.rounds >= 60 else 5
-    _beside_toppra(section, count)
-    _beside_finer(section, max(count // 10, 2))
+    columns = ("robot", "duration, median", "worst", "violation", "{}'s violation", "time, median", "{}'s time")
+    for title, package, peer, by_peer in (
+        ("limits of velocity and effort", "toppra", "TOPP-RA", toppra),
+        ("with limits of acceleration and jerk", "copp_py", "copp", copp),
+    ):
+        named = [column.format(peer) for column in columns]
+        table = Table(f"{count} random paths, {title}, beside {peer}", named)
+        section.tables.append(table)
+        if importlib.util.find_spec(package) is None:
+            table.add(f"{package} is not installed: pip install {package.replace('_', '-')}", *["-"] * 6)
+            continue
+        for name in ROBOTS:
+            arm = ElasticArm(load_robot(name))
+            limits = _velocity_and_effort(arm) if peer == "TOPP-RA" else _with_jerk(arm)
+            _beside(section, peer, by_peer, arm, limits, count)
+    _beside_finer(section, max(count // 2, 2))
+    if settings.problems is not None:
+        _suite(section, settings.problems)
     section.text = [
         f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
         f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
-        "solver seidel; its velocities and efforts are those of its own parameterisation."
+        "solver seidel; its velocities and efforts are those of its own parameterisation. copp: copp-py from PyPI, "
+        f"TOPP3-SOCP, {GRID} intervals, denser at the ends of a path; its time includes grids that its solver refuses. "
+        "Limits of acceleration and jerk are those of the "
+        f"robot's file; the UR5e has none, and gets {JERK:g} rad/s³."
     ]
     return section
 
 
-def _beside_toppra(section: Section, count: int) -> None:
-    table = Table(
-        f"{count} random paths, limits of velocity and effort",
-        ("robot", "duration, median", "worst", "violation", "TOPP-RA's violation", "time, median", "TOPP-RA's time"),
-    )
-    section.tables.append(table)
-    if importlib.util.find_spec("toppra") is None:
-        table.add("toppra is not installed: pip install toppra", *["-"] * 6)
-        return
-    for name in ("panda", "ur5e"):
-        arm = ElasticArm(load_robot(name))
-        limits = {
-            joint.name: Limits(velocity=joint.limits.velocity, effort=joint.limits.effort) for joint in arm.robot.joints
-        }
-        minimum_time(arm, _path(arm, count), limits=limits)  # compiles
-        rows = []
-        for seed in range(count):
-            path = _path(arm, seed)
-            motion, own = _timed(partial(minimum_time, arm, path, limits=limits))
-            (duration, samples), other = _timed(partial(_toppra, arm, path))
-            excess = [_excess(arm, x, limits) for x in (motion, samples)]
-            rows.append((motion.duration / duration, *excess, own, other))
-        ratio, ours, theirs, own, other = np.array(rows).T
-        table.add(
-            name,
-            f"{np.median(ratio):.4f} ×",
-            f"{np.max(ratio):.4f} ×",
-            f"{max(np.max(ours), 0.0):.1e}",
-            f"{np.max(theirs):.1e}",
-            seconds(float(np.median(own))),
-            seconds(float(np.median(other))),
-        )
+def _velocity_and_effort(arm: ElasticArm) -> dict[str, Limits]:
+    return {
+        joint.name: Limits(velocity=joint.limits.velocity, effort=joint.limits.effort) for joint in arm.robot.joints
+    }
+
+
+def _with_jerk(arm: ElasticArm) -> dict[str, Limits]:
+    limits = {}
+    for joint in arm.robot.joints:
+        jerk = joint.limits.jerk if np.isfinite(joint.limits.jerk) else JERK
+        own = replace(joint.limits, jerk=jerk, lower=-np.inf, upper=np.inf, effort_rate=np.inf)
+        limits[joint.name] = own
+    return limits
+
+
+def _beside(
+    section: Section,
+    peer: str,
+    by_peer: Callable[..., SteppedMotion | Samples],
+    arm: ElasticArm,
+    limits: dict[str, Limits],
+    count: int,
+) -> None:
+    """Compare motions along the same paths with a peer's, in the last table of the section."""
+    name = arm.robot.name
+    minimum_time(arm, _path(arm, count), limits=limits)  # compiles
+    rows = []
+    for seed in range(count):
+        path = _path(arm, seed)
+        motion, own = _timed(partial(minimum_time, arm, path, limits=limits))
+        theirs, other = _timed(partial(by_peer, arm, path, limits))
+        excess = [_excess(arm, x, limits) for x in (motion, theirs)]
+        duration = theirs.t[-1] if isinstance(theirs, Samples) else theirs.end
+        rows.append((motion.duration / duration, *excess, own, other))
+    ratio, ours, theirs, own, other = np.array(rows).T
+    median, worst, violation = f"{np.median(ratio):.4f} ×", f"{np.max(ratio):.4f} ×", f"{max(np.max(ours), 0.0):.1e}"
+    times = [float(np.median(x)) for x in (own, other)]
+    section.tables[-1].add(name, median, worst, violation, f"{np.max(theirs):.1e}", *map(seconds, times))
+    if peer == "copp":
+        promise = f"{name}, with limits of jerk: "
+        section.bars.append(Bar(f"{promise}worst duration at most {OF_COPP} × copp's", worst, np.max(ratio) <= OF_COPP))
+    else:
+        promise = f"{name}: "
         section.bars += [
-            Bar(f"{name}: median duration at most {MEDIAN} × TOPP-RA's", table.rows[-1][1], np.median(ratio) <= MEDIAN),
-            Bar(f"{name}: worst duration at most {WORST} × TOPP-RA's", table.rows[-1][2], np.max(ratio) <= WORST),
-            Bar(f"{name}: no limit exceeded by more than {EXCESS:g}", table.rows[-1][3], np.max(ours) <= EXCESS),
-            Bar(
-                f"{name}: median time to compute at most {seconds(LONGEST)}",
-                table.rows[-1][5],
-                bool(np.median(own) <= LONGEST),
-            ),
-            Bar(
-                f"{name}: median time to compute at most TOPP-RA's",
-                f"{np.median(own) / np.median(other):.1f} ×",
-                bool(np.median(own) <= np.median(other)),
-            ),
+            Bar(f"{name}: median duration at most {MEDIAN} × TOPP-RA's", median, np.median(ratio) <= MEDIAN),
+            Bar(f"{name}: worst duration at most {WORST} × TOPP-RA's", worst, np.max(ratio) <= WORST),
         ]
+    section.bars += [
+        Bar(f"{promise}no limit exceeded by more than {EXCESS:g}", violation, np.max(ours) <= EXCESS),
+        Bar(f"{promise}median time to compute at most {seconds(LONGEST)}", seconds(times[0]), times[0] <= LONGEST),
+        Bar(
+            f"{promise}median time to compute at most {peer}'s",
+            f"{times[0] / times[1]:.1f} ×",
+            times[0] <= times[1],
+        ),
+    ]
 
 
 def _beside_finer(section: Section, count: int) -> None:
-    """All limits of the robot's file, against a grid four times as fine."""
-    arm, ratios, times = ElasticArm(load_robot("panda")), [], []
+    """All limits of the robot's file, and of motors, against a grid four times as fine."""
+    robot = load_robot("panda")
+    robot = replace(robot, joints=tuple(map(_with_motor, robot.joints)))
+    arm, ratios, times = ElasticArm(robot), [], []
     limits = {joint.name: replace(joint.limits, lower=-np.inf, upper=np.inf) for joint in arm.robot.joints}
     usual = search._INTERVALS
+    minimum_time(arm, _path(arm, count), limits=limits)  # compiles
     for seed in range(count):
         path = _path(arm, seed)
         motion, own = _timed(partial(minimum_time, arm, path, limits=limits))
@@ -105,7 +154,7 @@ def _beside_finer(section: Section, count: int) -> None:
             search._INTERVALS = usual
         times.append(own)
     table = Table(
-        f"panda, {len(ratios)} of these paths, all limits of its file",
+        f"panda, {len(ratios)} of these paths, all limits of its file, and of motors",
         ("", "duration / that of a grid four times as fine", "time, median"),
     )
     table.add("median", f"{np.median(ratios):.4f} ×", seconds(float(np.median(times))))
@@ -113,6 +162,23 @@ def _beside_finer(section: Section, count: int) -> None:
     section.tables.append(table)
     promise = f"panda: duration at most {FINER} × that of a grid four times as fine"
     section.bars.append(Bar(promise, f"{np.max(ratios):.4f} ×", bool(np.max(ratios) <= FINER)))
+
+
+def _with_motor(joint: Joint) -> Joint:
+    """The joint with a motor at a gear of ratio 100, whose limits are about those of the joint."""
+    effort, speed = joint.limits.effort / GEAR, joint.limits.velocity * GEAR
+    # The speed limit takes three quarters of the voltage, full torque half of it.
+    voltage, current = 48.0, effort * speed / (0.75 * 48.0)
+    constant = effort / current
+    motor = Motor(
+        torque_constant=constant,
+        resistance=0.5 * voltage / current,
+        torque_limit=effort,
+        current_limit=current,
+        speed_limit=speed,
+        voltage_limit=voltage,
+    )
+    return replace(joint, gear_ratio=GEAR, actuator=replace(joint.actuator, motor=motor))
 
 
 def _path(arm: ElasticArm, seed: int) -> Spline:
@@ -128,48 +194,57 @@ def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
     return task(), time.perf_counter() - begin
 
 
-def _excess(arm: ElasticArm, motion: Spline | Samples, limits: dict[str, Limits]) -> float:
+def _excess(arm: ElasticArm, motion: Spline | SteppedMotion | Samples, limits: dict[str, Limits]) -> float:
     verdict = check(arm, motion, rate=None if isinstance(motion, Samples) else RATE, limits=limits)
     return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit)) - 1.0
 
 
-def _toppra(arm: ElasticArm, path: Spline) -> tuple[float, Samples]:
-    """Duration by TOPP-RA, and samples of its motion."""
-    import toppra
-    from toppra import algorithm, constraint
-    from toppra.interpolator import AbstractGeometricPath
+def _suite(section: Section, file: Path) -> None:
+    """Problems of toppra's test suite, beside its durations: the published ones, if their file is there, and its own.
 
-    toppra.setup_logging("ERROR")
+    The curves are others: TOPP-RA's are cubic, ours the smoothest through the waypoints.
+    """
+    published: dict[str, float] = {}
+    recorded = file.with_name("test_robustness_main.py.result")
+    if recorded.is_file():
+        with recorded.open(encoding="utf-8", newline="") as lines:
+            # The last one of a problem has the finest grid.
+            published = {
+                x["name"]: float(x["duration"]) for x in csv.DictReader(lines) if not float(x["desired_duration"])
+            }
+    table = Table(f"toppra's {file.name}", ("problem", "duration", "TOPP-RA's, published", "here", "optimum"))
+    section.tables.append(table)
+    for name, problem in yaml.safe_load(file.read_text(encoding="utf-8")).items():
+        waypoints = np.array(problem["waypoints"], dtype=float)
+        arm = ElasticArm(chain(waypoints.shape[1]))
+        limits = {
+            joint: Limits(velocity=velocity, acceleration=acceleration)
+            for joint, velocity, acceleration in zip(
+                arm.robot.joint_names, problem["vlim"], problem["alim"], strict=True
+            )
+        }
+        try:
+            own = seconds(minimum_time(arm, waypoints, limits=limits).duration)
+        except EomDynamicsError as error:
+            own = str(error)
+        theirs = [published.get(name), _toppra_spline(problem, waypoints), problem.get("optimal_duration")]
+        table.add(name, own, *("-" if x is None else seconds(x) for x in theirs))
 
-    class Path(AbstractGeometricPath):
-        dof = arm.robot.n
-        path_interval = np.array([path.start, path.end])
-        waypoints = None
 
-        def __call__(self, s: Any, order: int = 0) -> np.ndarray:
-            return path.derivatives(s, 2)[order]
+def _toppra_spline(problem: dict[str, Any], waypoints: np.ndarray) -> float | None:
+    """Duration by TOPP-RA along its own spline with its finest grid; None if it fails or is not installed."""
+    if importlib.util.find_spec("toppra") is None:
+        return None
+    from toppra import SplineInterpolator, algorithm, constraint
 
-    largest = {
-        name: np.array([getattr(joint.limits, name) for joint in arm.robot.joints]) for name in ("velocity", "effort")
-    }
-    efforts = constraint.JointTorqueConstraint(
-        lambda q, qd, qdd: arm.dynamics.effort(q, qd, qdd),
-        np.stack([-largest["effort"], largest["effort"]], axis=1),
-        np.zeros(arm.robot.n),
-        discretization_scheme=constraint.DiscretizationType.Interpolation,
-    )
-    velocities = constraint.JointVelocityConstraint(np.stack([-largest["velocity"], largest["velocity"]], axis=1))
-    grid = np.linspace(path.start, path.end, GRID + 1)
-    found = algorithm.TOPPRA([velocities, efforts], Path(), gridpoints=grid, solver_wrapper="seidel")
-    acceleration, speed, _ = found.compute_parameterization(0.0, 0.0)
-    steps = 2 * np.diff(grid) / (speed[1:] + speed[:-1])
-    times = np.append(0.0, np.cumsum(steps))
-    t = np.arange(0.0, times[-1], 1 / RATE)
-    piece = np.clip(np.searchsorted(times, t, side="right") - 1, 0, GRID - 1)
-    since = t - times[piece]
-    sd = speed[piece] + acceleration[piece] * since
-    s = grid[piece] + speed[piece] * since + 0.5 * acceleration[piece] * since**2
-    q, by_s, twice = path.derivatives(np.clip(s, path.start, path.end), 2)
-    qd = by_s * sd[:, np.newaxis]
-    qdd = twice * sd[:, np.newaxis] ** 2 + by_s * acceleration[piece][:, np.newaxis]
-    return float(times[-1]), Samples(t, q, qd, qdd, np.zeros_like(q), np.zeros_like(q))
+    first, last = problem["ss_waypoints"]
+    path = SplineInterpolator(np.linspace(first, last, len(waypoints)), waypoints, bc_type="clamped")
+    velocity, acceleration = (np.outer(problem[name], [-1.0, 1.0]) for name in ("vlim", "alim"))
+    scheme = constraint.DiscretizationType.Interpolation
+    constraints = [
+        constraint.JointVelocityConstraint(velocity),
+        constraint.JointAccelerationConstraint(acceleration, discretization_scheme=scheme),
+    ]
+    grid = np.linspace(first, last, max(problem["nb_gridpoints"]))
+    found = algorithm.TOPPRA(constraints, path, gridpoints=grid, solver_wrapper="seidel").compute_trajectory(0, 0)
+    return None if found is None else float(found.duration)

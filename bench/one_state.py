@@ -3,18 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from casadi_peer import Buffered, GeneratedC, automatic_function, operations, recursion_function
-from compiled import CompiledProgram
 from pinocchio_peer import PinocchioPeer
 from report import Bar, Section, Table, error, seconds
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.tools.benchmark.states import RandomStates
 from eom_dynamics.tools.benchmark.timing import interleaved
 from eom_dynamics.tools.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
@@ -34,11 +28,8 @@ def run(settings: Settings) -> Section:
     states = RandomStates(robot, 64)
     each = states.each
     stacked = [(np.array(state),) for state in each]
-    views = [tuple(memoryview(x) for x in state) for state in each]
     ours = our_ways(robot, states)
     pinocchio = PinocchioPeer(robot, states)
-    recursion, automatic = recursion_function(robot), automatic_function(robot)
-    recursion_c, automatic_c = GeneratedC(recursion), GeneratedC(automatic)
     rnea = pinocchio_rnea(robot, states)
     assert rnea is not None
     ways = {
@@ -47,12 +38,6 @@ def run(settings: Settings) -> Section:
         "Pinocchio: `computeRNEADerivatives`": Way(pinocchio.tau_taud, [state[:4] for state in each]),
         DIFFERENCES: Way(pinocchio.with_differences(2), stacked),
         "the same over 4 points": Way(pinocchio.with_differences(4), stacked),
-        "CasADi's C of the recursion, through its buffer": Way(Buffered(recursion_c.function), views),
-        "CasADi's C of the recursion, `f(…)`": Way(_plain(recursion_c.function), each),
-        "CasADi's C of its automatic derivatives, through its buffer": Way(Buffered(automatic_c.function), views),
-        "CasADi's machine on the recursion, through its buffer": Way(Buffered(recursion), views),
-        "CasADi's machine on the recursion, `f(…)`": Way(_plain(recursion), each),
-        "CasADi's machine on automatic derivatives, through its buffer": Way(Buffered(automatic), views),
         '`Dynamics(robot, backend="casadi")`': ours["casadi"],
         '`Dynamics(robot, backend="numpy")`': ours["numpy"],
         "closed form, NumPy": closed_form(robot, states),
@@ -62,13 +47,7 @@ def run(settings: Settings) -> Section:
         allowed = _TRUNCATION if "differences" in name or "points" in name else _ROUNDING
         assert max(found) < allowed, f"{name} is off by {max(found)}"
 
-    program = PROGRAMS["inverse_dynamics"](robot)
-    alone = {
-        "the kernel": CompiledProgram(program).state_loop([*states.states, *[np.zeros((len(each), 6))] * 3]),
-        "CasADi's C of the recursion": recursion_c.state_loop(states.states),
-        "CasADi's C of its automatic derivatives": automatic_c.state_loop(states.states),
-    }
-    times = interleaved({name: way.task for name, way in ways.items()} | alone, settings.rounds)
+    times = interleaved({name: way.task for name, way in ways.items()}, settings.rounds)
 
     table = Table(
         "iiwa, one state, called from Python",
@@ -85,23 +64,13 @@ def run(settings: Settings) -> Section:
             f"{times.ratio(name, OURS):.1f}",
             ", ".join(map(error, found)),
         )
-    kernels = Table("the code alone, in a loop in C", ("code", "operations", "median", "middle half", "× ours"))
-    counts = dict(zip(alone, (program.operations, operations(recursion), operations(automatic)), strict=True))
-    for name, count in counts.items():
-        low, high = times.quartiles(name)
-        ratio = times.ratio(name, "the kernel")
-        kernels.add(
-            name, f"{count:,}", seconds(times.median(name)), f"{seconds(low)} – {seconds(high)}", f"{ratio:.2f}"
-        )
-    section.tables = [table, kernels]
+    section.tables = [table]
     section.text += [
         "Errors are against the closed form, relative to the largest effort of all states. Pinocchio's differences "
         "are central, along the motion of the state, with the step that minimises the error of "
         f"taudd: {seconds(pinocchio.steps[2])} for 2 points, {seconds(pinocchio.steps[4])} for 4; "
         f"with a step of 1 ms, the period of many controllers, the errors are {error(pinocchio.error(1e-3, 2))} and "
-        f"{error(pinocchio.error(1e-3, 4))}. "
-        "Operations are additions and multiplications, without sines and cosines; the kernel includes a tool wrench "
-        "with two derivatives."
+        f"{error(pinocchio.error(1e-3, 4))}."
     ]
     ratio, faster = times.ratio(OURS, RNEA), times.ratio(DIFFERENCES, OURS)
     section.bars = [
@@ -114,12 +83,3 @@ def run(settings: Settings) -> Section:
         ),
     ]
     return section
-
-
-def _plain(function: Any) -> Callable[..., Any]:
-    """CasADi function called directly, with arrays as results."""
-
-    def efforts(*state: np.ndarray) -> list[np.ndarray]:
-        return [np.asarray(effort).ravel() for effort in function(*state)]
-
-    return efforts

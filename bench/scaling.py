@@ -7,18 +7,19 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from compiled import CompiledProgram
+from batch import on_one_core
+from compiled import compile_seconds
 from report import Bar, Section, Table, seconds
+from scipy.spatial.transform import Rotation
 from settings import Settings
 
-from eom_dynamics import Joint, Robot, lie
+from eom_dynamics import Dynamics, Joint, Robot, lie
 from eom_dynamics.codegen.emit_c import c_source
-from eom_dynamics.codegen.program import Program
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.inertia import steiner
 from eom_dynamics.tools.benchmark.states import RandomStates
 from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
-from eom_dynamics.tools.benchmark.ways import closed_form, pinocchio_rnea
+from eom_dynamics.tools.benchmark.ways import Way, closed_form, pinocchio_rnea
 
 _STATES = 8
 _BATCH = 2_048
@@ -29,14 +30,11 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class _Chain:
-    robot: Robot
-    program: Program
+    operations: int
     tau_operations: int
     preparation: float
-    compiled: CompiledProgram
-    one: TimedTask
-    batch: TimedTask
-    rnea: TimedTask
+    compile_seconds: float
+    tasks: dict[str, TimedTask]
     closed: TimedTask
 
 
@@ -46,8 +44,7 @@ def run(settings: Settings) -> Section:
     counts = [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= settings.most_joints]
     chains = {n: _prepare(n) for n in counts}
     fast = interleaved(
-        {f"{what} {n}": getattr(x, what) for n, x in chains.items() for what in ("one", "batch", "rnea")},
-        settings.rounds,
+        {f"{what} {n}": task for n, x in chains.items() for what, task in x.tasks.items()}, settings.rounds
     )
     slow = interleaved({f"closed {n}": x.closed for n, x in chains.items()}, settings.slow_rounds)
     table = Table(
@@ -61,10 +58,10 @@ def run(settings: Settings) -> Section:
         one = fast.median(f"one {n}")
         table.add(
             str(n),
-            f"{x.program.operations:,}",
+            f"{x.operations:,}",
             f"{x.tau_operations:,}",
             seconds(x.preparation),
-            seconds(x.compiled.compile_seconds),
+            seconds(x.compile_seconds),
             seconds(one),
             seconds(fast.median(f"batch {n}")),
             seconds(slow.median(f"closed {n}")),
@@ -75,13 +72,13 @@ def run(settings: Settings) -> Section:
     large = counts[-1]
     small = large // 4
     ratios = {what: fast.ratio(f"{what} {large}", f"{what} {small}") for what in ("one", "batch")}
-    compile_ratio = chains[large].compiled.compile_seconds / chains[small].compiled.compile_seconds
+    compile_ratio = chains[large].compile_seconds / chains[small].compile_seconds
     closed_ratio = slow.ratio(f"closed {large}", f"closed {small}")
     section.text = [
         f"From {small} to {large} joints, the recursion takes {ratios['one']:.2f} × the time for one state, "
         f"{ratios['batch']:.2f} × in a batch, the compiler {compile_ratio:.1f} ×, and the closed form "
         f"{closed_ratio:.1f} ×.",
-        f"One state: a loop in C over {_STATES} states. Batch: {_BATCH:,} states in one call, on one core.",
+        f"One state: called from Python. Batch: {_BATCH:,} states in one call, on one core.",
     ]
     if large == 128:
         section.bars = [
@@ -91,7 +88,7 @@ def run(settings: Settings) -> Section:
                 max(ratios.values()) <= 5,
             )
         ]
-    thirty_two = chains[32].compiled.compile_seconds
+    thirty_two = chains[32].compile_seconds
     section.bars.append(Bar("32 joints compile in at most 10 s", seconds(thirty_two), thirty_two <= 10))
     return section
 
@@ -100,28 +97,24 @@ def _prepare(n: int) -> _Chain:
     robot = chain(n)
     start = time.perf_counter()
     program = PROGRAMS["inverse_dynamics"](robot)
-    c_source(program)
+    source = c_source(program)
     preparation = time.perf_counter() - start
-    compiled = CompiledProgram(program)
     states = RandomStates(robot, _STATES)
-    none = [np.zeros((_STATES, 6))] * 3
-    task, results = compiled.batch([*(np.resize(x, (_BATCH, n)) for x in states.states), *(np.zeros((_BATCH, 6)),) * 3])
-    task.run()
-    off = max(states.errors([x[:_STATES] for x in results]))
+    dynamics = Dynamics(robot)
+    one = Way(dynamics.inverse_dynamics, states.each)
+    off = max(one.errors(states))
     assert off < _ROUNDING, f"chain of {n} is off by {off}"
+    many = [np.resize(x, (_BATCH, n)) for x in states.states]
+    batch = on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*many), _BATCH))
     rnea = pinocchio_rnea(robot, states)
     assert rnea is not None
-    few = RandomStates(robot, 1)
     return _Chain(
-        robot=robot,
-        program=program,
+        operations=program.operations,
         tau_operations=PROGRAMS["effort"](robot).operations,
         preparation=preparation,
-        compiled=compiled,
-        one=compiled.state_loop([*states.states, *none]),
-        batch=task,
-        rnea=rnea.task,
-        closed=closed_form(robot, few).task,
+        compile_seconds=compile_seconds(source),
+        tasks={"one": one.task, "batch": batch, "rnea": rnea.task},
+        closed=closed_form(robot, RandomStates(robot, 1)).task,
     )
 
 
@@ -142,11 +135,4 @@ def _joint(rng: np.random.Generator, index: int) -> Joint:
 
 
 def _rotation(rng: np.random.Generator) -> np.ndarray:
-    a, b, c, d = (lambda v: v / np.linalg.norm(v))(rng.standard_normal(4))
-    return np.array(
-        [
-            [1 - 2 * (c * c + d * d), 2 * (b * c - a * d), 2 * (b * d + a * c)],
-            [2 * (b * c + a * d), 1 - 2 * (b * b + d * d), 2 * (c * d - a * b)],
-            [2 * (b * d - a * c), 2 * (c * d + a * b), 1 - 2 * (b * b + c * c)],
-        ]
-    )
+    return Rotation.from_quat(rng.standard_normal(4)).as_matrix()

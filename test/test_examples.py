@@ -39,19 +39,20 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 @pytest.mark.ros
 @pytest.mark.parametrize(
-    ("example", "robot", "expected"),
+    ("example", "robot", "module", "expected"),
     # The node refuses setpoints of another robot. It publishes with a depth of 1, so that commands may be lost.
     [
-        ("stream_setpoints", "iiwa", r"200 setpoints sent, \d+ commands received; .*iiwa_joint_7"),
-        ("stream_setpoints", "planar_2r", "sent, 0 commands received:"),
-        ("stream_tool", "iiwa", r"50 setpoints of the tool sent, \d\d commands received"),
+        ("stream_setpoints", "iiwa", "dynamics_node", r"200 setpoints sent, \d+ commands received; .*iiwa_joint_7"),
+        ("stream_setpoints", "planar_2r", "dynamics_node", "sent, 0 commands received:"),
+        ("stream_tool", "iiwa", "dynamics_node", r"50 setpoints of the tool sent, \d\d commands received"),
+        ("retime_planned", "panda", "planning_node", r"retimed: 0\.\d+ s, \d+ points within all limits"),
     ],
 )
-def test_streaming_example(example: str, robot: str, expected: str, tmp_path: Path) -> None:
+def test_streaming_example(example: str, robot: str, module: str, expected: str, tmp_path: Path) -> None:
     processes = ros()
     from node_client import NodeProcess
 
-    node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml")
+    node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml", module=module)
     try:
         code, output, error = processes.run(
             streaming("0.2", "--ros-args", "-r", f"__ns:={node.namespace}", example=example)
@@ -108,4 +109,9 @@ def streaming(*arguments: str, example: str = "stream_setpoints") -> tuple[str |
 
 
 def test_every_example_is_tested() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*OUTPUTS, "stream_setpoints", "stream_tool"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        *OUTPUTS,
+        "retime_planned",
+        "stream_setpoints",
+        "stream_tool",
+    }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning from run to run on plants of MuJoCo with errors of the model, and its refusals."""
+"""Learning from run to run on plants of MuJoCo with errors of the model, its refusals, and what of an error repeats."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import LimitError, StateError
 from eom_dynamics.learning import (
     Correction,
+    ErrorShares,
     LearningError,
     LearningSettings,
     Uncertainty,
-    _low_pass,
     contraction,
+    error_shares,
     learn,
     read_correction,
     uncorrected,
 )
+from eom_dynamics.learning.iteration import _low_pass
+from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.reference import read_motion
 
-PERIOD, COUNT, NOISE = 1e-3, 2000, 2e-5
+PERIOD, COUNT, NOISE, REPEATED = 1e-3, 2000, 2e-5, 3
 SETTINGS = LearningSettings(bandwidth=10.0, gain=1.0)
 KNOWN = Uncertainty(0.05, 0.05, 0.05)
 
@@ -186,3 +189,87 @@ def test_arrays_that_cannot_be() -> None:
         learn(arm_of("planar_2r"), last, last.reference[0][1:])
     with pytest.raises(StateError, match="equal steps"):
         uncorrected(last.joint_names, last.t**2, last.reference)
+
+
+def repeated(name: str, disturbance: float = 0.0, **factors: float) -> Array:
+    """Positions (R, N, n) of three runs: the same motion with sensor noise."""
+    pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+    from mujoco_arms import MujocoArm
+
+    arm, motion = arm_of(name), before_learning(name).motion
+    y = arm.feedforward(*motion, lead=PERIOD / 2)
+
+    def command(t: float) -> tuple[Array, Array, Array]:
+        k = round(t / PERIOD)
+        return y.motor_effort[k] + disturbance * np.sin(8 * np.pi * t), y.motor_position[k], y.motor_velocity[k]
+
+    plant, errors = MujocoArm(name, step=PERIOD, **factors), {key: x - 1 for key, x in factors.items()}
+    # The arm holds itself before it moves.
+    real = ElasticArm(perturbed(load_robot(name), **errors)).feedforward(*motion[:, 0])
+    start = real.motor_position, real.motor_velocity
+    _, q, _ = plant.run(command, Swing(arm.robot.n), duration=COUNT * PERIOD, period=PERIOD, start=start)
+    q = np.vstack([motion[0][:1], q])
+    return q + np.random.default_rng(5).normal(scale=NOISE, size=(REPEATED, *q.shape))
+
+
+def shares(name: str, disturbance: float = 0.0, **factors: float) -> tuple[ErrorShares, ...]:
+    return error_shares(arm_of(name), before_learning(name), repeated(name, disturbance, **factors), 10.0)
+
+
+@pytest.mark.parametrize("factors", [{"mass": 1.1}, {"mass": 0.9}, {"stiffness": 0.9}, {"friction": 1.3}])
+def test_errors_of_the_model_are_explained_by_it(factors: dict[str, float]) -> None:
+    for joint in shares("sea_planar_2r", **factors):
+        assert joint.repeats and joint.repeating > 0.99 and joint.explained > 0.95
+
+
+def test_a_disturbance_that_repeats_is_not_explained() -> None:
+    """A sine of 4 Hz at the motors, beside which the motion is slow."""
+    for joint in shares("sea_planar_2r", disturbance=2.0):
+        assert joint.repeats and joint.repeating > 0.99 and joint.explained < 0.2
+
+
+def test_both_at_once_are_told_apart() -> None:
+    # A disturbance at all motors matters more at the lighter second joint.
+    first, second = shares("sea_planar_2r", disturbance=1.0, mass=1.1)
+    assert first.explained > 0.9 > second.explained > 0.4
+
+
+def test_noise_alone_does_not_repeat() -> None:
+    motion = before_learning("sea_planar_2r")
+    found = 0
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(scale=NOISE, size=(REPEATED, *motion.motion.shape[1:]))
+        joints = error_shares(arm_of("sea_planar_2r"), motion, motion.motion[0] + noise, 10.0)
+        found += sum(joint.repeats for joint in joints)
+        assert all(joint.repeating < 0.5 for joint in joints)
+    # Of 40 tests of level 1 %.
+    assert found <= 2
+
+
+def test_uncertainty_of_the_share_is_that_of_many_draws() -> None:
+    motion = before_learning("vsa_planar_2r")
+    wave = 2e-6 * np.sin(2 * np.pi * 3 * motion.t)[:, np.newaxis]
+    drawn = []
+    for seed in range(60):
+        noise = np.random.default_rng(seed).normal(scale=NOISE, size=(REPEATED, *motion.motion.shape[1:]))
+        drawn += error_shares(arm_of("vsa_planar_2r"), motion, motion.motion[0] + wave + noise, 10.0)
+    spread = np.std([joint.repeating for joint in drawn])
+    assert np.mean([joint.deviation for joint in drawn]) == pytest.approx(spread, rel=0.25)
+    # With a pair of motors at a joint, the model's part is not told.
+    assert all(np.isnan(joint.explained) for joint in drawn)
+
+
+def test_runs_without_noise_or_error() -> None:
+    motion = before_learning("planar_2r")
+    exact = np.repeat(motion.motion[:1], 2, axis=0)
+    for joint in error_shares(arm_of("planar_2r"), motion, exact, 10.0):
+        assert joint.rms == joint.repeating == 0 and not joint.repeats
+    wrong = exact + 1e-3 * np.sin(motion.t)[:, np.newaxis] ** 4
+    for joint in error_shares(arm_of("planar_2r"), motion, wrong, 10.0):
+        assert joint.repeating == 1 and joint.repeats
+
+
+@pytest.mark.parametrize("shape", [(COUNT + 1, 2), (1, COUNT + 1, 2), (2, COUNT, 2)])
+def test_runs_that_cannot_be(shape: tuple[int, ...]) -> None:
+    with pytest.raises(StateError, match="two or more runs"):
+        error_shares(arm_of("planar_2r"), before_learning("planar_2r"), np.zeros(shape), 10.0)

@@ -18,7 +18,7 @@ INSTALLED = {entry.text for kind in ("depend", "exec_depend") for entry in MANIF
 KEYS = {"numpy": "python3-numpy", "scipy": "python3-scipy", "yaml": "python3-yaml"}
 """Keys of rosdep by the names of modules that differ from them."""
 
-OPTIONAL = {"control_msgs", "trimesh"}
+OPTIONAL = {"trimesh"}
 
 
 def imported(folder: Path) -> Iterator[str]:
@@ -42,7 +42,6 @@ def test_rosdep_installs_what_nodes_and_launch_files_import(folder: str) -> None
 @pytest.mark.parametrize(
     "key",
     [
-        pytest.param("build-essential", id="compiler of each robot's code"),
         pytest.param("ros2launch", id="ros2 launch"),
         pytest.param("ros2bag", id="player and recorder of replay.launch.py"),
         pytest.param("rosbag2_storage_mcap", id="its default storage"),

@@ -8,9 +8,12 @@ import subprocess
 import sys
 import tempfile
 
-import bag_files
 import pytest
 from paths import ROOT
+
+pytest.importorskip("rosbags", reason="reads bags")
+
+import bag_files
 from zstandard import compress
 
 from eom_dynamics.scratch import scratch_folder

@@ -1,35 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache of compiled code on disk.
+"""Cache of compiled code on disk, a file for each key.
 
-Only the user can read or write its folder, which is used through one handle: exchanging it, or a folder above it, does
-not matter. The name of an entry contains its key and a checksum of key and contents: an entry that was damaged, or
-renamed to the key of another robot, is built again. Entries are renamed into place when they are complete. What is
-loaded is a copy in memory of the bytes that were checked: overwriting an entry in place, such as by a backup that is
-restored, would change running code, or end the process with SIGBUS.
+Each part answers a threat:
+
+- Only the user can write to the folder: others would have their code run.
+- The folder is used through one handle: who can write to a folder above it could exchange it after that check.
+- A file ends with a checksum of key and contents: it may be damaged, or renamed to the key of another robot.
+- Files are renamed into place when they are complete: another process may read while one writes.
+- Loaded is a copy in memory of the bytes that were checked: overwriting a file in place, such as by a backup that is
+  restored, would change running code, or end the process with SIGBUS.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
 from ..scratch import scratch_folder
 
-_CHECKSUM_DIGITS = 32
+_SCRATCH = "scratch-"
 
-_INCOMPLETE, _SCRATCH = "incomplete-", "scratch-"
-
-# Age in s of an incomplete entry that was left by a killed process.
-_ABANDONED = 24 * 3600.0
-
-# Copies that have been loaded, by the name of their entry, which is unique to the contents.
+# Paths of copies that have been loaded, by key.
 _loaded: dict[str, Path] = {}
 _numbers = count(1)
 
@@ -43,8 +39,8 @@ def cache_directory() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "eom_dynamics"
 
 
-def cached(key: str, build: Callable[[Path], None]) -> tuple[str, bytes]:
-    """Name and contents of the library for a key, which is built if it is missing or damaged.
+def cached(key: str, build: Callable[[Path], None]) -> bytes:
+    """The library for a key, which is built if it is missing or damaged.
 
     Args:
         key: hexadecimal digest of everything that the library depends on.
@@ -54,31 +50,32 @@ def cached(key: str, build: Callable[[Path], None]) -> tuple[str, bytes]:
         OSError: the cache folder cannot be created or written, or other users can write to it.
     """
     with _private_folder(cache_directory()) as folder:
-        names = _entries(folder, key)
-        for name in names:
-            if (content := _content(folder, name, key)) is not None:
-                return name, content
-        _remove_unusable(folder, key, names)
+        if (content := _content(folder, key)) is not None:
+            return content
         # In the private folder: TMPDIR may be a folder where others can exchange files. A child has not this handle.
         with scratch_folder(Path(f"/proc/{os.getpid()}/fd/{folder}"), _SCRATCH) as scratch:
             built = scratch / "built.so"
             build(built)
             content = built.read_bytes()
-            return _added(folder, key, content), content
+            complete = scratch / "complete"
+            complete.touch(0o600)
+            complete.write_bytes(content + _checksum(key, content))
+            os.replace(complete, f"{key}.so", dst_dir_fd=folder)
+            return content
 
 
 @contextmanager
-def loadable(name: str, content: bytes) -> Iterator[Path]:
+def loadable(key: str, content: bytes) -> Iterator[Path]:
     """Context with a path to load a library from.
 
-    It is the same for the same name, so that a process has one copy, and never that of another name: dlopen takes a
+    It is the same for the same key, so that a process has one copy, and never that of another key: dlopen takes a
     library with a known path for the one that it has loaded.
 
     Args:
-        name: unique to the contents.
+        key: of the library.
         content: the library.
     """
-    if known := _loaded.get(name):
+    if known := _loaded.get(key):
         yield known
         return
     with ExitStack() as stack:
@@ -86,13 +83,13 @@ def loadable(name: str, content: bytes) -> Iterator[Path]:
             file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
             path = Path("/proc/self/fd", *_detour(next(_numbers)), str(file.fileno()))
         except (AttributeError, OSError):  # not this system, or forbidden by vm.memfd_noexec
-            path = stack.enter_context(scratch_folder(cache_directory(), _SCRATCH)) / name
+            path = stack.enter_context(scratch_folder(cache_directory(), _SCRATCH)) / key
             file = path.open("wb")
         stack.enter_context(file)
         file.write(content)
         file.flush()
         yield path
-    _loaded[name] = path
+    _loaded[key] = path
 
 
 def digest(*parts: bytes | str) -> str:
@@ -105,13 +102,8 @@ def digest(*parts: bytes | str) -> str:
     return result.hexdigest()[:40]
 
 
-def _entries(folder: int, key: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(f"{key}-") and name.endswith(".so")]
-
-
-def entry_name(key: str, content: bytes) -> str:
-    """Name of the entry of a key with these contents."""
-    return f"{key}-{digest(key, content)[:_CHECKSUM_DIGITS]}.so"
+def _checksum(key: str, content: bytes) -> bytes:
+    return digest(key, content).encode()
 
 
 @contextmanager
@@ -130,55 +122,23 @@ def _private_folder(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _content(folder: int, name: str, key: str) -> bytes | None:
-    """Contents of an entry; None if it is damaged, or not a file of this user."""
+def _content(folder: int, key: str) -> bytes | None:
+    """The library of a key; None if there is none, or if its file is damaged or not one of this user."""
     try:
         # Without O_NONBLOCK, opening a FIFO would wait for its other end.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(f"{key}.so", flags, dir_fd=folder)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
                 return None
-            content = file.read()
+            data = file.read()
     except OSError:
         return None
-    return content if name == entry_name(key, content) else None
+    content = data[: -len(_checksum(key, b""))]
+    return content if data == content + _checksum(key, content) else None
 
 
 def _detour(number: int) -> list[str]:
     """A way from a folder of descriptors to itself that is different for each number, since they are used again."""
     return [("../fd", "../../self/fd")[bit == "1"] for bit in f"{number:b}"]
-
-
-def _added(folder: int, key: str, content: bytes) -> str:
-    """Write an entry and return its name."""
-    incomplete = f"{_INCOMPLETE}{secrets.token_hex(8)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        with open(os.open(incomplete, flags, 0o700, dir_fd=folder), "wb") as file:
-            file.write(content)
-        name = entry_name(key, content)
-        os.replace(incomplete, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(incomplete, dir_fd=folder)
-        raise
-    return name
-
-
-def _remove_unusable(folder: int, key: str, damaged: list[str]) -> None:
-    """Remove damaged entries of a key, and what killed processes have left.
-
-    Not all entries of the key: another process may have added a whole one, which it is about to load.
-    """
-    remains = [name for name in os.listdir(folder) if name.startswith(_INCOMPLETE) and _age(folder, name) > _ABANDONED]
-    for name in (*remains, *(name for name in damaged if _content(folder, name, key) is None)):
-        with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
-
-
-def _age(folder: int, name: str) -> float:
-    try:
-        return time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
-    except OSError:  # another process has just renamed it
-        return 0.0

@@ -51,8 +51,8 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     with contextlib.ExitStack() as stack:
         try:
             whole_key = digest(key, _identity(compiler[0]), _processor(), *command)
-            entry = cached(whole_key, lambda path: _run(command, source(), path))
-            path = stack.enter_context(loadable(*entry))
+            content = cached(whole_key, lambda path: _run(command, source(), path))
+            path = stack.enter_context(loadable(whole_key, content))
         except OSError as error:
             raise KernelError(f"compiled kernels cannot be cached: {error}") from None
         yield path

@@ -100,16 +100,9 @@ def scalar_sincos() -> str:
     return "\n".join([sincos_source("one", "double", "uint64_t"), csrc("sincos_any.h")])
 
 
-def batch_source(program: Program, signature: str, *, only_finite: bool = False) -> str:
-    """Function for batches of states over vector lanes; requires :func:`scalar_sincos` before it.
-
-    Args:
-        program: the program.
-        signature: return type and name of the function.
-        only_finite: whether the function stops at inputs that are not finite, and returns the number of states that
-            it has computed.
-    """
-    return "\n".join([_over_lanes(program), _batch_functions(program, signature, only_finite=only_finite)])
+def batch_source(program: Program, signature: str) -> str:
+    """Function of a return type and name for batches of states over vector lanes, after :func:`scalar_sincos`."""
+    return "\n".join([_over_lanes(program), _batch_functions(program, signature)])
 
 
 def _over_lanes(program: Program) -> str:
@@ -120,7 +113,8 @@ def _over_lanes(program: Program) -> str:
     return "\n".join([*parts, functions_source(program, "lanes")])
 
 
-def _batch_functions(program: Program, signature: str, *, only_finite: bool) -> str:
+def _batch_functions(program: Program, signature: str, *, only_finite: bool = False) -> str:
+    """The function may stop at inputs that are not finite, and return the number of states that it has computed."""
     load_rest, load, store = _loads_and_stores(program)
     return "\n".join(
         [

@@ -7,7 +7,6 @@ The state is the pose of the base (16 entries of its matrix, row by row), q and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -22,12 +21,12 @@ from ..recursion.composite import mass_matrix as inertia
 from ..recursion.forward_dynamics import forward_dynamics_on_base
 from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
 from ..recursion.passive_efforts import passive_energy
-from ..recursion.scalars import Matrix, Numbers, vector_cross
+from ..recursion.scalars import Matrix, Numbers, dot, entries, minus, plus, product, transposed_product, vector_cross
 from ..recursion.vectors import Vector
 from ..robot import Frame, Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Scalar
-from .kinematic_programs import frame_details
+from .kinematic_programs import frame_details, pose_entries, tool_tree
 from .program import Program
 from .programs import WITH_PAYLOAD, carrying_jets
 from .recipe import Inputs, Recipe, declared, levels
@@ -79,12 +78,12 @@ def _at_rest(robot: Robot, x: Inputs) -> Outputs:
 
 def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
     """M, in row-major order."""
-    return [_entries(inertia(link_tree(robot), x["q"]))]
+    return [entries(inertia(link_tree(robot), x["q"]))]
 
 
 def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
     """C, in row-major order."""
-    return [_entries(coriolis(link_tree(robot), x["q"], x["nu"][BASE:], x["nu"][:3]))]
+    return [entries(coriolis(link_tree(robot), x["q"], x["nu"][BASE:], x["nu"][:3]))]
 
 
 def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
@@ -107,10 +106,7 @@ def _momentum(robot: Robot, x: Inputs) -> Outputs:
 
 def _kinetic_energy(robot: Robot, x: Inputs) -> Outputs:
     """nu' M nu / 2."""
-    total: Scalar = 0.0
-    for rate, momentum in zip(x["nu"], _momentum(robot, x)[0], strict=True):
-        total = total + rate * momentum
-    return [[0.5 * total]]
+    return [[0.5 * dot(x["nu"], _momentum(robot, x)[0])]]
 
 
 def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
@@ -132,14 +128,14 @@ def _centroidal_momentum_matrix(robot: Robot, x: Inputs) -> Outputs:
     """A of the centroidal momentum A nu, in row-major order."""
     own, rows = link_tree(robot, regrouped=False), inertia(link_tree(robot), x["q"])[:BASE]
     columns = [_about_center(own, x, column) for column in zip(*rows, strict=True)]
-    return [[column[i] for i in range(BASE) for column in columns]]
+    return [entries(zip(*columns, strict=True))]
 
 
 def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
     """Jacobian J (3, 6 + n) of the centre of mass, in row-major order: linear momentum per mass."""
     mass, rows = total_mass(robot), inertia(link_tree(robot), x["q"])[3:BASE]
     columns = [_turned_out(x["pose"], column) for column in zip(*rows, strict=True)]
-    return [[(1.0 / mass) * column[i] for i in range(3) for column in columns]]
+    return [[(1.0 / mass) * x for x in entries(zip(*columns, strict=True))]]
 
 
 def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
@@ -147,7 +143,7 @@ def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
     mass, moments = first_moment(tree, [x["q"], *(rate[BASE:] for rate in rates)], with_base=True)
     center = _jets([[(1.0 / mass) * entry for entry in moment] for moment in moments])
     position = _turned_out(x["pose"], [component[0] for component in center])
-    found = [[a + b for a, b in zip(_position(x["pose"]), position, strict=True)]]
+    found = [plus(_position(x["pose"]), position)]
     if not rates:
         return found
     twists = _jets([rate[:BASE] for rate in rates])
@@ -157,28 +153,28 @@ def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
     for _ in rates:
         found.append(_turned_out(x["pose"], [component[0] for component in level]))
         swept = vector_cross(w, level)
-        level = [component.rate + turned for component, turned in zip(level, swept, strict=True)]
+        level = plus([component.rate for component in level], swept)
     return found
 
 
 def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
-    tree = link_tree(replace(robot, tools=(frame,)))
-    return [_pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))]
+    tree = tool_tree(robot, frame)
+    return [pose_entries(*kinematics.pose_on_base(tree, x["q"], base_pose(x["pose"])))]
 
 
 def _motion(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
-    tree, rates = link_tree(replace(robot, tools=(frame,))), levels(x, "nu")
+    tree, rates = tool_tree(robot, frame), levels(x, "nu")
     states = [x["q"], *(rate[BASE:] for rate in rates)]
     twists = kinematics.body_twist(tree, states, [rate[:BASE] for rate in rates])
     return [*_pose(frame, robot, x), *twists]
 
 
 def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:
-    tree, rates = link_tree(replace(robot, tools=(frame,))), levels(x, "nu")
+    tree, rates = tool_tree(robot, frame), levels(x, "nu")
     states = [x["q"], *(rate[BASE:] for rate in rates)]
     at = base_pose(x["pose"]) if "pose" in x else None
     found = kinematics.jacobian_on_base(tree, states, representation, [rate[:BASE] for rate in rates], at)
-    return [[column[i] for i in range(BASE) for column in columns] for columns in found]
+    return [entries(zip(*columns, strict=True)) for columns in found]
 
 
 def center_of_mass(robot: Robot, orders: int) -> Recipe:
@@ -249,8 +245,7 @@ def _about_center(own: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[
     mass, (moment,) = first_moment(own, [x["q"]], with_base=True)
     angular, linear = momentum[:3], momentum[3:]
     lever = vector_cross([(1.0 / mass) * entry for entry in moment], linear)
-    spin = [a - b for a, b in zip(angular, lever, strict=True)]
-    return [*_turned_out(x["pose"], spin), *_turned_out(x["pose"], linear)]
+    return [*_turned_out(x["pose"], minus(angular, lever)), *_turned_out(x["pose"], linear)]
 
 
 def _jets(levels: Sequence[Sequence[Scalar]]) -> Vector:
@@ -269,23 +264,12 @@ def _position(pose: Sequence[Scalar]) -> list[Scalar]:
 
 def _turned_out(pose: Sequence[Scalar], vector: Sequence[Scalar]) -> list[Scalar]:
     """R0 times a vector."""
-    rows, _ = base_pose(pose)
-    return [row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2] for row in rows]
+    return product(base_pose(pose)[0], vector)
 
 
 def _gravity(tree: LinkTree, pose: Sequence[Scalar]) -> list[Scalar]:
     """Gravitational acceleration in the frame of the base: R0' g."""
-    columns = zip(*base_pose(pose)[0], strict=True)
-    x, y, z = tree.gravity.tolist()
-    return [column[0] * x + column[1] * y + column[2] * z for column in columns]
-
-
-def _entries(matrix: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-    return [entry for row in matrix for entry in row]
-
-
-def _pose_entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
-    return [x for row, p in zip(rotation, position, strict=True) for x in (*row, p)] + [0.0, 0.0, 0.0, 1.0]
+    return transposed_product(base_pose(pose)[0], tree.gravity.tolist())
 
 
 _FROM_IMU = " ".join((*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES))

@@ -12,7 +12,7 @@ import numpy as np
 from ..recursion import LinkTree, kinematics, link_tree
 from ..recursion.center_of_mass import center_of_mass as center
 from ..recursion.joint_rates import joint_rates as rates_of
-from ..recursion.scalars import Matrix, Numbers
+from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import characteristic_length, moving_joints
 from ..states import derivative_names
@@ -34,7 +34,7 @@ def forward_kinematics(robot: Robot) -> Program:
     names = ["C"] if len(robot.tools) == 1 else [f"C_{k}" for k in range(1, len(robot.tools) + 1)]
 
     def compute(robot: Robot, x: Inputs) -> Outputs:
-        return [_entries(*kinematics.pose(_tree(robot, tool), x["q"])) for tool in robot.tools]
+        return [pose_entries(*kinematics.pose(tool_tree(robot, tool), x["q"])) for tool in robot.tools]
 
     return declared("forward_kinematics", "q", names, compute)(robot)
 
@@ -101,30 +101,31 @@ def frame_details(frame: Frame) -> tuple[str, ...]:
     return str(frame.joint), np.ascontiguousarray(frame.pose, dtype=float).tobytes().hex()
 
 
-def _tree(robot: Robot, frame: Frame) -> LinkTree:
+def tool_tree(robot: Robot, frame: Frame) -> LinkTree:
+    """The tree of a robot with this frame as the only tool."""
     return link_tree(replace(robot, tools=(frame,)))
 
 
 def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
-    return [_entries(*kinematics.pose(_tree(robot, frame), x["q"]))]
+    return [pose_entries(*kinematics.pose(tool_tree(robot, frame), x["q"]))]
 
 
 def _pose_derivatives(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
-    twists = kinematics.body_twist(_tree(robot, frame), levels(x, "q"))
+    twists = kinematics.body_twist(tool_tree(robot, frame), levels(x, "q"))
     return [*_pose(frame, robot, x), *twists]
 
 
 def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:
     point = {"point": x["point"]} if "point" in x else {}
-    found = kinematics.jacobian(_tree(robot, frame), levels(x, "q"), representation, **point)
-    return [_rows(columns) for columns in found]
+    found = kinematics.jacobian(tool_tree(robot, frame), levels(x, "q"), representation, **point)
+    return [entries(zip(*columns, strict=True)) for columns in found]
 
 
 def _joint_rates(frame: Frame, reference: str, robot: Robot, x: Inputs) -> Outputs:
     moving, rest = moving_joints(robot, frame).tolist(), [0.0] * robot.n
     rank, twists = min(len(moving), 6), levels(x, "V")
     found = rates_of(
-        _tree(robot, frame),
+        tool_tree(robot, frame),
         x["q"],
         twists,
         levels(x, "u") or [rest for _ in twists],
@@ -152,10 +153,6 @@ def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot, x: Inputs) -> Ou
     return [y for frame in frames for y in (*_pose(frame, robot, x), *_jacobian(frame, "body", robot, x))]
 
 
-def _rows(columns: list[Numbers]) -> list[Scalar]:
-    return [column[i] for i in range(6) for column in columns]
-
-
-def _entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
-    rows = [[*row, x] for row, x in zip(rotation, position, strict=True)]
-    return [x for row in rows for x in row] + [0.0, 0.0, 0.0, 1.0]
+def pose_entries(rotation: Matrix, position: Numbers) -> list[Scalar]:
+    """Entries of the matrix of a pose, in row-major order."""
+    return [*entries([*row, x] for row, x in zip(rotation, position, strict=True)), 0.0, 0.0, 0.0, 1.0]

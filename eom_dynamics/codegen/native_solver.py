@@ -35,26 +35,6 @@ REASONS = ("solved", "stuck", "iterations", "no pose")
 NO_POSE = REASONS.index("no pose")
 
 
-class SolverTask(ctypes.Structure):
-    """Inverse kinematics task in C: ``ik_task`` of csrc/inverse_kinematics.c.in."""
-
-    _fields_ = (
-        ("lower", ctypes.c_void_p),
-        ("upper", ctypes.c_void_p),
-        ("period", ctypes.c_void_p),
-        ("weights", ctypes.c_void_p),
-        ("angle", ctypes.c_double),
-        ("distance", ctypes.c_double),
-        ("length", ctypes.c_double),
-        ("iterations", ctypes.c_int32),
-        ("attempts", ctypes.c_int32),
-        ("objective", ctypes.c_int32),
-        ("starts", ctypes.c_void_p),
-        ("preferred", ctypes.c_void_p),
-        ("pull", ctypes.c_void_p),
-    )
-
-
 class SolverSettings(NamedTuple):
     """Arrays and numbers of a task. Joint vectors have n entries, weights 6 for each tool."""
 
@@ -71,6 +51,17 @@ class SolverSettings(NamedTuple):
     starts: Array
     preferred: Array
     pull: Array
+
+
+class SolverTask(ctypes.Structure):
+    """Settings in C: ``ik_task`` of csrc/inverse_kinematics.c.in."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("lower", "upper", "period", "weights")),
+        *((name, ctypes.c_double) for name in ("angle", "distance", "length")),
+        *((name, ctypes.c_int32) for name in ("iterations", "attempts", "objective")),
+        *((name, ctypes.c_void_p) for name in ("starts", "preferred", "pull")),
+    )
 
 
 def task_of(settings: SolverSettings) -> SolverTask:

@@ -11,14 +11,11 @@ from .expressions import Expression, Node, Op, Scalar
 class Partials:
     """Derivatives with respect to one input, or along a direction of several; each node is differentiated once."""
 
-    def __init__(
-        self, variable: Expression, held: Sequence[Scalar] = (), *, along: Sequence[tuple[Expression, Scalar]] = ()
-    ) -> None:
-        """Set the input, expressions that count as constant, and inputs that change with it, and how fast."""
+    def __init__(self, variable: Expression, *, along: Sequence[tuple[Expression, Scalar]] = ()) -> None:
+        """Set the input, and inputs that change with it, and how fast."""
         self._graph = variable.graph
-        self._known: dict[int, Scalar] = {x.node: 0.0 for x in held if isinstance(x, Expression)}
-        self._known[variable.node] = 1.0
-        self._known |= {x.node: rate for x, rate in along}
+        self._known: dict[int, Scalar] = {variable.node: 1.0}
+        self._known.update((x.node, rate) for x, rate in along)
 
     def __call__(self, expression: Scalar) -> Scalar:
         """The derivative of an expression."""

@@ -7,7 +7,7 @@ Each function computes one of them; names and units of its inputs and outputs ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
 from ..recursion.passive_efforts import passive_energy
-from ..recursion.scalars import Matrix, dot, minus, product, transposed
+from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Expression, Scalar
@@ -57,7 +57,7 @@ def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
     """M, in row-major order."""
     tree = link_tree(robot)
     loaded = recursion.carrying(tree, x[PAYLOAD_NAMES[0]]) if PAYLOAD_NAMES[0] in x else tree
-    return [_entries(of_joints(composite.mass_matrix(loaded, x["q"])))]
+    return [entries(of_joints(composite.mass_matrix(loaded, x["q"])))]
 
 
 def _effort_partials(robot: Robot, x: Inputs) -> Outputs:
@@ -65,7 +65,7 @@ def _effort_partials(robot: Robot, x: Inputs) -> Outputs:
     tree = link_tree(robot)
     by_q = effort_by_position(tree, x["q"], x["qd"], x["qdd"], x["W"])
     by_qd = _effort_by_velocity(tree, x["q"], x["qd"])
-    return [*map(_entries, (by_q, by_qd, of_joints(composite.mass_matrix(tree, x["q"]))))]
+    return [*map(entries, (by_q, by_qd, of_joints(composite.mass_matrix(tree, x["q"]))))]
 
 
 def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression]) -> Matrix:
@@ -89,7 +89,7 @@ def _gravity(robot: Robot, x: Inputs) -> Outputs:
 
 def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
     """C of Christoffel symbols, in row-major order."""
-    return [_entries(_coriolis(link_tree(robot), x["q"], x["qd"]))]
+    return [entries(_coriolis(link_tree(robot), x["q"], x["qd"]))]
 
 
 def _coriolis_tensor(robot: Robot, x: Inputs) -> Outputs:
@@ -117,12 +117,12 @@ def _forward_dynamics_partials(robot: Robot, x: Inputs) -> Outputs:
     by_q = effort_by_position(tree, x["q"], x["qd"], qdd, x["W"])
     by_qd = _effort_by_velocity(tree, x["q"], x["qd"])
     changes = [[-dot(row, column) for row in inverse for column in transposed(by)] for by in (by_q, by_qd)]
-    return [*changes, _entries(inverse)]
+    return [*changes, entries(inverse)]
 
 
 def _regressors(robot: Robot, x: Inputs) -> Outputs:
     """Y of tau = Y pi, and its time derivatives, in row-major order."""
-    return [_entries(rows) for rows in recursion.regressor(robot, levels(x, "q"))]
+    return [entries(rows) for rows in recursion.regressor(robot, levels(x, "q"))]
 
 
 def _momentum(robot: Robot, x: Inputs) -> Outputs:
@@ -145,10 +145,6 @@ def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
 
 def _coriolis(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Matrix:
     return of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
-
-
-def _entries(matrix: Iterable[Sequence[Scalar]]) -> list[Scalar]:
-    return [entry for row in matrix for entry in row]
 
 
 _MOTION, _WRENCH, _LOADS = (" ".join(names) for names in (STATE_NAMES, WRENCH_NAMES, PAYLOAD_NAMES))

@@ -41,7 +41,7 @@ def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, bytes
         texts["test/test_control_loop.cpp"] = _loop_test(project, stored)
     for name in template_names("cpp/eom"):
         texts[f"include/eom/{name}"] = filled(template(f"cpp/eom/{name}"), **LOOP_DEFAULTS)
-    texts["test/trap.hpp"] = template("cpp/test/trap.hpp")
+    texts["test/checks.hpp"] = template("cpp/test/checks.hpp")
     return {name: text.encode("ascii") for name, text in texts.items()}
 
 
@@ -64,7 +64,7 @@ def _test(project: Project, stored: StoredValues) -> str:
     outputs = [name for name in feedforward.outputs if name != SPIN]
     arrays, names = stored.named({FEEDFORWARD: feedforward})
     errors = [
-        f"error[{k}] = std::fmax(error[{k}], error_of(y.{name}, stored_{names[FEEDFORWARD][name]}, state));"
+        f"error[{k}] = std::fmax(error[{k}], difference(y.{name}, stored_{names[FEEDFORWARD][name]}[state]));"
         for k, name in enumerate(outputs)
     ]
     arguments = [f"x.{name}.data()" for name in feedforward.inputs]
@@ -78,7 +78,7 @@ def _test(project: Project, stored: StoredValues) -> str:
         tolerance=repr(stored.relative_tolerance),
         stored=constant_arrays({name: x for name, x in arrays.items() if name != SPIN}, rows="STATES"),
         spin="        eom::MotorVector<Robot> spin;\n" if SPIN in feedforward.outputs else "",
-        inputs="\n".join(f"    take(x.{name}, stored_{name}, state);" for name in feedforward.inputs),
+        inputs="\n".join(f"    take(x.{name}, stored_{name}[state]);" for name in feedforward.inputs),
         outputs=str(len(outputs)),
         errors="\n".join(f"        {line}" for line in errors),
         names=", ".join(f'"{name}"' for name in outputs),

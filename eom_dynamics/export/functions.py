@@ -52,41 +52,43 @@ STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
 )
 """Functions of the links alone."""
 
-OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
+_WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
+    "links_with_rotors": links_with_rotors,
+    "links_with_rotors" + WITH_PAYLOAD: partial(links_with_rotors, payload=True),
+    "efforts_on_base": lambda robot, side: floating_programs.imu_efforts(robot),
+}
+
+OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyType(
     {
-        "links_with_rotors": links_with_rotors,
-        "links_with_rotors" + WITH_PAYLOAD: partial(links_with_rotors, payload=True),
-        "efforts_on_base": lambda robot, side: floating_programs.imu_efforts(robot),
-        "motors": lambda robot, side: motor_programs.motors(side, spin=robot.rotor_model == "complete"),
-        "drive": lambda robot, side: motor_programs.drive(side),
-        "filtered": lambda robot, side: motor_programs.filtered(side),
-        "spring_efforts": lambda robot, side: spring_efforts(side),
-        "flat_state": lambda robot, side: flat_state(robot, side),
-        "flat_state" + WITH_PAYLOAD: lambda robot, side: flat_state(robot, side, payload=True),
-        "linearizing_snap": lambda robot, side: linearizing_snap(side),
-        PLANT: plant,
+        "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
+        "drive": lambda robot, side, run: motor_programs.drive(side, run=run),
+        "filtered": lambda robot, side, run: motor_programs.filtered(side, run=run),
+        "spring_efforts": lambda robot, side, run: _spring_efforts(side, run),
+        "flat_state": lambda robot, side, run: _flat_state(robot, side, run),
+        "flat_state" + WITH_PAYLOAD: lambda robot, side, run: _flat_state(robot, side, run, payload=True),
+        "linearizing_snap": lambda robot, side, run: _linearizing_snap(side, run),
     }
 )
-"""Further programs."""
+"""Programs of motors, to trace, or to run over arrays."""
 
 FUNCTIONS = (
-    *(*STRAIGHT_LINE, *OF_MOTORS),
+    *(*STRAIGHT_LINE, *_WITH_ROTORS, *OF_MOTORS, PLANT),
     *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
 )
 """Names of the functions that can be exported."""
 
 
-def spring_efforts(side: MotorSide, run: Run = trace) -> Any:
+def _spring_efforts(side: MotorSide, run: Run) -> Any:
     """Spring efforts from the motion of motors and links; zero where that does not determine them."""
     return motor_programs.spring_efforts(side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run)
 
 
-def flat_state(robot: Robot, side: MotorSide, run: Run = trace, *, payload: bool = False) -> Any:
+def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool = False) -> Any:
     """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
     return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
 
 
-def linearizing_snap(side: MotorSide, run: Run = trace) -> Any:
+def _linearizing_snap(side: MotorSide, run: Run) -> Any:
     """Input of the linearized joints, with a gain for each joint and derivative."""
     return flat_programs.linearizing_snap(side, (len(STATE_NAMES) - 1) * len(side.springs), run=run)
 
@@ -167,8 +169,7 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
                 programs = [found[step] for step in _STEPS[name](robot)]
                 found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)))
             else:
-                program = OF_MOTORS[name](robot, side) if name in OF_MOTORS else STRAIGHT_LINE[name](robot)
-                found[name] = replace(program, name=f"{prefix}_{name}")
+                found[name] = replace(_program(robot, side, name), name=f"{prefix}_{name}")
     return found
 
 
@@ -179,6 +180,15 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
     LINEARIZATION: lambda robot: ("spring_efforts", "flat_state", "linearizing_snap"),
     LINEARIZATION_WITH_PAYLOAD: lambda robot: ("spring_efforts", "flat_state" + WITH_PAYLOAD, "linearizing_snap"),
 }
+
+
+def _program(robot: Robot, side: MotorSide, name: str) -> Program:
+    if name in OF_MOTORS:
+        program: Program = OF_MOTORS[name](robot, side, trace)
+        return program
+    if name in STRAIGHT_LINE:
+        return STRAIGHT_LINE[name](robot)
+    return plant(robot, side) if name == PLANT else _WITH_ROTORS[name](robot, side)
 
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..codegen.straight_line import angles
-from ..elastic import chain_gains, motor_programs
+from ..elastic import chain_gains
 from ..elastic.carried_rotors import SPIN, rotor_robot
 from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES, between
@@ -33,7 +32,7 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import Function, Steps, arm_of, flat_state, linearizing_snap, links_of, spring_efforts
+from .functions import OF_MOTORS, PLANT, Function, Steps, arm_of, links_of
 from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 
@@ -118,7 +117,7 @@ def stored_values(project: Project, states: int = 10, *, closed_form: bool = Tru
     inputs = rounded(_states(project, states))
     outputs: dict[str, dict[str, Array]] = {}
     results = _results if closed_form else _program_results
-    if set(project.functions) & set(_OF_MOTORS):
+    if set(project.functions) & {*OF_MOTORS, PLANT}:
         links = links_of(project.robot)
         others = ("efforts_on_base", links + WITH_PAYLOAD)
         of_links = [links, *(name for name in others if name in project.functions)]
@@ -158,10 +157,14 @@ def _tolerance(project: Project, q: Array) -> float:
 
 def _results(project: Project, function: str, inputs: Values) -> dict[str, Array]:
     """Results (states, size) of a program by name."""
-    if function in _OF_MOTORS:
-        results, count = _OF_MOTORS[function](project, inputs), len(inputs["q"])
+    if function in OF_MOTORS or function == PLANT:
+        if function == PLANT:
+            results = _plant(project, inputs)
+        else:
+            run = OF_MOTORS[function]
+            results = run(project.robot, project.side, lambda name, sizes, compute: compute(_transposed(inputs)))
         return {
-            name: np.column_stack([np.broadcast_to(column, count) for column in columns])
+            name: np.column_stack([np.broadcast_to(column, len(inputs["q"])) for column in columns])
             for name, columns in results.items()
         }
     closed_form = _CLOSED_FORMS[function]
@@ -326,31 +329,6 @@ def _plant(project: Project, x: Values) -> Columns:
 
 def _transposed(x: Values) -> dict[str, list[Any]]:
     return {name: list(array.T) for name, array in x.items()}
-
-
-def _over_arrays(program: Callable[[Project, motor_programs.Run], Any]) -> Callable[[Project, Values], Columns]:
-    """The computation of a program, over arrays (states,) rather than expressions."""
-    return lambda project, x: program(project, lambda name, inputs, compute: compute(_transposed(x)))
-
-
-def _motors(project: Project, run: motor_programs.Run) -> Any:
-    return motor_programs.motors(project.side, spin=project.robot.rotor_model == "complete", run=run)
-
-
-_OF_MOTORS: Mapping[str, Callable[[Project, Values], Columns]] = MappingProxyType(
-    {
-        "motors": _over_arrays(_motors),
-        "drive": _over_arrays(lambda project, run: motor_programs.drive(project.side, run=run)),
-        "filtered": _over_arrays(lambda project, run: motor_programs.filtered(project.side, run=run)),
-        "spring_efforts": _over_arrays(lambda project, run: spring_efforts(project.side, run)),
-        "flat_state": _over_arrays(lambda project, run: flat_state(project.robot, project.side, run)),
-        "flat_state" + WITH_PAYLOAD: _over_arrays(
-            lambda project, run: flat_state(project.robot, project.side, run, payload=True)
-        ),
-        "linearizing_snap": _over_arrays(lambda project, run: linearizing_snap(project.side, run)),
-        "plant": _plant,
-    }
-)
 
 
 def _at_tools(robot: Robot, *wrench: Array) -> list[Array]:

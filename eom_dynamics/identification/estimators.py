@@ -62,13 +62,6 @@ class Estimate:
         variance = np.sum(np.square(vectors[:, known]) / values[known], axis=1) / size**2
         return np.where(self.identifiable, np.sqrt(variance), np.inf)
 
-    def covariance(self) -> Array:
-        """Covariance (P, P) of the identifiable combinations."""
-        size = _sizes(self.R)
-        scaled = self.R / size
-        inverse = np.linalg.pinv(scaled.T @ scaled, rcond=DEPENDENT**2, hermitian=True)
-        return np.asarray(inverse / np.outer(size, size))
-
 
 def ordinary(system: Equations, file: Array) -> Estimate:
     """Least squares with one weight for all joints.

@@ -215,23 +215,14 @@ class Excitation:
             "raise them or the share to use, or narrow the ranges of positions"
         )
 
-    def best_random(
-        self, count: int, draw: np.random.Generator, progress: Callable[[float], Any] = lambda fraction: None
-    ) -> Array:
-        """Parameters z of the best of ``count`` random motions.
-
-        Args:
-            count: number of motions.
-            draw: source of random numbers.
-            progress: called with the fraction that is done.
-        """
+    def best_random(self, count: int, draw: np.random.Generator) -> Array:
+        """Parameters z of the best of ``count`` random motions."""
         best, least = self.random(draw), np.inf
-        for k in range(count):
+        for _ in range(count):
             z = self.random(draw)
             cost = self.cost(self.model.information(self.series.states(z, self._coarse[1])[:3]))
             if cost < least:
                 best, least = z, cost
-            progress((k + 1) / count)
         return best
 
     def optimize(

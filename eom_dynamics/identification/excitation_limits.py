@@ -197,19 +197,19 @@ class MotionLimits:
             )
 
 
-def smooth_maximum(ratios: Array, sharpness: float = SHARPNESS) -> tuple[Array, Array]:
+def smooth_maximum(ratios: Array) -> tuple[Array, Array]:
     """Smooth upper bound (C,) of the magnitudes of K values (K, C), and its derivatives (K, C) by the values.
 
     The function of G. Kreisselmeier and R. Steinhauser, "Systematic control design by optimizing a vector performance
     index", IFAC Symposium on Computer Aided Design of Control Systems (1979): log(sum of exp(s |x|))/s. It exceeds the
     largest magnitude by log(2 K)/s at most.
     """
-    both = sharpness * np.nan_to_num(np.concatenate([ratios, -ratios]))
+    both = SHARPNESS * np.nan_to_num(np.concatenate([ratios, -ratios]))
     top = np.max(both, axis=0)
     weights = np.exp(both - top)
     total = np.sum(weights, axis=0)
     plus, minus = np.split(weights / total, 2)
-    return (top + np.log(total)) / sharpness, plus - minus
+    return (top + np.log(total)) / SHARPNESS, plus - minus
 
 
 def _of_independent_joints(arm: ElasticArm, own: Bounds) -> tuple[Array, Array, Array]:

@@ -35,6 +35,21 @@ def read_times(trajectory: Any) -> Array:
     return np.array(stamps) * 1e-9
 
 
+def require_rest_at_the_end(trajectory: Any) -> None:
+    """Refuse a trajectory whose last point has a velocity: the arm would stop with a step.
+
+    Raises:
+        StateError: it has one that single precision tells from zero.
+    """
+    for joint, velocity in enumerate(trajectory.points[-1].velocities if trajectory.points else ()):
+        if not abs(velocity) <= np.finfo(np.float32).eps:
+            name = shown(trajectory.joint_names[joint]) if joint < len(trajectory.joint_names) else joint
+            raise StateError(
+                f"points[{len(trajectory.points) - 1}].velocities[{joint}] (joint {name}) is {velocity:.3g} rad/s or "
+                "m/s, must be 0 at the end (parameter allow_nonzero_velocity_at_trajectory_end)"
+            )
+
+
 def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
     """A field of all points, (K, n) in the robot's order, NaN where it is empty; None if it is empty in all.
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 Scalar: TypeAlias = Any
@@ -45,6 +45,11 @@ def product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Num
 def transposed(matrix: Sequence[Sequence[Scalar]]) -> Matrix:
     """A'."""
     return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def entries(rows: Iterable[Sequence[Scalar]]) -> Numbers:
+    """Entries of a matrix in row-major order."""
+    return [x for row in rows for x in row]
 
 
 def transposed_product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Numbers:

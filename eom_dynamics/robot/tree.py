@@ -81,5 +81,5 @@ def _loop(mover: dict[str, JointDescription], link: str) -> str:
     return _some(names[names.index(link) :])
 
 
-def _some(names: Sequence[str], limit: int = 6) -> str:
-    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (", …" if len(names) > 6 else "")

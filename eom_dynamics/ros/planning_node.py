@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from ..elastic import ElasticArm
@@ -22,7 +23,7 @@ from ..messages.joint_order import JointOrders
 from ..messages.refusals import refusal_reason
 from ..messages.request_identity import RequestNames
 from ..messages.spline_trajectory import write_spline
-from ..messages.waypoints import read_times
+from ..messages.waypoints import read_times, require_rest_at_the_end
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
@@ -104,7 +105,7 @@ class PlanningNode(RobotNode):
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
         self._goals = FollowTrajectory(
-            self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop
+            self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop, self._refuse
         )
         plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
         self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
@@ -173,6 +174,8 @@ class PlanningNode(RobotNode):
     def _fitted(self, message: JointTrajectory) -> _Planned:
         """Robot's joint names, and the motion of a trajectory, checked."""
         arm = self._arm()
+        if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
+            require_rest_at_the_end(message)
         order = JointOrders(arm).of(list(message.joint_names))
         return self._checked(arm, fitted(message, read_times(message), order, _FIT_OPTIONS))
 
@@ -189,11 +192,9 @@ class PlanningNode(RobotNode):
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
         return arm.robot.joint_names, motion
 
-    def _send(self, motion: Spline, begin: int, frame_id: str) -> None:
-        """Publish a motion that begins at a time, ns."""
-        spline = SplineTrajectory()
-        spline.header.stamp.sec, spline.header.stamp.nanosec = divmod(begin, 10**9)
-        spline.header.frame_id = frame_id
+    def _send(self, motion: Spline, header: Header, request: str) -> None:
+        """Publish a motion, of a header and an identity."""
+        spline = SplineTrajectory(header=header, request=request)
         write_spline(spline, motion, self._arm(None).robot.joint_names)
         self._splines.publish(spline)
 
@@ -203,13 +204,17 @@ class PlanningNode(RobotNode):
 
     def _publish(self, told: TrajectoryStatus, spline: SplineTrajectory | Exception) -> None:
         """Publish a planned trajectory, or that the one of a status is refused."""
-        if isinstance(spline, SplineTrajectory):
-            self._splines.publish(spline)
-            if self._splines.get_subscription_count():
-                return
+        if isinstance(spline, Exception):
+            self._refuse(told, spline)
+            return
+        self._splines.publish(spline)
+        if not self._splines.get_subscription_count():
             topic = self._splines.topic_name
-            spline = TrajectoryError(f"nobody subscribes to {topic}: is dynamics_node running?")
-        self._refused_trajectory = printable(refusal_reason(spline))
+            self._refuse(told, TrajectoryError(f"nobody subscribes to {topic}: is dynamics_node running?"))
+
+    def _refuse(self, told: TrajectoryStatus, error: Exception) -> None:
+        """Report that the trajectory of a status is refused."""
+        self._refused_trajectory = printable(refusal_reason(error))
         told.status, told.message = TrajectoryStatus.REFUSED, self._refused_trajectory
         self._status.publish(told)
         self.get_logger().warning(

@@ -21,6 +21,12 @@ TRAJECTORY_LIMITS = Definition(
     choices=("refuse", "warn", "ignore"),
 )
 
+START_TOLERANCE = Definition(
+    0.01,
+    "largest distance of the start of a trajectory from the position of a joint, in rad or m: of a goal of "
+    "follow_joint_trajectory from the measured one, of any that is played from the commanded one",
+    limits=(1e-6, 1000.0),
+)
 
 PLANNED_LIMITS = replace(
     TRAJECTORY_LIMITS,

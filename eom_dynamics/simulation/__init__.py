@@ -8,6 +8,7 @@ from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, simulate
 from .margins import LinearLoop, Margins, link_loop, motor_gains, motor_loop
+from .outer_loop import OuterLoop, outer_loop
 from .servo import Servo
 from .simulated_robot import SimulatedRobot
 from .stepping import Stepper
@@ -20,6 +21,7 @@ __all__ = [
     "FreeMotion",
     "LinearLoop",
     "Margins",
+    "OuterLoop",
     "Servo",
     "SimulatedRobot",
     "Simulation",
@@ -31,6 +33,7 @@ __all__ = [
     "link_loop",
     "motor_gains",
     "motor_loop",
+    "outer_loop",
     "simulate",
     "simulate_free_motion",
 ]

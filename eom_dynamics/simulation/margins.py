@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,14 +51,18 @@ class Margins:
         frequency: of the oscillation at that delay, Hz; 0 if it is unstable without delay.
         gain: factor on all gains at which the loop becomes unstable under the delay that it has; 1 if it is unstable as
             it is, infinite if no factor up to 1000 makes it so.
+        phase: lag at which the loop becomes unstable under the delay that it has, degrees; 0 if it is unstable as it
+            is, infinite if no lag makes it so.
     """
 
     delay: float
     frequency: float
     gain: float
+    phase: float
 
 
-class LinearLoop(NamedTuple):
+@dataclass(frozen=True)
+class LinearLoop:
     """Linearised arm at rest with feedback u = -F x; x: links, motors of elastic joints, then their rates.
 
     Attributes:
@@ -76,24 +80,26 @@ class LinearLoop(NamedTuple):
         Raises:
             StateError: the delay is negative or not finite.
         """
-        T, w = not_negative(delay, "delay"), self._frequencies()
-        sizes = np.log(np.abs(self._loci(w)))
-        largest, frequency = self._largest_delay(w, sizes, 1.0)
+        T, (crossings, phases) = not_negative(delay, "delay"), self._unscaled
+        delays = phases / crossings
+        largest = float(np.min(delays, initial=np.inf))
+        frequency = float(crossings[np.argmin(delays)] / (2 * np.pi)) if 0 < largest < np.inf else 0.0
         if largest <= T:
-            return Margins(largest, frequency, 1.0)
+            return Margins(largest, frequency, 1.0, 0.0)
+        lag = np.rad2deg(np.min(phases - crossings * T, initial=np.inf))
         stable, unstable = 1.0, np.inf
         for factor in _FACTORS[1:]:
-            if self._largest_delay(w, sizes, factor)[0] <= T:
+            if self._largest_delay(factor) <= T:
                 unstable = factor
                 break
             stable = factor
         while np.isfinite(unstable) and unstable > (1 + _TOLERANCE) * stable:
             middle = np.sqrt(stable * unstable)
-            if self._largest_delay(w, sizes, middle)[0] <= T:
+            if self._largest_delay(middle) <= T:
                 unstable = middle
             else:
                 stable = middle
-        return Margins(largest, frequency, float(unstable))
+        return Margins(largest, frequency, float(unstable), float(lag))
 
     def _loci(self, w: Array) -> NDArray[np.complex128]:
         """Eigenvalues (…, m) of L(jw), the smallest first."""
@@ -101,25 +107,39 @@ class LinearLoop(NamedTuple):
         loci = np.linalg.eigvals(self.F @ response).astype(complex)
         return np.take_along_axis(loci, np.argsort(np.abs(loci), axis=-1), axis=-1)
 
-    def _largest_delay(self, w: Array, sizes: Array, factor: float) -> tuple[float, float]:
-        """Delay margin, s, and frequency, Hz, with all gains times a factor; sizes are logarithms (W, m) of loci."""
+    def _largest_delay(self, factor: float) -> float:
+        crossings, phases = self._crossings(factor)
+        return float(np.min(phases / crossings, initial=np.inf))
+
+    @cached_property
+    def _unscaled(self) -> tuple[Array, Array]:
+        return self._crossings(1.0)
+
+    @cached_property
+    def _search(self) -> tuple[Array, Array]:
+        """Frequencies (W,) and logarithms (W, m) of the sizes of loci."""
+        w = self._frequencies()
+        return w, np.log(np.maximum(np.abs(self._loci(w)), np.finfo(float).tiny))
+
+    def _crossings(self, factor: float) -> tuple[Array, Array]:
+        """Frequencies (k,), rad/s, where a locus has magnitude 1 with all gains times a factor, and phases above -pi.
+
+        A loop that is unstable without delay has one, with phase 0.
+        """
         if np.linalg.eigvals(self.A - factor * self.B @ self.F).real.max() >= 0:
-            return 0.0, 0.0
+            return np.full(1, np.inf), np.zeros(1)
+        w, sizes = self._search
         above = sizes > -np.log(factor)
         k, locus = np.nonzero(above[:-1] != above[1:])
-        if not len(k):
-            return np.inf, 0.0
         # The n-th size of all is continuous in w, a locus by itself changes places with others.
         low, high, left = w[k], w[k + 1], above[k, locus]
         each = np.arange(len(k))
-        for _ in range(_BISECTIONS):
+        for _ in range(_BISECTIONS if len(k) else 0):
             middle = 0.5 * (low + high)
             same = (factor * np.abs(self._loci(middle)[each, locus]) > 1) == left
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         phases = np.angle(self._loci(high)[each, locus])
-        delays = np.mod(phases + np.pi, 2 * np.pi) / high
-        first = int(np.argmin(delays))
-        return float(delays[first]), float(high[first] / (2 * np.pi))
+        return high, np.mod(phases + np.pi, 2 * np.pi)
 
     def _frequencies(self) -> Array:
         """Frequencies of the search, rad/s, dense around resonances, where the loci are not smooth."""
@@ -154,7 +174,7 @@ def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> L
     Dry friction and losses of gears are left out, since they only damp.
     """
     kp, kd = motor_gains(plant, q, natural_frequency)
-    return _loop(plant, q, lambda arm, x: -kp * x.theta - kd * x.thetad)
+    return linear_loop(plant, q, lambda arm, x: -kp * x.theta - kd * x.thetad)
 
 
 def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
@@ -172,10 +192,10 @@ def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> Li
         state = flat_state(arm, x.theta, x.thetad, x.q, x.qd)
         return linearizing_effort(arm, state, reference, gains, stiffness_gains=chain_gains(natural_frequency, 2))
 
-    return _loop(plant, at, effort)
+    return linear_loop(plant, at, effort)
 
 
-def _loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticArm, State], Array]) -> LinearLoop:
+def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticArm, State], Array]) -> LinearLoop:
     """Linearize an arm at rest and its feedback."""
     arm = ElasticArm(_without_dry_friction(plant.arm.robot), rotor_model=plant.arm.rotor_model)
     smooth = ElasticPlant(arm)

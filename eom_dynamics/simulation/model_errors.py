@@ -12,10 +12,14 @@ All four have the same PD on the motors, kp = B w², kd = 2 B w, around referenc
 
 with the deflections delta of the springs under tau, taud and taudd; the last is flatness. Friction and gear loss at the
 velocity of the reference are part of all. Commands are ahead by their mean age, :meth:`Robot.command_lead_at`.
+
+The feedback of the links by :func:`.outer_loop` adds efforts to any of them: it reads links and motors at the start of
+a period, and acts in the next one after the delay of the drives.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -32,6 +36,7 @@ from ..robot.model import DRIVE_INTERPOLATIONS
 from .elastic_plant import ElasticPlant
 from .feedforward_comparison import SupportsDerivatives, motor_references
 from .integrators import rk4
+from .outer_loop import lowest_frequency
 from .perturbation import perturbed
 
 WAYS = ("rigid", "tau", "taud", "taudd")
@@ -100,6 +105,7 @@ def sweep(
     *,
     natural_frequency: float = 70.0,
     period: float = 1e-3,
+    outer: Array | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Sweep:
     """Simulate arms with model errors under all feedforwards, from the exact state of the real arm.
@@ -111,6 +117,7 @@ def sweep(
         errors: model errors.
         natural_frequency: of the motors' PD, rad/s.
         period: of the commands, s; drives use them by :attr:`.Robot.drive_interpolation`.
+        outer: F of :func:`.outer_loop`, feedback of the links; without, there is none.
         progress: is called with the time reached, s.
 
     Raises:
@@ -123,7 +130,7 @@ def sweep(
         raise StateError(f"the motion must take at least a period of {T:g} s, takes {end - start:g} s")
     arms = _ErrorPlant(robot, errors)
     known = arms.known
-    times = start + T * np.arange(count + 1)
+    times = np.asarray(start + T * np.arange(count + 1), dtype=float)
     desired = [np.asarray(x) for x in motion.derivatives(times, order=2)]
     # By the error of the delay, at which the motion is that much earlier.
     delays = np.array([error.delay for error in errors])
@@ -133,7 +140,9 @@ def sweep(
     commands = [_commands(known, motion, leads - delay) for delay in own]
     inertia = known.driven_inertia(desired[0][0])
     kp, kd = w**2 * inertia, 2 * w * inertia
-    fastest, slowest = _frequencies(known, desired[0])
+    poses = desired[0][:: max(1, count // 50)]
+    fastest, slowest = _highest_frequency(known, poses), lowest_frequency(known, poses)
+    feedback = None if outer is None else _LinkFeedback(known, motion, times, outer, len(errors) * len(WAYS))
     steps = max(1, int(np.ceil(T * max(fastest, w) * 1.2 / _STEP)))
     y = np.repeat(arms.on_trajectory(motion.derivatives(start)), len(WAYS), axis=0)
     rows, h = len(y), T / steps
@@ -144,9 +153,12 @@ def sweep(
         at = [[part[k] for part in of_delay] for of_delay in commands]
         return np.stack([np.stack(parts)[which].reshape(rows, -1) for parts in zip(*at, strict=True)])
 
+    former = command(0)
     for k in range(count):
         last = command(k + 1)
-        first = command(k) if robot.drive_interpolation == "linear" else last
+        if feedback is not None:
+            last[0] += feedback.effort(k, y)
+        first, former = former if robot.drive_interpolation == "linear" else last, last
         before = y
 
         def rate(t: Array, y: Array, first: Array = first, slope: Array = (last - first) / T) -> Array:
@@ -225,6 +237,25 @@ class _ErrorPlant:
         return np.concatenate([qd, thetad, qdd, thetadd], axis=1)
 
 
+class _LinkFeedback:
+    """Efforts of the feedback F of links and motors in each period, by their state some periods before."""
+
+    def __init__(self, known: ElasticPlant, motion: SupportsDerivatives, times: Array, F: Array, rows: int) -> None:
+        self._known, self._F, self._free = known, F, ~known.rigid
+        self._references = known.parts(known.on_trajectory(*motion.derivatives(times)))
+        self._integral, self._period = np.zeros((rows, known.arm.robot.n)), times[1] - times[0]
+        late = round(known.arm.robot.drive_delay / self._period)
+        self._waiting = deque([np.zeros((rows, len(F)))] * late)
+
+    def effort(self, k: int, y: Array) -> Array:
+        """Efforts (rows, m) in period k, with states y at its start."""
+        q, theta, qd, thetad = (now - then[k] for now, then in zip(self._known.parts(y), self._references, strict=True))
+        self._integral += self._period * q
+        state = np.concatenate([q, theta[:, self._free], qd, thetad[:, self._free], self._integral], axis=1)
+        self._waiting.append(-state @ self._F.T)
+        return self._waiting.popleft()
+
+
 def _commands(known: ElasticPlant, motion: SupportsDerivatives, t: Array) -> tuple[Array, Array, Array]:
     """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times t (N,)."""
     y, position, velocity, effort = motor_references(known, motion.derivatives(t))
@@ -241,15 +272,10 @@ def _frequency(qd: Array, qdd: Array) -> float:
     return float(np.max(accelerations[moving] / rates[moving])) if moving.any() else 0.0
 
 
-def _frequencies(known: ElasticPlant, q: Array) -> tuple[float, float]:
-    """Highest frequency of links and motors on the springs, and lowest of the links with motors at rest, rad/s.
-
-    With unloaded springs, at positions (N, n).
-    """
+def _highest_frequency(known: ElasticPlant, q: Array) -> float:
+    """Highest frequency of links at q (N, n) and motors on unloaded springs, rad/s."""
     arm, E, elastic = known.arm, known.joints, ~known.rigid
     K = known.springs.tangents(np.zeros(len(E)))[0]
-    poses = q[:: max(1, len(q) // 50)]
-    squares = np.linalg.eigvals(np.linalg.solve(arm.dynamics.mass_matrix(poses), E.T @ K @ E)).real
+    squares = np.linalg.eigvals(np.linalg.solve(arm.dynamics.mass_matrix(q), E.T @ K @ E)).real
     of_motors = np.linalg.norm(K[np.ix_(elastic, elastic)] / arm.motor_inertia[elastic, np.newaxis], 2, axis=(0, 1))
-    moving = squares[squares > 1e-9 * np.max(squares)]
-    return float(np.sqrt(np.max(squares) + of_motors)), float(np.sqrt(np.min(moving)))
+    return float(np.sqrt(np.max(squares) + of_motors))

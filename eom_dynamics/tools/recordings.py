@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,27 @@ def read_blocks(
             else:
                 place, error = found
                 unreadable(str(error), times[place])
+
+
+def joined(parts: Sequence[tuple[int, Sequence[str], Mapping[str, Array]]]) -> tuple[tuple[str, ...], dict[str, Array]]:
+    """Join messages that may name different joints.
+
+    Args:
+        parts: number of messages N, their joints (n,), and fields (N, n).
+
+    Returns:
+        All joints, and fields with a column for each; NaN where a message lacks it.
+    """
+    names = tuple(dict.fromkeys(name for _, own, _ in parts for name in own))
+    shape = sum(count for count, _, _ in parts), len(names)
+    fields = {field: np.full(shape, np.nan) for _, _, values in parts for field in values}
+    start = 0
+    for count, own, values in parts:
+        rows = slice(start, start := start + count)
+        columns = [names.index(name) for name in own]
+        for field, numbers in values.items():
+            fields[field][rows, columns] = numbers
+    return names, fields
 
 
 def read_messages(

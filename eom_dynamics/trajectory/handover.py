@@ -19,7 +19,7 @@ from .spline import Spline
 from .trajectory import Trajectory
 
 START_TOLERANCE = 0.01
-"""Largest distance of the start of a trajectory from the commanded position, rad or m; the same as in MoveIt."""
+"""Default of the largest distance of the start of a trajectory from the commanded position, rad or m; as in MoveIt."""
 
 
 class Shifted:
@@ -56,6 +56,7 @@ class Handover:
         names: Sequence[str] = (),
         period: float = 0.0,
         duration: float = 0.0,
+        tolerance: float = START_TOLERANCE,
     ) -> None:
         """Hand over from ``old`` to ``new``.
 
@@ -68,6 +69,7 @@ class Handover:
             period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
                 a transition between two commands would be a step.
             duration: smallest duration of the transition, s; with 0 it ends at the next knot.
+            tolerance: largest distance of that start, rad or m.
 
         Raises:
             TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
@@ -79,15 +81,16 @@ class Handover:
         start = max(own, new.start)
         away = np.abs(new.derivatives(start, 0)[0] - old.derivatives(begin + start, 0)[0])
         self.distance = float(np.max(away))
-        if own + period >= new.start and self.distance > START_TOLERANCE:
+        if own + period >= new.start and self.distance > tolerance:
             joint = int(np.argmax(away))
             raise TrajectoryError(
                 f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from its "
-                f"commanded position at that time, must be at most {START_TOLERANCE:g}"
+                f"commanded position at that time, must be at most {tolerance:g}"
             )
-        if not len(after):
+        if own > new.end:
             raise TrajectoryError("the trajectory ends before it starts; check its time stamp")
-        meets = max(float(after[0]), own + duration)
+        # Without a next knot at the very end, as of a single position that starts now.
+        meets = max(float(after[0]) if len(after) else own + period, own + duration)
         joined = meets + begin
         self.end = max(new.end, meets) + begin
         ends = np.stack([state, new.derivatives(meets, len(STATE_NAMES) - 1)], axis=1)

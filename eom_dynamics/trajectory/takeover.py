@@ -61,17 +61,23 @@ def first_within_limits(arm: ElasticArm, plans: Iterable[T], motion_of: Callable
 
 
 def take_over(
-    arm: ElasticArm, old: Trajectory, new: Spline, begin: float, at: float, period: float = 0.0
+    arm: ElasticArm,
+    old: Trajectory,
+    new: Spline,
+    begin: float,
+    at: float,
+    period: float = 0.0,
+    tolerance: float = START_TOLERANCE,
 ) -> tuple[Handover, Verdict]:
     """Replace a trajectory by another one, with a transition that meets the limits of joints and motors.
 
     The transition ends at the next knot. If that exceeds a limit, and the new trajectory starts within
-    :data:`.START_TOLERANCE`, it takes the shortest of some longer durations that meets the limits, or else the one that
+    the tolerance, it takes the shortest of some longer durations that meets the limits, or else the one that
     exceeds them least: a new trajectory that arrives late makes no step.
 
     Args:
         arm: the arm.
-        old, new, begin, at, period: as for :class:`.Handover`.
+        old, new, begin, at, period, tolerance: as for :class:`.Handover`.
 
     Returns:
         The trajectories in sequence, and the check of the transition.
@@ -83,11 +89,11 @@ def take_over(
     names = arm.robot.joint_names
 
     def handovers() -> Iterator[Handover]:
-        shortest = Handover(old, new, begin, at, names, period)
+        shortest = Handover(old, new, begin, at, names, period, tolerance=tolerance)
         yield shortest
-        if shortest.distance <= START_TOLERANCE:
+        if shortest.distance <= tolerance:
             for duration in DURATIONS[shortest.transition.end - at < DURATIONS]:
-                yield Handover(old, new, begin, at, names, period, duration)
+                yield Handover(old, new, begin, at, names, period, duration, tolerance)
 
     return first_within_limits(arm, handovers(), attrgetter("transition"))
 

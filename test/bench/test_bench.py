@@ -57,6 +57,8 @@ def test_documents_have_marks_for_all_sections() -> None:
         "identification_cases": "identification.md",
         "public_recordings": "identification.md",
         "closed_circle": "closed_circle.md",
+        "minimum_time": "minimum_time.md",
+        "fastest_tracking": "minimum_time.md",
     }
     for name, document in of_sections.items():
         text = (docs / document).read_text(encoding="utf-8")

@@ -66,8 +66,9 @@ def entries(folder: Path) -> list[str]:
 
 
 def entry(key: str, build: Callable[[Path], None]) -> Path:
-    """Path of the entry for a key."""
-    return cache_directory() / cached(key, build)[0]
+    """Path of the entry for a key, after it was asked for."""
+    cached(key, build)
+    return cache_directory() / f"{key}.so"
 
 
 def age(folder: Path) -> None:
@@ -97,40 +98,33 @@ class TestEntries:
         assert build.count == 1
         assert len(entries(folder)) == 1
 
-    def test_the_folder_is_read_as_often_however_many_entries_there_are(
+    def test_the_folder_is_listed_only_when_something_is_written(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        readings: list[Any] = []
-        listdir = os.listdir
-        monkeypatch.setattr(cache.os, "listdir", lambda folder: readings.append(folder) or listdir(folder))
-        counts = []
-        for key in (KEY, *(f"{k:040x}" for k in range(20))):
-            readings.clear()
-            entry(key, Build())
-            counts.append(len(readings))
-        assert set(counts) == {2}
+        listings: list[str] = []
+        for name in ("listdir", "scandir"):
+            function = getattr(os, name)
+            monkeypatch.setattr(os, name, lambda *at, of=function: listings.append(str(at)) or of(*at))
+        entry(KEY, Build())
+        assert listings
+        listings.clear()
+        for k in range(20):
+            (folder / f"{k:040x}.so").touch()
+        entry(KEY, Build())
+        assert not listings
 
-    def test_an_entry_that_another_process_has_just_added_stays(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        listed = cache._entries
-        added: list[Path] = []
+    def test_an_entry_that_another_process_has_just_added_is_replaced_by_a_whole_one(self, folder: Path) -> None:
+        def build(path: Path) -> None:
+            entry(KEY, Build())
+            path.write_bytes(b"compiled")
 
-        def too_early(handle: int, key: str) -> list[str]:
-            names = listed(handle, key)
-            if not added:
-                monkeypatch.setattr(cache, "_entries", listed)
-                added.append(folder / entry(KEY, Build()).name)
-            return names
-
-        monkeypatch.setattr(cache, "_entries", too_early)
-        entry(KEY, Build(b"built meanwhile"))
-        assert added[0].exists()
+        assert cached(KEY, build) == cached(KEY, Build()) == b"compiled"
+        assert entries(folder) == [f"{KEY}.so"]
 
     def test_each_key_has_an_entry(self, folder: Path) -> None:
-        first, second = entry(KEY, Build(b"one")), entry(KEY + "0", Build(b"two"))
-        assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
-        assert entry(KEY, Build(b"three")) == first
+        contents = [cached(key, Build(content)) for key, content in ((KEY, b"one"), (KEY + "0", b"two"))]
+        assert contents == [b"one", b"two"]
+        assert cached(KEY, Build(b"three")) == b"one"
 
     @pytest.mark.parametrize(
         "damage",
@@ -146,7 +140,8 @@ class TestEntries:
     def test_damaged_entries_are_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
         path = entry(KEY, Build())
         path.write_bytes(damage(path.read_bytes()))
-        assert entry(KEY, Build(b"compiled again")).read_bytes() == b"compiled again"
+        assert cached(KEY, Build(b"compiled again")) == b"compiled again"
+        assert cached(KEY, Build()) == b"compiled again"
         assert len(entries(folder)) == 1
 
     def test_unreadable_entries_are_rebuilt(self, folder: Path) -> None:
@@ -154,16 +149,13 @@ class TestEntries:
         path = entry(KEY, build)
         path.unlink()
         path.symlink_to(folder / "nowhere")
-        assert entry(KEY, build).read_bytes() == build.content
+        assert cached(KEY, build) == build.content
 
     def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
-        """A kernel of another robot, copied to the name of this one with its checksum."""
-        other = entry(KEY + "0", Build(b"another robot"))
-        mine = entry(KEY, Build())
-        mine.unlink()
-        other.rename(other.with_name(other.name.replace(f"{KEY}0-", f"{KEY}-")))
-        assert entry(KEY, Build()).read_bytes() == b"compiled"
-        assert entries(folder) == [mine.name]
+        """A kernel of another robot, renamed to that of this one."""
+        entry(KEY + "0", Build(b"another robot")).rename(folder / f"{KEY}.so")
+        assert cached(KEY, Build()) == b"compiled"
+        assert entries(folder) == [f"{KEY}.so"]
 
     @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
     def test_entries_that_are_no_files_are_not_read(self, folder: Path, make: Callable[[Path], None]) -> None:
@@ -171,7 +163,7 @@ class TestEntries:
         path.unlink()
         make(path)
         with contextlib.suppress(OSError):  # a folder remains where the file would be
-            assert entry(KEY, Build()).read_bytes() == b"compiled"
+            assert cached(KEY, Build()) == b"compiled"
 
     def test_a_folder_that_is_swapped_is_not_loaded_from(self, folder: Path, tmp_path: Path) -> None:
         def build(path: Path) -> None:
@@ -179,9 +171,8 @@ class TestEntries:
             folder.mkdir()
             path.write_bytes(b"compiled")
 
-        name, content = cached(KEY, build)
-        assert content == b"compiled" and not list(folder.iterdir())
-        assert (tmp_path / "aside" / name).exists()
+        assert cached(KEY, build) == b"compiled" and not list(folder.iterdir())
+        assert (tmp_path / "aside" / f"{KEY}.so").exists()
 
     def test_only_the_user_has_access(self, folder: Path) -> None:
         previous = os.umask(0)
@@ -189,7 +180,7 @@ class TestEntries:
             path = entry(KEY, Build())
         finally:
             os.umask(previous)
-        assert folder.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o700
+        assert (folder.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)
 
     @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
     def test_folder_that_other_users_can_write_to(self, folder: Path, mode: int) -> None:
@@ -205,10 +196,9 @@ class TestEntries:
             entry(KEY, Build())
 
     def test_read_only_folder(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = entry(KEY, Build())
-        folder.chmod(0o500)
-        monkeypatch.setattr(cache, "_added", _read_only)
-        assert entry(KEY, Build()) == path
+        entry(KEY, Build())
+        monkeypatch.setattr(cache, "scratch_folder", _read_only)
+        assert cached(KEY, Build(b"another")) == b"compiled"
         with pytest.raises(OSError, match="Read-only"):
             entry(KEY + "0", Build())
 
@@ -223,11 +213,6 @@ class TestEntries:
         with pytest.raises(type(error)):
             entry(KEY, build)
         assert entries(folder) == []
-
-    def test_remains_of_a_killed_build_are_not_loaded(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700)
-        (folder / "incomplete-abc").write_bytes(b"half of")
-        assert entry(KEY, Build()).read_bytes() == b"compiled"
 
     def test_default_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("EOM_DYNAMICS_CACHE")
@@ -258,7 +243,7 @@ class TestKey:
     def key_of(self, compile: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> str:
         keys = []
 
-        def record(key: str, build: Callable[[Path], None]) -> Path:
+        def record(key: str, build: Callable[[Path], None]) -> bytes:
             keys.append(key)
             raise OSError
 
@@ -417,7 +402,7 @@ class TestFallback:
     def test_compiler_that_fails(self, cc: Callable[[str], None], script: str, reason: str, folder: Path) -> None:
         cc(script)
         self.fallback(reason)
-        assert not [name for name in entries(folder) if name.startswith("incomplete")]
+        assert not [name for name in entries(folder) if not name.endswith(".so")]
 
     def test_invalid_compiler_command(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CC", "gcc 'x")
@@ -506,9 +491,8 @@ class TestProcesses:
             process.join()
         assert isinstance(efforts[0], bytes), efforts[0]
         assert len(set(efforts)) == 1
-        # The kernel and its caller, possibly several of each, since processes may compile at the same time.
-        assert len({name.partition("-")[0] for name in entries(folder)}) == 2
-        assert all(name.endswith(".so") for name in entries(folder))
+        # The kernel and its caller.
+        assert len(entries(folder)) == 2 and all(name.endswith(".so") for name in entries(folder))
 
     def test_process_that_is_killed_while_it_compiles(self, folder: Path, tmp_path: Path) -> None:
         slow = tmp_path / "cc"
@@ -538,15 +522,3 @@ class TestProcesses:
 
         monkeypatch.setattr(compiler, "_run", refuse)
         assert_right(Dynamics(CASE.robot, backend="native"))
-
-
-def test_remains_of_killed_processes_are_removed_after_a_day(folder: Path) -> None:
-    folder.mkdir(mode=0o700)
-    old, young = folder / "incomplete-old", folder / "incomplete-young"
-    for incomplete in (old, young):
-        incomplete.touch()
-    two_days_ago = time.time() - 2 * 24 * 3600
-    os.utime(old, (two_days_ago, two_days_ago))
-    entry(KEY, Build())
-    assert young.exists()
-    assert not old.exists()

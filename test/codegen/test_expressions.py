@@ -263,11 +263,3 @@ def test_second_partial_derivative_of_a_root() -> None:
 def test_partial_derivative_by_a_parameter_of_a_root_is_refused() -> None:
     with pytest.raises(ValueError, match="a root whose function depends on the variable"):
         traced(lambda x: [Partials(x[1])(OPERATIONS["root with a parameter"](*x))])
-
-
-def test_partial_derivatives_with_held_expressions() -> None:
-    def compute(x: list[Expression]) -> list[Any]:
-        held = elementary.exp(x[0])
-        return [Partials(x[0], [held])(held * x[0] * x[1])]
-
-    assert python_function(traced(compute))([0.3, 2.0, 0.0]) == [pytest.approx(2 * np.exp(0.3), rel=1e-15)]

@@ -13,18 +13,16 @@ from pathlib import Path
 import pytest
 from compilation import compile_c
 
-from eom_dynamics.codegen.cache import entry_name, loadable
+from eom_dynamics.codegen.cache import digest, loadable
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 
-KEY = "0123abcd"
-
 
 def entry(folder: Path, value: int) -> tuple[str, bytes]:
-    """Name and contents of a library with a function that returns a number."""
+    """Key and contents of a library with a function that returns a number."""
     assert compile_c([f"int value(void) {{ return {value}; }}"], folder, "-shared", "-fPIC").returncode == 0
     content = (folder / "built").read_bytes()
-    return entry_name(KEY, content), content
+    return digest(content), content
 
 
 def value(entry: tuple[str, bytes]) -> int:
@@ -50,7 +48,7 @@ def test_the_same_contents_are_loaded_once_and_others_never_for_them(tmp_path: P
 def test_an_entry_that_cannot_be_loaded_is_not_remembered() -> None:
     for _ in range(2):
         with pytest.raises(OSError, match=r"too short|invalid ELF header"):
-            value((entry_name(KEY, b"rubbish"), b"rubbish"))
+            value((digest(b"rubbish"), b"rubbish"))
 
 
 def test_without_anonymous_files_a_temporary_one_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -379,6 +379,7 @@ def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     node.declare_parameter("stream_rate", RATE)
+    node.declare_parameter("start_tolerance", 0.01)
     sent = []
     player = TrajectoryPlayer(node, lambda setpoint, _: sent.append(setpoint) or len(sent) < 3)
     player.play(through(TIMES, POSITIONS), 0, "", ARM, lambda verdict: None)
@@ -399,6 +400,7 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     node.declare_parameter("stream_rate", RATE)
+    node.declare_parameter("start_tolerance", 0.01)
     node.declare_parameter("on_clock_jump", "stop")
     ends = []
     player = TrajectoryPlayer(node, lambda setpoint, _: True)

@@ -28,11 +28,11 @@ def node(start_shared: Any) -> Any:
     return start_shared.planning("--params-file", CONFIG / "panda.yaml")
 
 
-def message() -> Any:
+def message(times: Any = TIMES, positions: Any = POSITIONS, names: list[str] = NAMES) -> Any:
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-    trajectory = JointTrajectory(joint_names=NAMES)
-    for t, q in zip(TIMES, POSITIONS, strict=True):
+    trajectory = JointTrajectory(joint_names=names)
+    for t, q in zip(times, positions, strict=True):
         point = JointTrajectoryPoint(positions=array("d", q))
         point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
         trajectory.points.append(point)
@@ -83,6 +83,59 @@ def test_a_motion_that_no_timing_allows_is_refused_with_the_limit(node: Any) -> 
     answer = ask(node, trajectory=outside, timing="slow_down")
     assert not answer.success and f"{NAMES[3]}: " in answer.message
     assert answer.message.endswith("; no longer duration meets all limits; change the path")
+
+
+BAD = {
+    "a path must have a start and an end": (TIMES[:1], POSITIONS[:1]),
+    "the path does not move anywhere; remove repeated points and pauses": (TIMES, POSITIONS[[0, 0, 0]]),
+    "times are too uneven for these positions: ": ([0.0, 0.6, 0.600000001, 1.0], POSITIONS[[0, 0, 1, 1]]),
+    "fer_joint4: position 0.6 rad at 0.5 of the path is out of its range, ": (TIMES, POSITIONS + 2.0),
+}
+
+
+@pytest.mark.parametrize("reason", BAD)
+def test_a_path_without_a_fastest_motion_is_refused_in_one_line(node: Any, reason: str) -> None:
+    answer = ask(node, trajectory=message(*BAD[reason]), timing="fastest")
+    assert not answer.success and not answer.time
+    assert reason in answer.message and "\n" not in answer.message
+    assert ask(node, timing="fastest").success
+
+
+def test_a_cancelled_goal_leaves_the_node_alive(node: Any) -> None:
+    from action_msgs.msg import GoalStatus
+    from eom_dynamics.action import ComputeTrajectoryFeedforward
+    from rclpy.action import ActionClient
+
+    actions = ActionClient(node.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
+    node.wait(actions.server_is_ready, "the action")
+
+    def done(future: Any) -> Any:
+        node.wait(future.done, "an answer of the action")
+        return future.result()
+
+    goal = ComputeTrajectoryFeedforward.Goal(trajectory=message(), timing="fastest")
+    # The second waits for the first, so that it has not ended when it is cancelled.
+    first, second = (done(actions.send_goal_async(goal)) for _ in range(2))
+    done(second.cancel_goal_async())
+    answer = done(second.get_result_async())
+    assert (answer.status, answer.result.message) == (GoalStatus.STATUS_CANCELED, "cancelled")
+    assert done(first.get_result_async()).result.success
+    assert ask(node, timing="fastest").success
+    actions.destroy()
+
+
+def test_a_robot_without_limits_has_no_fastest_motion(start: Any) -> None:
+    from trajectory_msgs.msg import JointTrajectory
+
+    names = list(eom.load_robot(CONFIG / "iiwa.yaml").joint_names)
+    node = start.planning("--params-file", CONFIG / "iiwa.yaml", "-p", "trajectory_limits:=fastest")
+    path = message(names=names)
+    answer = ask(node, trajectory=path, timing="fastest")
+    reason = "there are no limits, hence no shortest duration; give limits of velocity and effort"
+    assert (answer.success, answer.message) == (False, reason)
+    node.publisher(JointTrajectory, "joint_trajectory").publish(path)
+    node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal")
+    assert ask(node, trajectory=path).success
 
 
 def test_published_trajectories_are_played_as_fast_as_limits_allow(node: Any) -> None:

@@ -35,11 +35,15 @@ def test_a_rigid_joint_under_pd() -> None:
     """L = (w² + 2ws)/s² crosses one at w sqrt(2 + sqrt 5), with the phase margin atan(2 sqrt(2 + sqrt 5))."""
     robot = load_robot("pendulum")
     robot = replace(robot, gravity=np.zeros(3), joints=tuple(replace(x, spring=RIGID) for x in robot.joints))
-    found = motor_loop(ElasticPlant(ElasticArm(robot)), [0.3], W).margins()
+    loop = motor_loop(ElasticPlant(ElasticArm(robot)), [0.3], W)
+    found = loop.margins()
     crossing = W * np.sqrt(2 + np.sqrt(5))
     # Its frequency is halved 24 times.
     assert found.delay == pytest.approx(np.arctan(2 * crossing / W) / crossing, rel=1e-8)
     assert found.frequency == pytest.approx(crossing / (2 * np.pi), rel=1e-8)
+    lag = np.rad2deg(np.arctan(2 * crossing / W))
+    assert found.phase == pytest.approx(lag, rel=1e-8)
+    assert loop.margins(1e-3).phase == pytest.approx(lag - np.rad2deg(1e-3 * crossing), rel=1e-8)
 
 
 @pytest.mark.parametrize("make", [motor_loop, link_loop])
@@ -66,7 +70,8 @@ def test_gains_damp_the_motors_critically() -> None:
 
 def test_a_delay_beyond_the_margin_is_told() -> None:
     loop = motor_loop(plant("iiwa"), np.zeros(7), W)
-    assert loop.margins(1.01 * loop.margins().delay).gain == 1.0
+    found = loop.margins(1.01 * loop.margins().delay)
+    assert found.gain == 1.0 and found.phase == 0.0
 
 
 @pytest.mark.parametrize(("frequency", "delay"), [(0.0, 0.0), (np.nan, 0.0), (W, -1e-3), (W, np.inf)])

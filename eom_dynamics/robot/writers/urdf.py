@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ... import lie
 from ...arrays import Array
@@ -38,6 +39,17 @@ def robot_as_urdf(robot: Robot) -> Written:
     return Written(f'<?xml version="1.0"?>\n{text}\n', (*_lost(robot), *_implied(robot, writer.last)))
 
 
+def add_inertia(link: ET.Element, body: Inertial, origin: ArrayLike = 0.0) -> None:
+    """Add the inertia of a body to its link, whose origin is (3,) in the body's frame, along its axes."""
+    if body.mass or np.any(body.about_origin):
+        element = ET.Element("inertial")
+        ET.SubElement(element, "origin", xyz=_words(body.center_of_mass - np.asarray(origin)), rpy="0 0 0")
+        ET.SubElement(element, "mass", value=_word(body.mass))
+        names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        ET.SubElement(element, "inertia", dict(zip(names, map(_word, moments(body)), strict=True)))
+        link.insert(0, element)
+
+
 @dataclass(frozen=True, eq=False)
 class _Link:
     """Name of a link on a body's joint axis, and its pose (4, 4) in the body's frame."""
@@ -54,7 +66,7 @@ class _Writer:
         self._joint_names = {joint.name for joint in robot.joints}
         self._placed: set[str] = set()
         self._base = self._link(-1, np.eye(4))
-        self._add_inertia(ET.SubElement(self.root, "link", name=self._base.name), robot.base, np.zeros(3))
+        add_inertia(ET.SubElement(self.root, "link", name=self._base.name), robot.base)
         self._links = [self._link(i, _to_axis(joint)) for i, joint in enumerate(robot.joints)]
         for joint, link in zip(robot.joints, self._links, strict=True):
             self._add(joint, link)
@@ -78,7 +90,7 @@ class _Writer:
 
     def _add(self, joint: Joint, link: _Link) -> None:
         element = ET.SubElement(self.root, "link", name=link.name)
-        self._add_inertia(element, joint.inertial, link.pose[:3, 3])
+        add_inertia(element, joint.inertial, link.pose[:3, 3])
         parent = self._of(joint.parent)
         bounded = np.isfinite(joint.limits.lower) or np.isfinite(joint.limits.upper)
         kind = "prismatic" if joint.type == "prismatic" else "revolute" if bounded else "continuous"
@@ -93,15 +105,6 @@ class _Writer:
             ET.SubElement(moved, "mimic", {"joint": leader, **given})
         elif joint.gear_ratio != 1 or joint.rotor_inertia:
             self._transmission(joint)
-
-    def _add_inertia(self, link: ET.Element, body: Inertial, origin: Array) -> None:
-        """The inertia of a body, for a link at this origin (3,) in the body's frame, along its axes."""
-        if body.mass or np.any(body.about_origin):
-            element = ET.SubElement(link, "inertial")
-            ET.SubElement(element, "origin", xyz=_words(body.center_of_mass - origin), rpy="0 0 0")
-            ET.SubElement(element, "mass", value=_word(body.mass))
-            names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-            ET.SubElement(element, "inertia", dict(zip(names, map(_word, moments(body)), strict=True)))
 
     def _joint(self, name: str, kind: str, parent: _Link, pose: Array, child: str) -> ET.Element:
         """A joint at a pose in the parent body's frame."""

@@ -18,7 +18,7 @@ from ...messages.fields import STATE_FIELDS
 from ...messages.samples import doubles
 from ...messages.setpoint_to_command import Ahead
 from ...trajectory import Spline, Trajectory, Verdict
-from ...trajectory.handover import START_TOLERANCE, Handover, Shifted
+from ...trajectory.handover import Handover, Shifted
 from ...trajectory.takeover import take_over
 from ..executors import keep_pace
 from ..interfaces import JointTrajectorySetpoint
@@ -130,12 +130,13 @@ class TrajectoryPlayer:
         if isinstance(self._motion, Handover):
             self._motion = self._motion.from_then_on(present)
         at = max(begin, present)
+        tolerance = self._node.get_parameter("start_tolerance").value
         # A motion that has not started by then commands nothing to take over from.
         if self._motion is None or at <= self._motion.start:
-            _require_first_knot(motion, present - begin, arm.robot.joint_names)
+            _require_first_knot(motion, present - begin, arm.robot.joint_names, tolerance)
             self._motion = Shifted(motion, begin)
         else:
-            replaced, verdict = take_over(arm, self._motion, motion, begin, at, self._period / _SECOND)
+            replaced, verdict = take_over(arm, self._motion, motion, begin, at, self._period / _SECOND, tolerance)
             judge(verdict)
             self._motion = replaced
         self._message.header.frame_id = frame_id
@@ -227,15 +228,15 @@ class TrajectoryPlayer:
         return message
 
 
-def _require_first_knot(motion: Spline, present: float, names: Sequence[str]) -> None:
+def _require_first_knot(motion: Spline, present: float, names: Sequence[str], tolerance: float) -> None:
     """Refuse a motion that has left its first knot at ``present`` (s, its own time): it would start with a step."""
     if present <= motion.start:
         return
     moved = np.abs(motion.derivatives(present, 0)[0] - motion.derivatives(motion.start, 0)[0])
-    if np.max(moved) > START_TOLERANCE:
+    if np.max(moved) > tolerance:
         joint = int(np.argmax(moved))
         raise TrajectoryError(
             f"its first waypoint was due {present - motion.start:.3g} s ago, and {names[joint]} has moved "
-            f"{moved[joint]:.3g} rad or m since, must be at most {START_TOLERANCE:g}: start it now (stamp 0, "
+            f"{moved[joint]:.3g} rad or m since, must be at most {tolerance:g}: start it now (stamp 0, "
             "times from 0) or later"
         )

@@ -13,18 +13,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
+from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
-from ...exceptions import StateError
+from ...exceptions import StateError, TrajectoryError
 from ...messages.joint_order import places
 from ...messages.refusals import refusal_reason
+from ...messages.request_identity import RequestNames
 from ...messages.samples import doubles
 from ...messages.tolerances import JointTolerances
 from ...terminal import printable
@@ -38,7 +40,7 @@ _SECOND = 10**9
 # Period of feedback and of the check of tolerances, s.
 _PERIOD = 0.05
 
-# Time within which the dynamics node must answer, and a joint state arrive if there are tolerances, s.
+# Time within which the dynamics node must answer, a joint state arrive, and the client take the acceptance, s.
 _PATIENCE = 1.0
 
 
@@ -47,30 +49,31 @@ class GoalMotion(NamedTuple):
 
     Attributes:
         names: the robot's joints.
-        motion: joints in the robot's order; its time 0 is at ``begin``.
-        begin: ns.
+        motion: joints in the robot's order.
+        stamp: time of its time 0, ns; 0 for the time at which the dynamics node accepts it.
         path, goal: tolerances during the motion and at its end.
         goal_time: time after the end within which the goal must be reached, s.
     """
 
     names: Sequence[str]
     motion: Spline
-    begin: int
+    stamp: int
     path: JointTolerances
     goal: JointTolerances
     goal_time: float
 
 
 class FollowTrajectory:
-    """Server of the action. One goal is executed at a time; a new one replaces it."""
+    """Server of the action. A goal is accepted once the dynamics node plays it, in place of the goal before."""
 
     def __init__(
         self,
         node: RobotNode,
         name: str,
         fit: Callable[[JointTrajectory], tuple[Sequence[str], Spline]],
-        publish: Callable[[Spline, int, str], None],
+        publish: Callable[[Spline, Header, str], None],
         stop: Callable[[], None],
+        refuse: Callable[[TrajectoryStatus, Exception], None],
     ) -> None:
         """Create the action; logs that control_msgs is missing if it is.
 
@@ -78,11 +81,16 @@ class FollowTrajectory:
             node: the node.
             name: name of the action.
             fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
-            publish: sends a motion to the dynamics node, with the time of its start, ns, and its frame.
+            publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
             stop: has the dynamics node bring the motion under way to rest.
+            refuse: reports that the trajectory of a status is refused, and why.
         """
-        self._node, self._fit, self._publish, self._stop = node, fit, publish, stop
-        self._current: _Execution | None = None
+        self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
+        self._names = RequestNames("follow_joint_trajectory")
+        # By the identity of its trajectory.
+        self._executions: dict[str, _Execution] = {}
+        # Identity of the trajectory under way, of a goal or not.
+        self._under_way = ""
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -98,6 +106,7 @@ class FollowTrajectory:
             name,
             self._execute,
             callback_group=ReentrantCallbackGroup(),
+            goal_callback=self._consider,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
         )
 
@@ -106,52 +115,40 @@ class FollowTrajectory:
         if self._action is not None:
             self._action.destroy()
 
-    async def _execute(self, goal: ServerGoalHandle) -> Any:
-        codes = self.kind.Result
-        found = await self._worker.compute(lambda: self._planned(goal.request))
-        if isinstance(found, _RefusedError):
-            return self._ended(goal, found.code, str(found))
-        replaced = self._current
-        if replaced:
-            replaced.end(codes.INVALID_GOAL, "replaced by a new goal")
-        execution = self._current = _Execution(self._node, goal, found, self.kind)
-        self._node.get_logger().info(f"goal accepted: {found.motion.end - found.motion.start:.3g} s")
-        self._publish(found.motion, found.begin, goal.request.trajectory.header.frame_id)
-        code, text = await execution.done
-        if self._current is execution:
-            self._current = None
-            # If the motion is refused, that of the goal before is still under way.
-            if not execution.has_ended_itself or (execution.is_refused and replaced):
-                self._stop()
-        execution.close()
-        return self._ended(goal, code, text, cancelled=execution.is_cancelled)
-
-    def _planned(self, request: Any) -> GoalMotion | _RefusedError:
-        """Check a goal and fit its motion; runs in the worker's thread."""
-        codes = self.kind.Result
+    async def _consider(self, request: Any) -> GoalResponse:
+        """Accept a goal once the dynamics node plays its motion."""
+        told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
+        execution = self._executions[told.request] = _Execution(self._node, request, self.kind)
         try:
-            if request.multi_dof_trajectory.points:
-                raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
-            names, motion = self._fit(request.trajectory)
-            path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
-            goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
+            execution.plan = plan = await self._worker.compute(lambda: self._planned(request))
+            if not self._under_way:
+                self._require_start(plan, await execution.state())
+            self._publish(plan.motion, told.header, told.request)
+            await execution.answer()
+        except _RefusedByPlayerError as error:
+            self._node.get_logger().warning(f"goal refused: {printable(str(error))}")
         except Exception as error:
-            code = codes.INVALID_JOINTS if "joint_names" in str(error) else codes.INVALID_GOAL
-            return _RefusedError(code, refusal_reason(error))
-        now = self._node.get_clock().now().nanoseconds
-        stamp = request.trajectory.header.stamp
-        begin = stamp.sec * _SECOND + stamp.nanosec or now
-        # In whole nanoseconds, since a float cannot resolve the time of day.
-        if (late := (now - begin - round(motion.end * _SECOND)) / _SECOND) > 0:
-            return _RefusedError(codes.OLD_HEADER_TIMESTAMP, f"the trajectory ended {late:.3g} s ago")
-        tolerance = request.goal_time_tolerance
-        goal_time = tolerance.sec + tolerance.nanosec / _SECOND
-        if not goal_time:
-            goal_time = self._node.get_parameter("goal_time_tolerance").value
-        return GoalMotion(tuple(names), motion, begin, path, goal, goal_time)
+            self._refuse(told, error)
+        else:
+            self._node.get_logger().info(f"goal accepted: {plan.motion.end - plan.motion.start:.3g} s")
+            execution.done.add_done_callback(lambda _: self._end(told.request))
+            return GoalResponse.ACCEPT
+        self._end(told.request)
+        return GoalResponse.REJECT
 
-    def _ended(self, goal: ServerGoalHandle, code: int, text: str, *, cancelled: bool = False) -> Any:
-        if cancelled:
+    def _end(self, name: str) -> None:
+        """Forget a goal, and stop its motion if that is still played."""
+        execution = self._executions.pop(name)
+        execution.close()
+        if execution.is_playing:
+            self._stop()
+
+    async def _execute(self, goal: ServerGoalHandle) -> Any:
+        # The request of an accepted goal is the very object that was considered.
+        execution = next(x for x in self._executions.values() if x.request is goal.request)
+        execution.goal = goal
+        code, text = await execution.done
+        if execution.is_cancelled:
             goal.canceled()
         elif code == self.kind.Result.SUCCESSFUL:
             goal.succeed()
@@ -160,40 +157,116 @@ class FollowTrajectory:
             self._node.get_logger().warning(f"goal aborted: {printable(text)}")
         return self.kind.Result(error_code=code, error_string=text)
 
+    def _planned(self, request: Any) -> GoalMotion:
+        """Check a goal and fit its motion; runs in the worker's thread."""
+        if request.multi_dof_trajectory.points:
+            raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
+        names, motion = self._fit(request.trajectory)
+        path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
+        goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
+        tolerance = request.goal_time_tolerance
+        goal_time = tolerance.sec + tolerance.nanosec / _SECOND
+        if not goal_time:
+            goal_time = self._node.get_parameter("goal_time_tolerance").value
+        stamp = request.trajectory.header.stamp
+        return GoalMotion(tuple(names), motion, stamp.sec * _SECOND + stamp.nanosec, path, goal, goal_time)
+
+    def _require_start(self, plan: GoalMotion, measured: list[Array]) -> None:
+        """Refuse a motion that is to start away from the measured position of the arm at rest.
+
+        Raises:
+            TrajectoryError: it is.
+        """
+        now = self._node.get_clock().now().nanoseconds
+        t = (now - plan.stamp) / _SECOND if plan.stamp else 0.0
+        if not measured or not plan.motion.start <= t <= plan.motion.end:
+            return
+        away = np.abs(plan.motion.derivatives(t, 0)[0] - measured[0])
+        largest = self._node.get_parameter("start_tolerance").value
+        if np.any(away > largest):
+            joint = int(np.nanargmax(away))
+            raise TrajectoryError(
+                f"{plan.names[joint]} is {away[joint]:.3g} rad or m from the start of the trajectory, must be at most "
+                f"{largest:g} (parameter start_tolerance): plan from the present position"
+            )
+
     def _on_status(self, status: TrajectoryStatus) -> None:
-        if self._current is not None:
-            self._current.on_status(status)
+        if status.status == status.ACCEPTED:
+            self._under_way = status.request
+        elif status.request == self._under_way and status.status in (status.FINISHED, status.STOPPED):
+            self._under_way = ""
+        if status.request in self._executions:
+            self._executions[status.request].on_status(status)
 
 
 class _Execution:
-    """A goal under way.
+    """A goal, from its arrival to its end.
 
     Attributes:
-        plan: its motion.
+        request: the goal.
+        goal: its handle, once the client knows that it is accepted.
+        plan: its motion, once planned.
+        accepted: completes when the dynamics node accepts the motion; raises its refusal.
         done: completes with error code and text.
-        is_cancelled: whether the client has cancelled it.
-        has_ended_itself: whether the dynamics node has ended or refused the motion.
-        is_refused: whether it has refused it.
+        is_playing: whether the dynamics node plays the motion.
+        is_cancelled: whether the client has cancelled the goal.
     """
 
-    def __init__(self, node: RobotNode, goal: ServerGoalHandle, plan: GoalMotion, kind: Any) -> None:
-        self._node, self._goal, self.plan, self._kind = node, goal, plan, kind
-        self.done: Future = Future()
-        self.is_cancelled = self.has_ended_itself = self.is_refused = self._accepted = self._finished = False
-        self._since = self._state_since = time.monotonic()
+    plan: GoalMotion
+
+    def __init__(self, node: RobotNode, request: Any, kind: Any) -> None:
+        self._node, self.request, self._kind = node, request, kind
+        self.goal: ServerGoalHandle | None = None
+        self.accepted, self.done = Future(), Future()
+        self.is_playing = self.is_cancelled = self._finished = False
+        self._begin = 0
+        self._accepted_since = self._state_since = time.monotonic()
         self._state: JointState | None = None
+        self._known: Future = Future()
         self._states = node.create_subscription(JointState, "joint_states", self._on_state, 1)
         self._timer = node.create_timer(_PERIOD, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     @property
     def elapsed(self) -> float:
         """Time of the motion, s."""
-        return float(self._node.get_clock().now().nanoseconds - self.plan.begin) / _SECOND
+        return float(self._node.get_clock().now().nanoseconds - self._begin) / _SECOND
 
     def close(self) -> None:
         """Destroy timer and subscription."""
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._states)
+
+    async def state(self) -> list[Array]:
+        """Measured position and velocity (n,), NaN where there is none; empty if nobody publishes joint states.
+
+        Raises:
+            StateError: a joint state cannot be used.
+        """
+        if self._node.count_publishers(self._states.topic_name):
+            await self._within_patience(self._known, None)
+        return self._measured()
+
+    async def answer(self) -> None:
+        """Wait for the dynamics node, to which the motion was sent.
+
+        Raises:
+            TrajectoryError: it refuses the motion, or does not answer.
+        """
+        missing = TrajectoryError("no node has answered on trajectory_status: is dynamics_node running and active?")
+        await self._within_patience(self.accepted, missing)
+
+    async def _within_patience(self, future: Future, otherwise: Exception | None) -> None:
+        """Wait for a future, which after a while completes with nothing, or raises ``otherwise``."""
+
+        def give_up() -> None:
+            if not future.done():
+                future.set_exception(otherwise) if otherwise else future.set_result(None)
+
+        timer = self._node.create_timer(_PATIENCE, give_up, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        try:
+            await future
+        finally:
+            self._node.destroy_timer(timer)
 
     def end(self, code: int, text: str) -> None:
         """Complete, once."""
@@ -201,42 +274,44 @@ class _Execution:
             self.done.set_result((code, text))
 
     def on_status(self, status: TrajectoryStatus) -> None:
-        """Take a status of the dynamics node."""
-        stamp = status.header.stamp
-        if stamp.sec * _SECOND + stamp.nanosec != self.plan.begin:
-            return
-        self._accepted = True
-        if status.status == status.FINISHED:
-            self._finished = self.has_ended_itself = True
-            self._tick()
-        elif status.status in (status.REFUSED, status.STOPPED):
-            self.has_ended_itself = True
-            self.is_refused = status.status == status.REFUSED
-            self.end(self._kind.Result.INVALID_GOAL, status.message)
+        """Take a status of the dynamics node on the trajectory of the goal."""
+        if self.accepted.done():
+            self.is_playing = False
+            self._finished = status.status == status.FINISHED
+            if not self._finished:
+                self.end(self._kind.Result.INVALID_GOAL, status.message)
+        elif status.status == status.ACCEPTED:
+            self.is_playing = True
+            self._accepted_since = time.monotonic()
+            self._begin = self.plan.stamp or self._node.get_clock().now().nanoseconds
+            self.accepted.set_result(None)
+        else:
+            self.accepted.set_exception(_RefusedByPlayerError(status.message))
 
     def _on_state(self, state: JointState) -> None:
         self._state, self._state_since = state, time.monotonic()
+        if not self._known.done():
+            self._known.set_result(None)
 
     def _tick(self) -> None:
-        if self.done.done():
+        if self.done.done() or not self.accepted.done():
             return
-        if self._goal.is_cancel_requested:
+        if self.goal is None:
+            # A client that is gone never hears of the acceptance, and its goal is not executed.
+            if time.monotonic() > self._accepted_since + _PATIENCE:
+                self.end(self._kind.Result.INVALID_GOAL, "the client is gone")
+        elif self.goal.is_cancel_requested:
             self.is_cancelled = True
             self.end(self._kind.Result.SUCCESSFUL, "cancelled")
-        elif not self._accepted and time.monotonic() > self._since + _PATIENCE:
-            self.end(
-                self._kind.Result.INVALID_GOAL,
-                "no node has answered on trajectory_status: is dynamics_node running and active?",
-            )
         else:
             try:
-                self._observe()
+                self._observe(self.goal)
             except Exception as error:
                 # A goal that is not observed must not go on.
                 self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
                 self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
 
-    def _observe(self) -> None:
+    def _observe(self, goal: ServerGoalHandle) -> None:
         """Send feedback, and check tolerances."""
         plan, codes = self.plan, self._kind.Result
         t = self.elapsed
@@ -246,8 +321,8 @@ class _Execution:
         except StateError as error:
             self.end(codes.INVALID_GOAL, f"joint_states: {error}")
             return
-        if self._accepted and t >= plan.motion.start:
-            self._send_feedback(t, desired, actual)
+        if t >= plan.motion.start:
+            goal.publish_feedback(self._feedback(t, desired, actual))
         if not (plan.path.any or plan.goal.any):
             if self._finished:
                 self.end(codes.SUCCESSFUL, "")
@@ -278,22 +353,18 @@ class _Execution:
             for values in (state.position, state.velocity)
         ]
 
-    def _send_feedback(self, t: float, desired: Sequence[Array], actual: Sequence[Array]) -> None:
+    def _feedback(self, t: float, desired: Sequence[Array], actual: Sequence[Array]) -> Any:
         feedback = self._kind.Feedback(joint_names=list(self.plan.names))
         feedback.header.stamp = self._node.get_clock().now().to_msg()
         error = [x - y for x, y in zip(desired, actual, strict=False)]
         feedback.desired, feedback.actual, feedback.error = (_point(t, x) for x in (desired, actual, error))
         if hasattr(feedback, "index"):  # since control_msgs 6; not in Jazzy
             feedback.index = int(np.searchsorted(self.plan.motion.t, t, side="right")) - 1
-        self._goal.publish_feedback(feedback)
+        return feedback
 
 
-class _RefusedError(Exception):
-    """A goal that is not executed, with its error code."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+class _RefusedByPlayerError(TrajectoryError):
+    """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
 
 
 def _point(t: float, rows: Sequence[Array]) -> JointTrajectoryPoint:

@@ -4,9 +4,14 @@
 from __future__ import annotations
 
 from ..node_parameters import COMMON, Definition, Table, fixed
-from ..trajectory_limits import PLANNED_LIMITS
+from ..trajectory_limits import PLANNED_LIMITS, START_TOLERANCE
 
 TABLE: Table = {
+    "allow_nonzero_velocity_at_trajectory_end": Definition(
+        False,
+        "whether the last point of a trajectory may have a velocity, with which the arm then stops in a step unless "
+        "another trajectory takes over",
+    ),
     "goal_time_tolerance": Definition(
         1.0,
         "time after the end of a trajectory within which a goal of follow_joint_trajectory must be within its "
@@ -34,6 +39,7 @@ TABLE: Table = {
         "(refuse), or no check (ignore)",
         choices=("warn", "refuse", "ignore"),
     ),
+    "start_tolerance": START_TOLERANCE,
     "trajectory_limits": PLANNED_LIMITS,
     **COMMON,
 }

@@ -35,6 +35,8 @@ ENDINGS = tuple(_FORMATS)
 # Large robots have some hundred; the messages of each are read separately.
 _MOST_TOPICS = 10_000
 
+_LISTED_TOPICS = 20
+
 # metadata.yaml takes some hundred bytes for each topic.
 _LARGEST_METADATA = 64 * 2**20
 
@@ -110,6 +112,15 @@ class Bag:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         self._stack.close()
+
+    def named(self, name: str) -> list[Topic]:
+        """Topics of a name, which may lack its leading slash; several, if it was recorded with several types."""
+        return [topic for topic in self.topics if topic.name.lstrip("/") == name.lstrip("/")]
+
+    @property
+    def topics_in_words(self) -> str:
+        """The first topics with their types, for messages."""
+        return ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
 
     @property
     def damage(self) -> list[str]:

@@ -2,15 +2,18 @@
 """Correct a repeated motion by the tracking error of its last run: iterative learning on the links.
 
 Each bag is a run of the same motion: setpoints, whose first stamp is the motion's time 0, and the measured positions of
-the links as JointState. Several bags are repetitions, of which the mean counts. Writes the motion for the next run, a
-.npz file for player and simulate; name it as the motion of the next call. Refused where learning would diverge.
+the links as JointState. Several bags are repetitions, of which the mean counts; of two and more, the share of the error
+that repeats is printed, and how much of it errors of the model explain. Writes the motion for the next run, a .npz file
+for player and simulate; name it as the motion of the next call. Refused where learning would diverge.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
@@ -27,7 +30,13 @@ from .arguments import (
     share,
 )
 
+if TYPE_CHECKING:
+    from ...learning import ErrorShares
+
 SUMMARY = "correct a repeated motion by the tracking error of its last run"
+
+# From this share on, errors of the model are worth identifying.
+_MOSTLY = 0.5
 
 _error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
 
@@ -76,7 +85,15 @@ def run(options: argparse.Namespace) -> int:
     require("replay")
     require("simulate")
     from ...elastic import ElasticArm
-    from ...learning import LearningError, LearningSettings, Uncertainty, contraction, learn, read_correction
+    from ...learning import (
+        LearningError,
+        LearningSettings,
+        Uncertainty,
+        contraction,
+        error_shares,
+        learn,
+        read_correction,
+    )
     from ..learn import measured_run
     from ..writing import whole_file
     from .console import complain
@@ -94,21 +111,51 @@ def run(options: argparse.Namespace) -> int:
         options.stiffness_error, options.mass_error, options.rotor_inertia_error, options.delay_error
     )
     runs = [measured_run(bag, robot, last.t, options.topic) for bag in options.bags]
-    bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=options.natural_frequency)
+    w0 = options.natural_frequency
+    shares = error_shares(arm, last, runs, options.bandwidth, natural_frequency=w0) if len(runs) > 1 else ()
+    bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=w0)
     try:
-        found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=options.natural_frequency)
+        found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
     except LearningError as refusal:
+        for line in _sentences(shares, options):
+            complain(options.program, line)
         complain(options.program, f"refused: {refusal}")
         return 1
     with whole_file(options.output, force=options.force) as aside:
         found.write(aside)
     if options.json:
         ratio = {"ratio": bound.ratio, "frequency": bound.frequency}
-        print(json.dumps({"errors": found.errors, "contraction": ratio, "motion": str(options.output)}, indent=2))
+        listed = [{key: None if x != x else x for key, x in joint._asdict().items()} for joint in shares]
+        result = {"errors": found.errors, "shares": listed, "contraction": ratio, "motion": str(options.output)}
+        print(json.dumps(result, indent=2))
     else:
         print(f"error of the links: {', '.join(f'{x:.3g}' for x in found.errors)} rad or m rms, run by run")
         print(
             f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
         )
-        print(f"motion of the next run: {options.output}")
+        print("\n".join([*_sentences(shares, options), f"motion of the next run: {options.output}"]))
     return 0
+
+
+def _sentences(shares: tuple[ErrorShares, ...], options: argparse.Namespace) -> list[str]:
+    """What repeats in the error of each joint, and what to do about it."""
+    command = shlex.join(
+        ["eom_dynamics", "identify", *map(str, options.bags), "--robot", options.robot, "-o", "identified.yaml"]
+    )
+    lines = []
+    for x in shares:
+        if not x.repeats:
+            lines.append(f"{x.joint}: no part of the error repeats beyond its noise; more runs tell smaller ones")
+            continue
+        line = f"{x.joint}: {100 * x.repeating:.3g} ± {100 * x.deviation:.1g} % of the error repeats"
+        if x.explained != x.explained:
+            line += "; what the model explains of it cannot be told of this arm or so short a motion"
+        else:
+            line += f"; of this {100 * x.explained:.3g} % is explained by model parameters"
+            line += (
+                f": run {command}"
+                if x.explained >= _MOSTLY
+                else ", the rest is a disturbance that repeats, which learning corrects and identify does not"
+            )
+        lines.append(line)
+    return lines

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ...robot import Robot
     from ...simulation.feedforward_comparison import Comparison, SupportsDerivatives
     from ...simulation.model_errors import Sweep
+    from ..simulate.link_feedback import LinkFeedback
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
@@ -138,14 +139,14 @@ def run(options: argparse.Namespace) -> int:
         except SimulationError as error:
             complain(options.program, str(error))
             return 1
-        swept = None
+        swept, feedback = None, None
         if not options.no_sweep and robot.rotor_model == "reduced":
-            swept = _swept(options, robot, motion, times, bars)
+            swept, feedback = _swept(options, robot, motion, times, bars)
     about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
     if options.robot in packaged_robots():
         about["springs and rotors"] = "example values: the sources of the packaged robots give none"
-    page = write_results(options.output, comparison, about, swept, force=options.force)
-    _show(options, comparison, swept, page)
+    page = write_results(options.output, comparison, about, swept, feedback, force=options.force)
+    _show(options, comparison, swept, feedback, page)
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
     return fail(options.program, failures(comparison))
@@ -178,15 +179,16 @@ def _compared(
 
 def _swept(
     options: argparse.Namespace, robot: Robot, motion: SupportsDerivatives, times: Array, bars: Progress
-) -> Sweep:
-    """Simulate over errors of the model, with a progress bar."""
+) -> tuple[Sweep, LinkFeedback]:
+    """Simulate over errors of the model, without and with feedback of the links, with progress bars."""
     from ...simulation.model_errors import sweep
+    from ..simulate.link_feedback import link_feedback
     from ..simulate.sweep import LONGEST, model_errors
 
     start = float(times[0])
     end = min(float(times[-1]), start + LONGEST)
-    bar = bars.add_task("errors of the model", total=end - start)
-    return sweep(
+    bar, second = (bars.add_task(text, total=end - start) for text in ("errors of the model", "feedback of the links"))
+    found = sweep(
         robot,
         motion,
         start,
@@ -196,19 +198,28 @@ def _swept(
         period=min(options.period or robot.command_period or 1e-3, end - start),
         progress=lambda t: bars.update(bar, completed=t),
     )
+    return found, link_feedback(found, motion, start, end, lambda t: bars.update(second, completed=t))
 
 
-def _show(options: argparse.Namespace, comparison: Comparison, swept: Sweep | None, page: Path) -> None:
+def _show(
+    options: argparse.Namespace,
+    comparison: Comparison,
+    swept: Sweep | None,
+    feedback: LinkFeedback | None,
+    page: Path,
+) -> None:
     """Print the results."""
-    from ..simulate import summary, sweep
+    from ..simulate import link_feedback, summary, sweep
 
     if options.json:
-        result = summary.as_json(comparison, audited=options.audit) | ({"sweep": sweep.as_json(swept)} if swept else {})
+        result = summary.as_json(comparison, audited=options.audit)
+        if swept and feedback:
+            result |= {"sweep": sweep.as_json(swept), "link_feedback": link_feedback.as_json(feedback)}
         print(json.dumps({**result, "page": str(page)}, indent=2))
         return
     print(f"{summary.as_text(comparison)}\n\nsimulated arm: {summary.model_error(comparison)}")
-    if swept:
-        print(f"\n{sweep.as_text(swept)}\n")
+    if swept and feedback:
+        print("\n".join(["", sweep.as_text(swept), *link_feedback.verdicts(feedback, swept), ""]))
     print(f"page: {page}")
     if options.audit:
         print(f"\n{summary.audit(comparison).table()}")

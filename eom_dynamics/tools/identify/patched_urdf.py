@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-import numpy as np
-
 from ...exceptions import RobotDescriptionError
 from ...robot import Joint, Robot
-from ...robot.writers.written import moments
-
-_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+from ...robot.writers.urdf import add_inertia
 
 
 def patched_urdf(text: str, robot: Robot) -> str:
@@ -65,15 +61,9 @@ def _fixed_to(link: str, joints: dict[str, ET.Element], moving: set[str]) -> lis
 def _set_inertia(link: ET.Element, joint: Joint) -> None:
     for old in link.findall("inertial"):
         link.remove(old)
-    body = joint.inertial
-    if not body.mass and not np.any(body.about_origin):
-        return
-    element = ET.Element("inertial")
-    ET.SubElement(element, "origin", xyz=" ".join(repr(float(x)) for x in body.center_of_mass), rpy="0 0 0")
-    ET.SubElement(element, "mass", value=repr(float(body.mass)))
-    ET.SubElement(element, "inertia", {n: repr(x) for n, x in zip(_MOMENTS, moments(body), strict=True)})
-    element.tail = "\n  "
-    link.insert(0, element)
+    add_inertia(link, joint.inertial)
+    for new in link.findall("inertial"):
+        new.tail = "\n  "
 
 
 def _set_friction(element: ET.Element, joint: Joint) -> None:

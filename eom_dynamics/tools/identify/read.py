@@ -24,7 +24,7 @@ from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
-from ..recordings import read_blocks
+from ..recordings import joined, read_blocks
 from ..replay.conventions import DEFAULT, Conventions
 from ..replay.joint_states import TYPE
 from ..replay.messages import FEEDFORWARD
@@ -79,29 +79,26 @@ class Columns:
     bad: int = 0
 
 
-def read_recording(
-    path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
-) -> Recording:
+def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
     """Read a recording of a robot.
 
     Args:
         path: of a bag, or of a .csv or .parquet file.
         robot: whose joints moved; a joint that was not recorded is taken to be at rest at zero.
         source: where in the file it is.
-        progress: called with the fraction read.
 
     Raises:
         BagError: the bag cannot be read, or has no joint states.
         IdentificationError: a table lacks columns, or nothing of the robot was recorded.
         OSError: a file cannot be read.
     """
-    return read_stamped(path, robot, source, progress)[0]
+    return read_stamped(path, robot, source)[0]
 
 
 def read_stamped(
     path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
 ) -> tuple[Recording, int]:
-    """Read a recording as :func:`read_recording`, with the stamp of its time zero, ns."""
+    """Read as :func:`read_recording`, and the stamp of time zero, ns; ``progress`` is called with the fraction read."""
     source = source or Source()
     source.conventions.check(robot.name, robot.joint_names)
     if path.suffix in TABLES:
@@ -129,29 +126,22 @@ def _bag(
             raise BagError(f"{path}: topic {topic.name} has no messages that can be read")
         if source.effort_topic is None:
             return columns, None
-        found = [t for t in bag.topics if t.name.lstrip("/") == source.effort_topic.lstrip("/")]
+        found = bag.named(source.effort_topic)
         if not found:
-            raise BagError(f"{path}: has no topic {source.effort_topic}; it has {_listed(bag)}")
+            raise BagError(f"{path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
         return columns, read_topic(bag, found[0], None)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
-    states = [topic for topic in bag.topics if topic.type == TYPE]
-    if name is not None:
-        chosen = [topic for topic in states if topic.name.lstrip("/") == name.lstrip("/")]
-    else:
-        chosen = [topic for topic in states if not is_of_motors(topic)] or states
+    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == TYPE]
+    chosen = states if name is not None else [topic for topic in states if not is_of_motors(topic)] or states
     if not chosen:
         wanted = f"topic {name}" if name else "topic"
-        raise BagError(f"{bag.path}: has no {wanted} of type {TYPE}; it has {_listed(bag)}")
+        raise BagError(f"{bag.path}: has no {wanted} of type {TYPE}; it has {bag.topics_in_words}")
     if len(chosen) > 1:
         names = ", ".join(topic.name for topic in chosen)
         raise BagError(f"{bag.path}: has {len(chosen)} topics of type {TYPE}; name one of them, --topic: {names}")
     return chosen[0]
-
-
-def _listed(bag: Bag) -> str:
-    return ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics[:20]) or "no topics"
 
 
 def read_topic(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) -> Columns:
@@ -164,25 +154,13 @@ def read_topic(bag: Bag, topic: Topic, progress: Callable[[float], None] | None)
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {TYPE} or {FEEDFORWARD}")
     command = topic.type == FEEDFORWARD
     fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
-    parts: list[tuple[NDArray[np.int64], tuple[str, ...], dict[str, Array]]] = []
+    stamps, parts = [np.zeros(0, dtype=np.int64)], []
     bad: list[str] = []
     for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason), progress):
-        names = tuple(block.message.joint_names if command else block.message.name)
-        parts.append((block.stamps().times, names, block.values(fields, len(names))))
-    names = tuple(dict.fromkeys(name for _, own, _ in parts for name in own))
-    total = sum(len(stamp) for stamp, _, _ in parts)
-    stamp = np.concatenate([stamp for stamp, _, _ in parts]) if parts else np.zeros(0, dtype=np.int64)
-    gathered: dict[str, Array] = {}
-    for field in fields:
-        if any(field in own for _, _, own in parts):
-            gathered[field] = np.full((total, len(names)), np.nan)
-    at = 0
-    for part, own_names, own in parts:
-        places = [names.index(name) for name in own_names]
-        for field, numbers in own.items():
-            gathered[field][at : at + len(part), places] = numbers
-        at += len(part)
-    return Columns(stamp, names, gathered, len(bad))
+        names = block.message.joint_names if command else block.message.name
+        stamps.append(block.stamps().times)
+        parts.append((len(block), names, block.values(fields, len(names))))
+    return Columns(np.concatenate(stamps), *joined(parts), len(bad))
 
 
 def _table(path: Path, columns: Sequence[str]) -> Columns:

@@ -52,30 +52,22 @@ def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
 
 def as_text(fit: Fit) -> str:
     """Return the tables that the command prints."""
+    scores = {"validation": fit.validation, "training": fit.training}
     lines = [
         *verdict(fit),
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
         f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {_velocities(fit)}",
         f"estimator {fit.options.estimator}; {fit.options.prior} distance from the file, weight {fit.prior_weight:g}",
-        "",
     ]
-    if fit.validation is not None:
-        lines += [
-            f"validation, RMS residual of the robot file on {fit.validation.samples:,} samples{without_bias(fit)}"
-        ]
-        lines += [*columns(rows(fit, fit.validation), right_from=2), ""]
-    lines += [f"training, RMS residual of the robot file on {fit.training.samples:,} samples{without_bias(fit)}"]
-    lines += columns(rows(fit, fit.training), right_from=2)
+    for which, score in scores.items():
+        if score is not None:
+            lines += ["", f"{which}, RMS residual of the robot file on {score.samples:,} samples{without_bias(fit)}"]
+            lines += columns(rows(fit, score), right_from=2)
     lines += ["", *columns(term_rows(fit), right_from=1)] if fit.regressor.terms else []
     lines += ["", f"efforts left out of training: {_counts(fit, recorded=False)}"]
     if any(fit.counts.get(reason) for reason in _OF_RECORDING):
         lines.append(f"among all efforts of the recording: {_counts(fit, recorded=True)}")
     return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])
-
-
-def _table(fit: Fit, which: str, score: Score) -> list[str]:
-    head = f"{which}, RMS residual of the robot file on {score.samples:,} samples{without_bias(fit)}"
-    return [head, *columns(rows(fit, score), right_from=2)]
 
 
 def without_bias(fit: Fit) -> str:

@@ -15,7 +15,8 @@ from ...kinematics import Kinematics
 from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
-from .plausibility import elastic_joints
+from .motors import motors
+from .plausibility import elastic_joints, poses
 from .plausibility import warnings as implausible
 
 COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
@@ -56,6 +57,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in COUNTED},
         "joint_friction": robot.joint_friction,
         "elastic_joints": elastic,
+        "motors": motors(robot, poses(robot)),
         "implausible": implausible(robot, elastic),
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],

@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm, chain_gains
 from ...exceptions import StateError
 from ...robot import Robot
-from ...simulation import ElasticPlant, LinearLoop, link_loop, motor_gains, motor_loop
+from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
 from ...terminal import printable
 from ..text_tables import columns
 from .plausibility import USUAL_PERIOD
@@ -23,9 +23,15 @@ LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
     "feedback linearization": link_loop,
 }
 
+OUTER = "links around this PD"
+"""The loop of :func:`.outer_loop`, whose gains depend on the delay."""
+
+# Standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m.
+_NOISE = 1e-5
+
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
-    """Return gains and margins of both loops at rest, ready for JSON; None for infinite values.
+    """Return gains and margins of the loops at rest, ready for JSON; None for infinite values.
 
     Args:
         robot: with springs, rotors, and the period and delay of its drives.
@@ -42,11 +48,24 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     loops: dict[str, Any] = {}
     for name, loop in LOOPS.items():
         try:
-            found = asdict(loop(plant, q, w).margins(delay))
+            loops[name] = _listed(loop(plant, q, w).margins(delay))
         except StateError as error:
             loops[name] = {"refused": str(error)}
-        else:
-            loops[name] = {key: value if np.isfinite(value) else None for key, value in found.items()}
+    outer: dict[str, Any] | None = None
+    try:
+        found = outer_loop(plant, q, w, delay)
+    except StateError as error:
+        loops[OUTER] = {"refused": str(error)}
+    else:
+        loops[OUTER] = _listed(found.margins)
+        noise = _effort_noise(found.F, robot.n, robot.command_period or USUAL_PERIOD)
+        outer = {
+            "weight": found.weight,
+            "frequency": found.frequency,
+            "gains": found.F.tolist(),
+            "noise": _NOISE,
+            "effort_noise": noise,
+        }
     return {
         "bandwidth": bandwidth,
         "q": q.tolist(),
@@ -57,8 +76,20 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             for name, p, d in zip(plant.arm.motor_names, kp.tolist(), kd.tolist(), strict=True)
         ],
         "chain_gains": chain_gains(w).tolist(),
+        "outer_loop": outer,
         "loops": loops,
     }
+
+
+def _effort_noise(F: Array, n: int, period: float) -> list[float]:
+    """Standard deviations (m,) of motor efforts by :data:`_NOISE` of the links, with velocities by differences."""
+    rate = F[:, (F.shape[1] - n) // 2 :][:, :n] / period
+    noise: list[float] = (_NOISE * np.sqrt(np.sum((F[:, :n] + rate) ** 2 + rate**2, axis=1))).tolist()
+    return noise
+
+
+def _listed(margins: Margins) -> dict[str, float | None]:
+    return {key: value if np.isfinite(value) else None for key, value in asdict(margins).items()}
 
 
 def gain_table(facts: Mapping[str, Any]) -> str:
@@ -70,12 +101,24 @@ def gain_table(facts: Mapping[str, Any]) -> str:
             notes.append(f"{name}: {x['refused']}")
             continue
         delay = "-" if x["delay"] is None else f"{1e3 * x['delay']:.3g}"
-        gain = "-" if x["gain"] is None else f"{x['gain']:.3g}"
-        loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain))
+        gain, phase = ("-" if x[key] is None else f"{x[key]:.3g}" for key in ("gain", "phase"))
+        loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain, phase))
         if x["gain"] == 1.0:
             notes.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delay']:.3g} ms")
     whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"
     chain = ", ".join(f"{x:.6g}" for x in facts["chain_gains"])
+    links = facts["outer_loop"]
+    if links:
+        rows_of, columns_of = np.shape(links["gains"])
+        notes.append(
+            f"{OUTER}: efforts of {rows_of} motors from {columns_of} deviations of links and motors, their rates, and "
+            f"integrals of the links, weight {links['weight']:g}; --json has the gains, docs/elastic_joints.md the law"
+        )
+        noise = ", ".join(f"{x:.2g}" for x in links["effort_noise"])
+        notes.append(
+            f"{OUTER}: noise of {1e3 * links['noise']:g} mrad or mm of the links, with velocities by differences of "
+            f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth"
+        )
     lines = [
         f"feedback of {facts['bandwidth']:g} Hz at rest; its delay is {1e3 * facts['delay']:.3g} ms, {whence}",
         "",
@@ -84,7 +127,11 @@ def gain_table(facts: Mapping[str, Any]) -> str:
         f"gains of feedback linearization, g0 … g3: {chain}",
         "",
         *columns(
-            [("loop", "unstable at a delay [ms]", "oscillates at [Hz]", "or at gains times"), *loops], right_from=1
+            [
+                ("loop", "unstable at a delay [ms]", "oscillates at [Hz]", "or at gains times", "or at a lag [deg]"),
+                *loops,
+            ],
+            right_from=1,
         ),
         *([""] if notes else []),
         *notes,

@@ -37,6 +37,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
         ),
         "",
         *_elastic(facts),
+        *_motors(facts["motors"]),
         *_friction(facts),
         *_passive_efforts(facts),
         *(f"merged: {line}" for line in facts["merged"]),
@@ -60,6 +61,32 @@ def _elastic(facts: Mapping[str, Any]) -> list[str]:
             f"{1e3 * row['sag']:.3g} {'mm' if types[row['joint']] == 'prismatic' else 'mrad'}",
         )
         for row in facts["elastic_joints"]
+    ]
+    return [*columns([header, *rows], right_from=1), ""]
+
+
+def _motors(motors: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a table of motors, if there are any; limits are behind a slash."""
+    if not motors:
+        return []
+    header = (
+        *("motor", "gear ratio", "rotor inertia: shaft", "joint", "torque constant [N m/A]"),
+        *("speed at the joint's limit [rad/s]", "torque by weight [N m]", "current [A]", "voltage [V]"),
+    )
+
+    def shown(row: Mapping[str, Any], name: str) -> str:
+        value, limit = row[name], row[f"{name}_limit"]
+        return f"{'-' if value is None else f'{value:.3g}'} / {_or(limit, '-')}"
+
+    rows = [
+        (
+            row["motor"],
+            f"{row['gear_ratio']:g}",
+            *(f"{row[name]:.3g}" for name in ("shaft_inertia", "rotor_inertia")),
+            _or(row["torque_constant"], "-"),
+            *(shown(row, name) for name in ("speed", "torque", "current", "voltage")),
+        )
+        for row in motors
     ]
     return [*columns([header, *rows], right_from=1), ""]
 

@@ -30,8 +30,6 @@ _COMMANDS, _PAYLOADS = "eom_dynamics/msg/FeedforwardCommand", "eom_dynamics/msg/
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
 
-_SHOWN_TOPICS = 20
-
 
 class Sampling(NamedTuple):
     """Sampling of motions that are not setpoints.
@@ -137,8 +135,7 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
     """
     usable = [topic for topic in bag.topics if topic.type in INPUT_TYPES]
     if name is not None:
-        # The same topic can have been recorded with messages of several types.
-        named = [topic for topic in bag.topics if topic.name.lstrip("/") == name.lstrip("/")]
+        named = bag.named(name)
         chosen = [topic for topic in named if topic in usable]
         if named and not chosen:
             raise BagError(f"{bag.path}: topic {name} is of type {named[0].type}, not one of {', '.join(INPUT_TYPES)}")
@@ -148,11 +145,10 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
         kinds = [kind for kind in INPUT_TYPES if any(topic.type == kind for topic in of_links)]
         chosen = [topic for topic in of_links if topic.type == kinds[0]] if kinds else []
     if not chosen:
-        there = ", ".join(f"{topic.name} ({topic.type})" for topic in bag.topics[:_SHOWN_TOPICS]) or "no topics"
         wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(INPUT_TYPES)}"
         motors = listed(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
-        raise BagError(f"{bag.path}: has no {wanted}; it has {there}{remedy}")
+        raise BagError(f"{bag.path}: has no {wanted}; it has {bag.topics_in_words}{remedy}")
     if len(chosen) > 1:
         names = listed(sorted({topic.name for topic in chosen}))
         if len({topic.name for topic in chosen}) == 1:

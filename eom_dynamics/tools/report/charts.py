@@ -196,7 +196,7 @@ class _Drawing:
 
     def deviations(self) -> Charts:
         record, charts = self._record, {}
-        motion = deviation(record, record.setpoint, "position", "position")
+        motion = deviation(record, record.setpoint, "position")
         if motion is not None:
             units = self._units.milli(motion.names)
             charts["position_off"] = self._chart(
@@ -207,7 +207,7 @@ class _Drawing:
                 1e3 * motion.value,
                 line=_THIN,
             )
-        effort = deviation(record, record.command, "effort", "effort")
+        effort = deviation(record, record.command, "effort")
         if effort is not None:
             units = self._units.effort(effort.names)
             charts["effort_off"] = self._chart(

@@ -65,8 +65,8 @@ class Deviation:
         return _of_known(np.where(np.isnan(self.value), np.nan, self.measured), np.std)
 
 
-def deviation(record: Record, stream: Stream | None, field: str, measured_field: str) -> Deviation | None:
-    """Compute a field of a stream minus a measured one; None if either is missing.
+def deviation(record: Record, stream: Stream | None, field: str) -> Deviation | None:
+    """Compute a field of a stream minus the measured one; None if either is missing.
 
     The stream is interpolated linearly at the times of measurement: exact where stamps agree, else with an error of at
     most h²/8 times the second derivative, for samples h apart.
@@ -74,10 +74,10 @@ def deviation(record: Record, stream: Stream | None, field: str, measured_field:
     measured = record.measured
     if stream is None or measured is None or not len(stream) or not len(measured):
         return None
-    if field not in stream.values or measured_field not in measured.values:
+    if field not in stream.values or field not in measured.values:
         return None
     names = tuple(name for name in stream.names if name in measured.names)
-    values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[measured_field]
+    values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
     difference = _at(record.t(stream), values, record.t(measured)) - theirs
     if np.isnan(difference).all():
         return None

@@ -25,15 +25,13 @@ from ..replay.evaluation import Evaluation
 from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import SETPOINT, Sampling, choose_topic, is_of_motors
+from ..replay.sources import SETPOINT, Sampling, choose_topic, command_lead, is_of_motors
 from ..robot_options import RobotOptions
 from .findings import DOING, interruptions
 from .record import Record, Stream, joined
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
-
-_LISTED_TOPICS = 20
 
 # The bag is read once for each.
 _MOST_TOPICS = 100
@@ -76,11 +74,11 @@ def read_records(
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
-            topics = ", ".join(f"{t.name} ({t.type})" for t in bag.topics[:_LISTED_TOPICS]) or "no topics"
             unread = "".join(f"; {line}" for line in reader.unread)
+            needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
             raise BagError(
-                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints"
-                f"{', and a trajectory needs its robot: --robot ROBOT' if planned else ''}; it has {topics}{unread}"
+                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints{needs}; "
+                f"it has {bag.topics_in_words}{unread}"
             )
         if not records:
             records = [Record(path.name, robot)]
@@ -109,7 +107,7 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     topic = choose_topic(bag, None if source is None else source.topic)
     arm = record.arm
     assert arm is not None
-    evaluation = Evaluation(arm)
+    evaluation = Evaluation(arm, lead=command_lead(bag, topic, arm.robot))
     states: list[Stream] = []
     efforts: list[Stream] = []
     motors: list[Stream] = []

@@ -14,6 +14,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...units import unit
+from .. import recordings
 from ..pages.units import effort_units, milli, position_units
 
 Nanoseconds = NDArray[np.int64]
@@ -125,17 +126,9 @@ def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_
 
     If messages name different joints, the stream has all of them, with NaN where a message lacks one.
     """
-    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-    fields = tuple(dict.fromkeys(field for part in parts for field in part.values))
+    names, values = recordings.joined([(len(part), part.names, part.values) for part in parts])
     recorded = np.concatenate([part.recorded for part in parts])
     stamp = np.concatenate([part.stamp for part in parts])
-    values: dict[str, Array] = {field: np.full((len(stamp), len(names)), np.nan) for field in fields}
-    start = 0
-    for part in parts:
-        rows = slice(start, start := start + len(part.stamp))
-        columns = [names.index(name) for name in part.names]
-        for field, numbers in part.values.items():
-            values[field][rows, columns] = numbers
     order = np.argsort(stamp if stamp.any() else recorded, kind="stable")
     values = {field: x[order] for field, x in values.items()}
     recorded = recorded[order]

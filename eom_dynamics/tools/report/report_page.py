@@ -71,8 +71,8 @@ def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], po
 def _tiles(record: Record, peaks: Sequence[Peak]) -> str:
     shown = [(f"{number(record.duration)} s", "from first to last stamp")]
     shown += [(f"{count:,}", "messages of " + ", ".join(topics)) for count, topics in _counts(record).items()]
-    fit = deviation(record, record.setpoint, "position", "position")
-    effort = deviation(record, record.command, "effort", "effort")
+    fit = deviation(record, record.setpoint, "position")
+    effort = deviation(record, record.command, "effort")
     units = Units(record)
     if fit is not None:
         shown.append(
@@ -131,8 +131,8 @@ def _limits(record: Record, peaks: Sequence[Peak]) -> str:
 
 
 def _deviation_table(record: Record) -> str:
-    fit = deviation(record, record.setpoint, "position", "position")
-    effort = deviation(record, record.command, "effort", "effort")
+    fit = deviation(record, record.setpoint, "position")
+    effort = deviation(record, record.command, "effort")
     units = Units(record)
     header = ["joint"]
     if fit is not None:

@@ -21,6 +21,9 @@ from ..pages.units import position_units, together
 
 _RATE = 1000.0
 
+# Share of the largest rate below which the limit that is used most is not shown: at rest it is that of gravity.
+_SLOW = 0.02
+
 # Active limits in the table, the longest ones.
 _SHOWN = 40
 
@@ -39,14 +42,9 @@ def write_page(
         about: names and values for the foot of the page.
     """
     samples = sample(motion, _RATE)
-    values = quantities(arm, Load(samples[1:]))
-    shares = {
-        quantity: np.abs(x) / limits.largest[quantity]
-        for quantity, x in values.items()
-        if np.any(limits.largest[quantity] < np.inf)
-    }
+    shares = _used(arm, limits, samples[1:])
     figures = {
-        "speed": _speed(motion, samples.t, shares),
+        "speed": _speed(arm, limits, motion),
         "path": _path(arm, samples.t, samples.q, waypoints),
     }
     for quantity, share in shares.items():
@@ -60,7 +58,8 @@ def write_page(
         section(
             "Speed along the path",
             place("speed", tall=True),
-            text="Colours are those of the limit that is used most at each point.",
+            text="Colours are those of the limit that is used most at each point. Dashed: where a joint reaches its "
+            "velocity limit.",
         ),
         section("Joints", place("path", tall=True), text="Circles are the waypoints."),
         section("Shares of limits", *map(place, shares)),
@@ -71,23 +70,44 @@ def write_page(
     path.write_text(results_page("retime", robot, heading, sections, figures, about), encoding="utf-8")
 
 
-def _speed(motion: FastestMotion, t: Array, shares: Mapping[str, Array]) -> go.Figure:
+def _used(arm: ElasticArm, limits: Bounds, states: tuple[Array, ...]) -> dict[str, Array]:
+    """Shares of the limits (N, number of names), for the quantities that have one."""
+    return {
+        quantity: np.abs(x) / limits.largest[quantity]
+        for quantity, x in quantities(arm, Load(states)).items()
+        if np.any(limits.largest[quantity] < np.inf)
+    }
+
+
+def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
     """Rate of the path's parameter over the parameter, coloured by the quantity whose limit is used most."""
-    parameter = np.interp(t, motion.t, motion.parameters)
-    rate = np.gradient(parameter, t)
+    # Between knots, where differences of the parameter are accurate.
+    parameter, t = (0.5 * (x[1:] + x[:-1]) for x in (motion.parameters, motion.t))
+    rate = np.diff(motion.parameters) / np.diff(motion.t)
+    shares = _used(arm, limits, motion.derivatives(t))
     used = np.argmax([np.max(share, axis=1) for share in shares.values()], axis=0)
+    moving = rate > _SLOW * np.max(rate)
     figure = chart("Rate of the path's parameter", "parameter of the path", "1/s")
     for k, quantity in enumerate(shares):
         own = used == k
-        if np.any(own):
-            shown = np.where(own, rate, np.nan)
+        if np.any(own & moving):
+            # Up to the first point of the next colour, so that the curve has no gaps.
+            own[1:] |= own[:-1]
             figure.add_scatter(
                 x=short(parameter),
-                y=short(shown),
+                y=short(np.where(own, rate, np.nan)),
                 name=quantity.replace("_", " "),
                 line={"color": color(k), "width": 3},
             )
-    return figure.update_layout(showlegend=True)
+    if "velocity" in shares:
+        most = np.where(moving, rate / np.max(shares["velocity"], axis=1), np.nan)
+        figure.add_scatter(
+            x=short(parameter),
+            y=short(most),
+            name="limit of velocity",
+            line={"color": color(list(shares).index("velocity")), "width": 1, "dash": "dash"},
+        )
+    return figure.update_layout(showlegend=True).update_yaxes(range=[0.0, 1.5 * float(np.max(rate))])
 
 
 def _path(arm: ElasticArm, t: Array, q: Array, waypoints: Array) -> go.Figure:

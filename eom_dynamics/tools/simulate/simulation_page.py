@@ -19,6 +19,7 @@ from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS
 from ..pages.thinning import thinned
 from ..writing import whole_folder
+from . import link_feedback as links
 from . import sweep as sweeps
 from .picture import write_picture
 from .summary import (
@@ -42,6 +43,7 @@ def write_results(
     comparison: Comparison,
     about: Mapping[str, str],
     sweep: Sweep | None = None,
+    of_links: links.LinkFeedback | None = None,
     *,
     force: bool = False,
 ) -> Path:
@@ -52,6 +54,7 @@ def write_results(
         comparison: the results.
         about: names and values for the foot of the page.
         sweep: the results over errors of the model.
+        of_links: feedback of the links, with a sweep.
         force: write into a folder that is not empty.
 
     Returns:
@@ -70,11 +73,17 @@ def write_results(
             joint_names=np.array(comparison.robot.joint_names),
         )
         write_picture(aside / "tracking.png", comparison)
-        write_page(aside / "index.html", comparison, about, sweep)
+        write_page(aside / "index.html", comparison, about, sweep, of_links)
     return folder / "index.html"
 
 
-def write_page(path: Path, comparison: Comparison, about: Mapping[str, str], sweep: Sweep | None = None) -> None:
+def write_page(
+    path: Path,
+    comparison: Comparison,
+    about: Mapping[str, str],
+    sweep: Sweep | None = None,
+    of_links: links.LinkFeedback | None = None,
+) -> None:
     """Write the page; arguments as of :func:`write_results`."""
     robot = comparison.robot.name
     figures = {"time": error_over_time(comparison), "gain": _over_gain(comparison)}
@@ -100,15 +109,31 @@ def write_page(path: Path, comparison: Comparison, about: Mapping[str, str], swe
         ),
     ]
     if sweep:
-        figures["regions"] = sweeps.regions(sweep)
+        figures |= {"regions": sweeps.regions(sweep), "alone": sweeps.regions_alone(sweep)}
         sections.append(
             section(
                 "Over errors of the model",
                 lines("", sweeps.verdicts(sweep)),
                 place("regions", tall=True),
+                place("alone", tall=True),
                 table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1),
-                text="Four feedforwards with all signs of errors, with sampled commands. Numbers are RMS "
-                "errors of the links.",
+                text="Four feedforwards with all signs of errors, with sampled commands. Colors are the "
+                "least feedforward whose RMS error of the links is within 5 % of the best; numbers are the error with "
+                "rigid feedforward over that with flatness, below 1 where flatness is worse.",
+            )
+        )
+    if sweep and of_links:
+        charts = links.margin_charts(of_links)
+        figures |= charts
+        sections.append(
+            section(
+                "Feedback of the links",
+                lines("", links.verdicts(of_links, sweep)),
+                *map(place, charts),
+                table([links.HEADER, *links.rows(of_links)], text_columns=1),
+                text="At rest at the start of the motion. A gain margin of 1 or a phase margin of "
+                "0 is an unstable loop. The table is of the loop around the PD of the motors, with the weight of the "
+                "links' errors that leaves margins of 2.",
             )
         )
     heading = f"Tracking error of {robot} under three kinds of feedforward"

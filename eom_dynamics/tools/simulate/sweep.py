@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweep over model errors: errors, table, verdicts, and a chart of the best feedforward by region."""
+"""Sweep over model errors: errors, table, verdicts, and charts of the best feedforward by region."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,9 @@ def verdicts(sweep: Sweep) -> list[str]:
     known = np.isfinite(ratio)
     drives = "interpolated over" if sweep.robot.drive_interpolation == "linear" else "held for"
     lines = [
-        f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s: "
-        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, a PD "
-        f"of {sweep.natural_frequency:g} rad/s on the motors."
+        f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s, "
+        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, a PD of "
+        f"{sweep.natural_frequency:g} rad/s on the motors."
     ]
     if known.any():
         worse = int(np.sum(ratio[known] < 1))
@@ -98,11 +99,14 @@ def verdicts(sweep: Sweep) -> list[str]:
         if gain < _WORTH:
             lines.append(f"{name} does not pay on this motion: with the exact model its error is {compared(gain)}.")
             continue
-        limits = [f"{_below(sweep, parameter, less, more)} of {what}" for parameter, what in _PARAMETERS.items()]
+        *first, last = (x for x in (_below(sweep, parameter, less, more) for parameter in _ALONE) if x)
         lines.append(
-            f"{name} pays ({compared(gain)} with the exact model, at least {_WORTH:g} × smaller) up to errors of "
-            f"{' and '.join(limits)}; beyond, the error of the model is larger than what it adds."
+            f"{name} pays at this ratio of motion to resonance ({compared(gain)} with the exact model, at least "
+            f"{_WORTH:g} × smaller) up to errors of {', '.join(first)} and {last}, each alone and of both signs; "
+            "beyond, the error of the model is larger than what it adds."
         )
+    if not any(error.friction for error in sweep.errors):
+        lines.append("Without friction in the model there is no error of it.")
     return lines
 
 
@@ -113,61 +117,103 @@ def compared(ratio: float) -> str:
     return f"{number(ratio)} × smaller"
 
 
-_PARAMETERS = {"stiffness": "stiffness", "mass": "mass"}
-
-
-def _below(sweep: Sweep, parameter: str, less: int, more: int) -> str:
-    """Largest error of a parameter up to which a way is worth having, with both signs."""
-    most = 0.0
-    for size in _ALONE[parameter]:
+def _below(sweep: Sweep, parameter: str, less: int, more: int) -> str | None:
+    """Largest error of a parameter up to which a way is worth having, with both signs; None if there are no errors."""
+    most, sizes = 0.0, _ALONE[parameter]
+    if ModelError(**{parameter: sizes[0]}) not in sweep.errors:
+        return None
+    for size in sizes:
         pair = [sweep.of(ModelError(**{parameter: sign * size})) for sign in (-1, 1)]
         if not all(rms[less] / rms[more] >= _WORTH for rms in pair):
             break
         most = size
-    return f"{100 * most:g} %" if most else f"less than {100 * _ALONE[parameter][0]:g} %"
+    amount = _amount(parameter, most or sizes[0])
+    which = "less than " if not most else "at least " if most == sizes[-1] else ""
+    return f"{which}{amount} of {parameter.replace('_', ' ')}"
+
+
+def _amount(parameter: str, value: float, sign: str = "") -> str:
+    return f"{1e3 * value:{sign}.3g} ms" if parameter == "delay" else f"{100 * value:{sign}.3g} %"
 
 
 def _named(error: ModelError) -> str:
     named = [
-        f"{name.replace('_', ' ')} {1e3 * value:+.3g} ms"
-        if name == "delay"
-        else f"{name.replace('_', ' ')} {100 * value:+.3g}%"
-        for name, value in error._asdict().items()
-        if value
+        f"{name.replace('_', ' ')} {_amount(name, value, '+')}" for name, value in error._asdict().items() if value
     ]
     return ", ".join(named) or "exact model"
 
 
 def regions(sweep: Sweep) -> go.Figure:
     """Chart of the simplest feedforward that is as good as any, over errors of stiffness and mass."""
-    figure = chart("Least feedforward within 5 % of the best", "error of all stiffness [%]", "error of all masses [%]")
-    z, texts, short = [], [], [label.split(":")[0] for label in LABELS]
-    for m in GRID:
-        cells = [sweep.of(ModelError(stiffness=s, mass=m)) for s in GRID]
-        z.append([np.nan if (best := least_as_good(rms)) is None else best for rms in cells])
-        lines = [[f"{name} {number(1e3 * x)}" for name, x in zip(short, rms, strict=True)] for rms in cells]
-        texts.append(["<br>".join(each) for each in lines])
+    cells = [[(ModelError(stiffness=s, mass=m), "") for s in GRID] for m in GRID]
+    percent = [f"{100 * x:+g}" if x else "0" for x in GRID]
+    title = "Stiffness and masses wrong"
+    return _heat_map(title, sweep, cells, percent, percent, "error of all stiffness [%]", "error of all masses [%]")
+
+
+def regions_alone(sweep: Sweep) -> go.Figure:
+    """The same over errors of one parameter alone: stiffness, mass, rotor inertia, friction, delay."""
+    cells, names = [], []
+    for name, sizes in reversed(_ALONE.items()):
+        small, large = sizes[-2:]
+        row = [(ModelError(**{name: x}), _amount(name, x, "+")) for x in (-large, -small, small, large)]
+        if all(error in sweep.errors for error, _ in row):
+            cells.append(row)
+            names.append(name.replace("_", " "))
+    return _heat_map(
+        "One parameter wrong", sweep, cells, ["− −", "−", "+", "+ +"], names, "size and sign of its error", ""
+    )
+
+
+def _heat_map(
+    title: str,
+    sweep: Sweep,
+    cells: Sequence[Sequence[tuple[ModelError, str]]],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    x_title: str,
+    y_title: str,
+) -> go.Figure:
+    """Chart of the simplest feedforward as good as any for rows of errors, each with a text for its cell."""
+    figure = chart(title, x_title, y_title)
+    short = [label.split(":")[0] for label in LABELS]
+    all_rms = [[sweep.of(error) for error, _ in row] for row in cells]
+    ratios = [[f"{number(rms[0] / rms[-1])} ×" for rms in row] for row in all_rms]
     colors = [color(k) for k in (1, 2, 3, 0)]
     scale: list[list[Any]] = []
     for k, shade in enumerate(colors):
         scale += [[k / len(colors), shade], [(k + 1) / len(colors), shade]]
-    percent = [f"{100 * x:+g}" for x in GRID]
+        # Entries of the legend: that of a heat map would be a bar, for which a narrow screen has no room.
+        marker = {"color": shade, "symbol": "square", "size": 12}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=LABELS[k])
     figure.add_heatmap(
-        x=percent,
-        y=percent,
-        z=z,
-        text=texts,
+        x=columns,
+        y=rows,
+        z=[[np.nan if (best := least_as_good(rms)) is None else best for rms in row] for row in all_rms],
+        text=[
+            ["<br>".join(filter(None, (label, ratio))) for (_, label), ratio in zip(*both, strict=True)]
+            for both in zip(cells, ratios, strict=True)
+        ],
+        customdata=[
+            [
+                "<br>".join([_named(error), *(f"{name} {number(1e3 * x)}" for name, x in zip(short, rms, strict=True))])
+                for (error, _), rms in zip(*both, strict=True)
+            ]
+            for both in zip(cells, all_rms, strict=True)
+        ],
         texttemplate="%{text}",
-        hovertemplate="stiffness %{x} %, masses %{y} %<br>%{text}<extra></extra>",
+        textfont={"size": 12},
+        hovertemplate="%{customdata}<extra></extra>",
         zmin=-0.5,
         zmax=len(WAYS) - 0.5,
         colorscale=scale,
         xgap=2,
         ygap=2,
         opacity=0.75,
-        colorbar={"tickvals": list(range(len(WAYS))), "ticktext": list(LABELS)},
+        showscale=False,
     )
-    return figure.update_layout(hovermode="closest").update_xaxes(type="category").update_yaxes(type="category")
+    figure.update_layout(hovermode="closest", showlegend=True)
+    return figure.update_xaxes(type="category").update_yaxes(type="category")
 
 
 def as_text(sweep: Sweep) -> str:

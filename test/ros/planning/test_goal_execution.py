@@ -38,9 +38,9 @@ def execution(ros):
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, goal, GoalMotion(NAMES, motion, 10**9, none, none, 1.0), kind)
-        accepted = SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(sec=1, nanosec=0)), status=1)
-        accepted.FINISHED, accepted.REFUSED, accepted.STOPPED = 2, 3, 4
+        execution = _Execution(node, Mock(), kind)
+        execution.goal, execution.plan = goal, GoalMotion(NAMES, motion, 10**9, none, none, 1.0)
+        accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
         return execution, goal, node
 

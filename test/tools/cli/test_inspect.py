@@ -15,7 +15,7 @@ from urdf_arms import MASSLESS_TIP
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.simulation import ElasticPlant, link_loop
+from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import robot_facts
@@ -53,7 +53,17 @@ def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["delay_is_assumed"] and found["loops"]["feedback linearization"] == asdict(margins)
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "for commands at 1 kHz" in lines[0] and lines[-1].split()[-1] == f"{margins.gain:.3g}"
+    (row,) = (line for line in lines if line.startswith("feedback linearization"))
+    assert "for commands at 1 kHz" in lines[0] and row.split()[-2:] == [f"{margins.gain:.3g}", f"{margins.phase:.3g}"]
+    outer = outer_loop(plant, [0.3, -0.2], 10 * np.pi, 0.0005)
+    assert found["loops"]["links around this PD"] == asdict(outer.margins)
+    assert found["outer_loop"]["gains"] == outer.F.tolist()
+    assert lines[-2].startswith("links around this PD: efforts of 2 motors from 10 deviations")
+    # Of noise, drawn.
+    n = np.random.default_rng(0).normal(scale=found["outer_loop"]["noise"], size=(20_000, 2))
+    drawn = n[1:] @ outer.F[:, :2].T + np.diff(n, axis=0) / 1e-3 @ outer.F[:, 4:6].T
+    assert found["outer_loop"]["effort_noise"] == pytest.approx(drawn.std(axis=0), rel=0.02)
+    assert "noise of 0.01 mrad or mm of the links" in lines[-1]
 
 
 def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,23 @@ def test_runs_are_learned_one_after_the_other(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "fourth.npz").exists()
 
 
+def test_what_repeats_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    motion = motion_file(tmp_path)
+    offsets = {"one": 1e-3, "two": 1.1e-3, "back": -1e-3}
+    bags = {name: str(run_of(tmp_path, name, motion, off)) for name, off in offsets.items()}
+    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", "--motion", str(motion), *SURE]
+    assert main([*command, bags["one"], bags["two"], "-o", str(tmp_path / "x.npz")]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("joint_")]
+    assert len(lines) == 2 and all(" % of the error repeats; of this " in line for line in lines)
+    advice = f"run eom_dynamics identify {bags['one']} {bags['two']} --robot planar_2r -o identified.yaml"
+    assert all(advice in line or "a disturbance that repeats" in line for line in lines)
+    assert main([*command, bags["one"], bags["back"], "-o", str(tmp_path / "y.npz"), "--json"]) == 0
+    shares = json.loads(capsys.readouterr().out)["shares"]
+    assert [x["joint"] for x in shares] == list(NAMES) and not any(x["repeats"] for x in shares)
+    assert main([*command, bags["one"], bags["back"], "-o", str(tmp_path / "z.npz")]) == 0
+    assert "joint_1: no part of the error repeats beyond its noise" in capsys.readouterr().out
+
+
 def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     motion = motion_file(tmp_path)
     bag = run_of(tmp_path, "run", motion, 1e-3)

@@ -32,11 +32,13 @@ ROBOT = """\
 """
 
 
-@pytest.fixture(scope="module")
-def robot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A planar arm with limits."""
+LIMITS = "limits: {velocity: 2.0, effort: 10.0, effort_rate: 200.0}"
+
+
+def robot_file(folder: Path, limits: str = LIMITS) -> Path:
+    """A planar arm; the second joint has its usual limits unless there are none at all."""
     text = ROBOT
-    for name, x in zip(NAMES, (0.0, 0.5), strict=True):
+    for name, x, own in zip(NAMES, (0.0, 0.5), (limits, limits and LIMITS), strict=True):
         text += f"""\
         {name}:
           type: revolute
@@ -45,11 +47,17 @@ def robot(tmp_path_factory: pytest.TempPathFactory) -> Path:
           mass: 1.0
           center_of_mass: [0.4, 0.0, 0.0]
           inertia: [0.01, 0.0, 0.0, 0.01, 0.0, 0.01]
-          limits: {{velocity: 2.0, effort: 10.0, effort_rate: 200.0}}
+          {own}
 """
-    file = tmp_path_factory.mktemp("retime") / "planar.yaml"
+    file = folder / "planar.yaml"
     file.write_text(text, encoding="utf-8")
     return file
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A planar arm with limits."""
+    return robot_file(tmp_path_factory.mktemp("retime"))
 
 
 def write(path: Path) -> Path:
@@ -99,7 +107,7 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys: pytest.C
     points = json.loads((folder / "joint_trajectory.json").read_text(encoding="utf-8"))["points"]
     np.testing.assert_allclose(points[-1]["positions"], WAYPOINTS[-1], rtol=0, atol=1e-12)
     page = (folder / "index.html").read_text(encoding="utf-8")
-    assert "Active limits" in page and f"{motion.duration:.4f} s" in page
+    assert "Active limits" in page and "limit of velocity" in page and f"{motion.duration:.4f} s" in page
 
 
 @pytest.mark.parametrize(
@@ -111,6 +119,7 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys: pytest.C
         ("path.csv", "joint_1,joint_2\n0,0\n", "waypoints must have shape"),
         ("path.json", '{"points": [{"velocities": [0, 1]}]}', "cannot be read as waypoints"),
         ("path.json", "[[0, 0], [1, 1], [1, 1]]", "waypoints 1 and 2 are equal"),
+        ("path.json", "[[0, 0], [1, 0], [0, 0]]", "turns back at waypoint 1"),
         ("path.npz", "PK", "cannot be read as waypoints"),
         ("path.mcap", "", "path.mcap"),
     ],
@@ -120,7 +129,29 @@ def test_errors_are_one_line(
 ) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    assert main(["retime", str(robot), str(path), "-o", str(tmp_path / "out")]) == 2
+    # A smooth curve turns back; straight lines do not.
+    corner = ("--corner", "0.1") if "turns back" in message else ()
+    assert main(["retime", str(robot), str(path), "-o", str(tmp_path / "out"), *corner]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ("limits: {velocity: 0.0}", "joint_1.limits.velocity: must be positive, is 0"),
+        ("limits: {velocity: .inf}", "joint_1.limits.velocity: must be finite, is inf"),
+        ("limits: {velocity: 2.0, lower: 1.0, upper: -1.0}", "joint_1.limits.lower: must not exceed upper, -1, is 1"),
+        ("limits: {velocity: 2.0, upper: 1.0}", "joint_1: position 1.2 rad at "),
+        ("", "there are no limits, hence no shortest duration; give limits of velocity and effort"),
+    ],
+)
+def test_limits_without_a_fastest_motion_are_one_line(
+    limits: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["retime", str(robot_file(tmp_path, limits)), str(write(tmp_path / "path.csv"))]
+    assert main([*command, "-o", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()

@@ -21,6 +21,7 @@ from urdf_arms import urdf_arm
 from eom_dynamics import load_robot
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import Comparison, compare_feedforward
+from eom_dynamics.simulation.model_errors import ModelError
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
@@ -62,10 +63,14 @@ def write(path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _few_model_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the sweep, which test_sweep.py looks at."""
+    """Of the sweep and of feedback of the links, which test_sweep.py and test_link_feedback.py look at."""
     monkeypatch.setattr("eom_dynamics.tools.simulate.sweep.LONGEST", 0.01)
     monkeypatch.setattr("eom_dynamics.tools.simulate.sweep.GRID", (0.0, 0.1))
-    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep._ALONE", {"stiffness": (0.1,), "mass": (0.1,)})
+    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep._ALONE", {"stiffness": (0.1, 0.2), "mass": (0.1, 0.2)})
+    errors = (ModelError(), *(ModelError(stiffness=x) for x in (-0.1, 0.1)))
+    monkeypatch.setattr("eom_dynamics.tools.simulate.link_feedback.ERRORS", errors)
+    monkeypatch.setattr("eom_dynamics.tools.simulate.link_feedback.DELAYS", (0.0,))
+    monkeypatch.setattr("eom_dynamics.tools.simulate.link_feedback._BANDWIDTHS", np.ones(1))
 
 
 def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ import pytest
 from html_page import Page
 from recordings import recorded
 
+pytest.importorskip("plotly", reason="draws the page")
+
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.simulation import Comparison, compare_feedforward

@@ -43,12 +43,16 @@ def demo(path: Path) -> None:
 
 def simulated(path: Path) -> None:
     from eom_dynamics.simulation import compare_feedforward
+    from eom_dynamics.simulation.model_errors import sweep
+    from eom_dynamics.tools.simulate.link_feedback import link_feedback
     from eom_dynamics.tools.simulate.simulation_page import write_page
+    from eom_dynamics.tools.simulate.sweep import model_errors
 
-    comparison = compare_feedforward(
-        eom.load_robot("planar_2r"), paper_motion(2), np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1
-    )
-    write_page(path, comparison, {"robot": "planar_2r"})
+    robot, motion, end = eom.load_robot("planar_2r"), paper_motion(2), 0.01
+    comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
+    swept = sweep(robot, motion, 0.0, end, model_errors(robot))
+    links = link_feedback(swept, motion, 0.0, end, lambda t: None)
+    write_page(path, comparison, {"robot": "planar_2r"}, swept, links)
 
 
 def report(path: Path) -> None:
@@ -324,7 +328,7 @@ def test_every_chart_is_drawn(tab: browser.Tab) -> None:
     names = tab.charts()
     assert names
     for name in names:
-        assert tab.of_plot(name, "plot.querySelectorAll('.scatterlayer .trace').length") >= 1, name
+        assert tab.of_plot(name, "plot.querySelectorAll('.scatterlayer .trace, .heatmaplayer .hm').length") >= 1, name
         # None of its texts lies outside of it.
         assert tab.of_plot(name, "plot.clientHeight > 150 && plot.scrollWidth <= plot.clientWidth"), name
 

@@ -24,7 +24,7 @@ def stream(t: list[float], names: tuple[str, ...] = ("a",), **values: list[list[
 
 def test_deviations_are_the_known_noise_and_offset() -> None:
     found = record("panda", count=200)
-    q, effort = (deviation(found, s, f, f) for s, f in ((found.setpoint, "position"), (found.command, "effort")))
+    q, effort = (deviation(found, s, f) for s, f in ((found.setpoint, "position"), (found.command, "effort")))
     assert q is not None and effort is not None
     np.testing.assert_allclose(q.rms, NOISE, rtol=1e-9)
     np.testing.assert_allclose(q.peak, NOISE, rtol=1e-9)
@@ -37,7 +37,7 @@ def test_deviations_are_the_known_noise_and_offset() -> None:
 def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
     setpoint = stream([0, 1, 2, 12, 13], position=[[0], [2], [4], [0], [0]])
     measured = stream([-0.5, 0.5, 1, 2, 7, 12, 12.5, 13.5], position=[[0]] * 8)
-    found = deviation(Record("x", setpoint=setpoint, measured=measured), setpoint, "position", "position")
+    found = deviation(Record("x", setpoint=setpoint, measured=measured), setpoint, "position")
     assert found is not None
     np.testing.assert_allclose(found.value[:, 0], [np.nan, 1, 2, 4, np.nan, 0, 0, np.nan])
     assert found.peak[0] == 4 and found.rms[0] == pytest.approx(np.sqrt((1 + 4 + 16) / 5))
@@ -46,7 +46,7 @@ def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
 @pytest.mark.parametrize("lacks", ["setpoint", "measured"])
 def test_a_deviation_needs_both_streams(lacks: str) -> None:
     found = replace(record("planar_2r", count=10), **{lacks: None})
-    assert deviation(found, found.setpoint, "position", "position") is None
+    assert deviation(found, found.setpoint, "position") is None
 
 
 def test_latency_is_between_equal_stamps() -> None:

@@ -66,8 +66,8 @@ def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
     gripper = {field: np.hstack([np.full((len(x), 1), 9.0), x[:, ::-1]]) for field, x in measured.values.items()}
     theirs = replace(measured, names=("gripper", *measured.names[::-1]), values=gripper)
     (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, measured=theirs)))
-    off = deviation(actual, actual.setpoint, "position", "position")
-    ours = deviation(expected, expected.setpoint, "position", "position")
+    off = deviation(actual, actual.setpoint, "position")
+    ours = deviation(expected, expected.setpoint, "position")
     assert off is not None and ours is not None and off.names == ours.names
     np.testing.assert_array_equal(off.value, ours.value)
     assert actual.joints == (*expected.joints, "gripper")
@@ -109,6 +109,19 @@ def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
             # Another order of the same sums, in a batch of another size.
             np.testing.assert_allclose(own.values[field], values, rtol=1e-12, atol=1e-9, err_msg=field)
     assert latency(actual) is None, "of what was not sent"
+
+
+def test_computed_commands_are_ahead_by_the_lead_of_the_robot(tmp_path: Path) -> None:
+    expected = record("panda", count=20)
+    robot, setpoint = expected.robot, expected.setpoint
+    assert robot is not None and setpoint is not None
+    late = replace(robot, command_period=0.002, drive_delay=0.001)
+    (actual,) = read_records(write_bag(tmp_path / "bag", expected, without=["command", "motors"]), late)
+    state = [setpoint.values[field] for field in ("position", "velocity", "acceleration", "jerk", "snap")]
+    wanted = eom.ElasticArm(robot).feedforward(*state, lead=0.002)
+    assert actual.command is not None
+    # Sums of a batch of another size.
+    np.testing.assert_allclose(actual.command.values["effort"], wanted.tau, rtol=1e-12, atol=1e-9)
 
 
 def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 
-from .arguments import not_negative, positive
-from .arrays import Array
-from .elastic import ElasticArm, LimitCheck
-from .elastic.bounds import TOLERANCE
-from .exceptions import EomDynamicsError, LimitError, StateError
-from .states import STATE_NAMES, real_array
+from ..arguments import not_negative, positive
+from ..arrays import Array
+from ..elastic import ElasticArm, LimitCheck
+from ..elastic.bounds import TOLERANCE
+from ..exceptions import EomDynamicsError, LimitError, StateError
+from ..states import STATE_NAMES, real_array
 
 # Of the spline: four derivatives are smooth.
 _DEGREE = 7
@@ -211,7 +211,7 @@ def learn(
         last.joint_names,
         last.t,
         last.reference,
-        _smooth(last.t, target, settings.bandwidth),
+        smooth(last.t, target, settings.bandwidth),
         (*last.errors, rms),
     )
     _keep_limits(arm, last.reference, found.motion)
@@ -302,22 +302,30 @@ def _low_pass(x: Array) -> Array:
     return response
 
 
-def _smooth(t: Array, values: Array, bandwidth: float) -> Array:
-    """Spline (5, N, n) nearest to values (N, n), with knots at half the period of the bandwidth.
+def spline_basis(t: Array, bandwidth: float) -> Array:
+    """Splines (N, p) at times (N,) with knots at half the period of the bandwidth."""
+    knots = _knots(t, bandwidth)
+    basis: Array = BSpline.design_matrix(t, knots, _DEGREE).toarray()
+    return basis
 
-    It starts with all derivatives zero, where the arm is on the reference, and is free at the end.
+
+def smooth(t: Array, values: Array, bandwidth: float, fixed: int = len(STATE_NAMES)) -> Array:
+    """Spline (5, N, n) nearest to values (N, n), with the knots of :func:`spline_basis`.
+
+    It starts with so many ``fixed`` derivatives zero, where the arm is on the reference, and is free at the end.
     """
-    span = t[-1] - t[0]
-    pieces = max(1, int(np.ceil(2 * bandwidth * span)))
-    knots = np.concatenate([[t[0]] * _DEGREE, np.linspace(t[0], t[-1], pieces + 1), [t[-1]] * _DEGREE])
-    whole = BSpline.design_matrix(t, knots, _DEGREE).toarray()
-    fixed = len(STATE_NAMES)
+    whole = spline_basis(t, bandwidth)
     if whole.shape[1] <= fixed:
-        return np.zeros((fixed, *values.shape))
+        return np.zeros((len(STATE_NAMES), *values.shape))
     coefficients = np.zeros((whole.shape[1], values.shape[1]))
     coefficients[fixed:] = np.linalg.lstsq(whole[:, fixed:], values, rcond=None)[0]
-    spline = BSpline(knots, coefficients, _DEGREE)
-    return np.stack([spline(t, nu=k) for k in range(fixed)])
+    spline = BSpline(_knots(t, bandwidth), coefficients, _DEGREE)
+    return np.stack([spline(t, nu=k) for k in range(len(STATE_NAMES))])
+
+
+def _knots(t: Array, bandwidth: float) -> Array:
+    pieces = max(1, int(np.ceil(2 * bandwidth * (t[-1] - t[0]))))
+    return np.concatenate([[t[0]] * _DEGREE, np.linspace(t[0], t[-1], pieces + 1), [t[-1]] * _DEGREE])
 
 
 def _keep_limits(arm: ElasticArm, reference: Array, motion: Array) -> None:

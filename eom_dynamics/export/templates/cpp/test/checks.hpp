@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traps for what a real-time loop must not do: allocate memory, and call the system, as locks, logs and files would.
-// For one source file of a program, since it replaces the functions that allocate.
-#ifndef EOM_TEST_TRAP_HPP
-#define EOM_TEST_TRAP_HPP
+// Checks that print a line each, and traps for what a real-time loop must not do: allocate memory, and call the system,
+// as locks, logs and files would. For one source file of a program, since it replaces the functions that allocate.
+#ifndef EOM_TEST_CHECKS_HPP
+#define EOM_TEST_CHECKS_HPP
 
+#include <array>
+#include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #if defined(__linux__)
@@ -55,6 +59,50 @@ Trap without_system_calls(Function function)
     (void)function;
     return Trap::unavailable;
 #endif
+}
+
+inline int failures = 0;
+
+inline void expect(bool passed, const char *what)
+{
+    std::printf("%-4s %s\n", passed ? "ok" : "BAD", what);
+    failures += !passed;
+}
+
+/// Largest difference relative to 1 + the largest entry; infinite if a result is not finite.
+template <class Computed, class Expected>
+double difference(const Computed &computed, const Expected &expected)
+{
+    double largest = 0, error = 0;
+    for (const double value : expected)
+        largest = std::fmax(largest, std::fabs(value));
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+        const double one = std::fabs(static_cast<double>(computed[i]) - expected[i]) / (1 + largest);
+        error = one <= error ? error : std::isfinite(one) ? one : std::numeric_limits<double>::infinity();
+    }
+    return error;
+}
+
+template <class Scalar, std::size_t size>
+void take(std::array<Scalar, size> &values, const double (&row)[size])
+{
+    for (std::size_t i = 0; i < size; ++i)
+        values[i] = static_cast<Scalar>(row[i]);
+}
+
+/// Runs cycles, a function of their number that returns whether it is content, once to count allocations, and a few in
+/// a child process.
+template <class Cycles>
+void no_allocation_and_no_system_call(Cycles cycles, long count, long few)
+{
+    const std::size_t before = allocations;
+    const bool good = cycles(count);
+    expect(good && allocations == before, "no allocation");
+    const Trap trap = without_system_calls([=] { return cycles(few); });
+    if (trap == Trap::unavailable)
+        std::printf("none system calls cannot be trapped here\n");
+    else
+        expect(trap == Trap::passed, "no call of the system");
 }
 
 } // namespace test

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracking of fast motions along one path by an arm with elastic joints: trapezoidal, by TOPP-RA, and by minimum_time.
+
+All have the same feedforward. A whole run writes the picture docs/fastest_motion.png, too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from minimum_time_peers import SteppedMotion, toppra
+from report import Bar, Section, Table
+from settings import QUICK, Settings
+
+from eom_dynamics import ElasticArm, Kinematics, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.simulation.elastic_plant import ElasticPlant
+from eom_dynamics.simulation.integration import simulate
+from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.trajectory import Spline, check, minimum_time, through
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+WAYPOINTS = [
+    [0.0, 0.2, 0.0, -1.6, 0.0, 1.8, 0.0],
+    [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4],
+    [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0],
+]
+
+# Real over modelled stiffness and mass, less 1; frequency of the PD at the motors, rad/s; time after the stop, s.
+ERROR, FREQUENCY, AFTER = 0.05, 70.0, 0.5
+
+# Step of the integrator, RK4; that of the times at which its results are kept; and time at rest before a motion, s.
+STEP, KEPT, SETTLING = 2e-4, 1e-3, 0.3
+
+# Shares of the duration in which trapezoidal motions rise and fall.
+RAMPS = np.arange(0.1, 0.5, 0.05)
+
+OPEN_LOOP = 1e-6
+"""Largest link error without feedback and with an exact model, rad."""
+
+
+Motion: TypeAlias = Spline | SteppedMotion
+
+
+class Tracked(NamedTuple):
+    """A motion and its tracking.
+
+    Attributes:
+        name: of the motion.
+        duration: s.
+        t: (T,) s.
+        share: (T, n) desired efforts as shares of their limits.
+        error: (T, n) link errors with model errors and the PD, rad.
+        away: (T,) distance of the tool from where it comes to rest, m.
+    """
+
+    name: str
+    duration: float
+    t: Array
+    share: Array
+    error: Array
+    away: Array
+
+    @property
+    def overshoot(self) -> float:
+        """Largest distance of the tool from its rest after the end of the motion, m."""
+        return float(np.max(self.away[self.t >= self.duration]))
+
+    @property
+    def vibration(self) -> float:
+        """Root mean square of this distance from 50 ms to 250 ms after the end, m."""
+        since = self.t - self.duration
+        return float(np.sqrt(np.mean(self.away[(since >= 0.05) & (since <= 0.25)] ** 2)))
+
+
+def run(settings: Settings) -> Section:
+    """Simulate the three motions."""
+    section = Section("fastest_tracking", "Tracking of fastest motions")
+    if importlib.util.find_spec("toppra") is None:
+        section.text = ["toppra is not installed: pip install toppra"]
+        return section
+    arm = ElasticArm(load_robot("panda"))
+    path = through([0.0, 1.0, 2.0], WAYPOINTS, ends="free")
+    limits = {
+        joint.name: replace(joint.limits, jerk=np.inf, effort_rate=np.inf, lower=-np.inf, upper=np.inf)
+        for joint in arm.robot.joints
+    }
+    motions = {
+        "trapezoidal speed": trapezoidal(arm, path, limits),
+        "TOPP-RA": toppra(arm, path, limits),
+        "minimum_time": minimum_time(arm, path),
+    }
+    tracked = track(arm, motions, AFTER)
+    table = Table(
+        f"panda, one path through {len(WAYPOINTS)} waypoints",
+        (
+            "motion",
+            "duration",
+            f"{100 * ERROR:g} % model errors: largest link error",
+            "overshoot of the tool",
+            "residual vibration",
+        ),
+    )
+    for each in tracked:
+        table.add(
+            each.name,
+            f"{each.duration:.3f} s",
+            f"{1e3 * np.max(np.abs(each.error)):.2g} mrad",
+            f"{1e3 * each.overshoot:.2g} mm",
+            f"{1e3 * each.vibration:.2g} mm",
+        )
+    *_, peer, own = tracked
+    error = open_loop(arm, motions["minimum_time"])
+    section.tables.append(table)
+    section.bars = [
+        Bar(
+            f"exact model, no feedback: links within {OPEN_LOOP:g} rad of the fastest motion",
+            f"{error:.1e}",
+            error < OPEN_LOOP,
+        ),
+        Bar(
+            "5 % model errors: less residual vibration than with TOPP-RA's motion",
+            f"{own.vibration / peer.vibration:.2g} ×",
+            own.vibration < peer.vibration,
+        ),
+    ]
+    section.text = [
+        "The trapezoidal and TOPP-RA's motion meet limits of velocity, acceleration and effort, that of minimum_time "
+        "those of jerk and effort rate, too. All have feedforward by flatness; derivatives of stepped accelerations "
+        f"are those between the steps. Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
+        f"modelled, and a PD of {FREQUENCY:g} rad/s is at the motors. Overshoot: largest distance of the tool from its "
+        "rest after the end of the motion. Residual vibration: its root mean square from 50 to 250 ms after the end."
+    ]
+    if settings is not QUICK:
+        write_picture(DOCS / "fastest_motion.png", tracked)
+    return section
+
+
+def trapezoidal(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> SteppedMotion:
+    """The shortest motion within limits with a trapezoidal speed of the path's parameter."""
+    found = []
+    for ramp in RAMPS:
+        length = path.end - path.start
+        rise = 0.5 * ramp / (1 - ramp)
+        nodes = path.start + length * np.array([0.0, rise, 1 - rise, 1.0])
+        speed = np.array([0.0, 1.0, 1.0, 0.0])
+        scaling = check(arm, SteppedMotion(path, nodes, speed), rate=1 / KEPT, limits=limits).time_scaling
+        if scaling is not None:
+            found.append(SteppedMotion(path, nodes, speed / scaling))
+    return min(found, key=lambda motion: motion.end)
+
+
+def simulated(known: ElasticPlant, real: ElasticPlant, motions: Sequence[Motion], w: float, until: float) -> Array:
+    """Link positions (T, M, n) every KEPT from -SETTLING for M motions, under feedforward by flatness and a PD.
+
+    Args:
+        known: model of the feedforward.
+        real: the arm, at rest before 0 s.
+        motions: M motions from 0 s.
+        w: frequency of the PD, rad/s.
+        until: last time, s.
+    """
+    steps, every = round((until + SETTLING) / STEP), round(KEPT / STEP)
+    t = -SETTLING + 0.5 * STEP * np.arange(2 * steps + 1)
+    commands = [known.arm.feedforward(*motion.derivatives(t)) for motion in motions]
+    effort, position, velocity = (
+        np.stack([getattr(command, name) for command in commands], axis=1)
+        for name in ("motor_effort", "motor_position", "motor_velocity")
+    )
+    kp, kd = w**2 * known.arm.motor_inertia, 2 * w * known.arm.motor_inertia
+
+    def rate(k: int, y: Array) -> Array:
+        _, theta, _, thetad = real.parts(y)
+        return real.rate(y, effort[k] + kp * (position[k] - theta) + kd * (velocity[k] - thetad))
+
+    y = np.stack([real.on_trajectory(*motion.derivatives(t[0])) for motion in motions])
+    kept = [real.parts(y).q]
+    for k in range(0, 2 * steps, 2):
+        a = rate(k, y)
+        b = rate(k + 1, y + 0.5 * STEP * a)
+        c = rate(k + 1, y + 0.5 * STEP * b)
+        y = y + STEP / 6 * (a + 2 * b + 2 * c + rate(k + 2, y + STEP * c))
+        if (k // 2 + 1) % every == 0:
+            kept.append(real.parts(y).q)
+    return np.array(kept)
+
+
+def track(arm: ElasticArm, motions: Mapping[str, Motion], after: float) -> list[Tracked]:
+    """Simulate motions with model errors and the PD."""
+    robot, known = arm.robot, ElasticPlant(arm)
+    wrong = ElasticPlant(ElasticArm(perturbed(robot, stiffness=-ERROR, mass=ERROR)))
+    until = max(motion.end for motion in motions.values()) + after
+    real = simulated(known, wrong, list(motions.values()), FREQUENCY, until)
+    limit = np.array([joint.limits.effort for joint in robot.joints])
+    tracked = []
+    for k, (name, motion) in enumerate(motions.items()):
+        t = -SETTLING + KEPT * np.arange(len(real))
+        shown = (t >= 0) & (t <= motion.end + after)
+        q, qd, qdd = motion.derivatives(t, 2)
+        tool = Kinematics(robot).pose(real[shown, k])[:, :3, 3]
+        away = np.linalg.norm(tool - np.mean(tool[-round(0.2 * after / KEPT) :], axis=0), axis=1)
+        share = arm.dynamics.effort(q[shown], qd[shown], qdd[shown]) / limit
+        tracked.append(Tracked(name, motion.end, t[shown], share, (real[:, k] - q)[shown], away))
+    return tracked
+
+
+def open_loop(arm: ElasticArm, motion: Spline) -> float:
+    """Largest link error with an exact model and no feedback, rad."""
+    plant = ElasticPlant(arm)
+    t = np.linspace(motion.start, motion.end, 200)
+    start = plant.on_trajectory(*motion.derivatives(motion.start))
+    found = simulate(plant, lambda t, _: arm.feedforward(*motion.derivatives(t)).motor_effort, t, start)
+    return float(np.max(np.abs(plant.parts(found.states).q - motion.derivatives(t, 0)[0])))
+
+
+def write_picture(path: Path, tracked: list[Tracked]) -> None:
+    """Write desired efforts, link errors, and the tool's way to rest of the motions, one column each."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 8), layout="constrained")
+    rows = figure.subplots(3, len(tracked), sharey="row")
+    for column, each in zip(rows.T, tracked, strict=True):
+        since = 1e3 * (each.t - each.duration)
+        column[0].plot(each.t, 100 * each.share, linewidth=1.2)
+        column[1].plot(each.t, 1e3 * each.error, linewidth=1.0)
+        column[2].plot(since[since >= -50], 1e3 * each.away[since >= -50], color="tab:red")
+        for axes in column[:2]:
+            axes.axvline(each.duration, color="0.5", linewidth=0.8, linestyle="--")
+            axes.set_xlabel("time [s]", fontsize=12)
+            axes.set_xlim(0, max(x.t[-1] for x in tracked))
+        column[2].axvline(0.0, color="0.5", linewidth=0.8, linestyle="--")
+        column[2].set_xlim(-50, 300)
+        column[2].set_ylim(0, 1.5e3 * max(x.overshoot for x in tracked))
+        column[2].set_xlabel("time since the end of the motion [ms]", fontsize=12)
+        column[2].text(
+            0.97,
+            0.93,
+            f"overshoot {1e3 * each.overshoot:.2g} mm\nresidual vibration {1e3 * each.vibration:.2g} mm",
+            ha="right",
+            va="top",
+            fontsize=12,
+            transform=column[2].transAxes,
+        )
+        column[0].set_title(f"{each.name}: {each.duration:.2f} s", fontsize=14)
+    for axes, label in zip(
+        rows[:, 0], ("desired efforts [% of limit]", "link errors [mrad]", "tool, distance from rest [mm]"), strict=True
+    ):
+        axes.set_ylabel(label, fontsize=12)
+    figure.savefig(path, dpi=110)
