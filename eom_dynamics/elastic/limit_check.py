@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
+from ..exceptions import StateError
 from .bounds import TOLERANCE, bounds
 from .elastic_arm import ElasticArm, Feedforward
-from .limit_violations import LimitViolation, limit_violations
+from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
 from .motor_programs import SHAFT
 
 _RATES = ("velocity", "acceleration", "jerk")
@@ -31,6 +32,7 @@ class LimitCheck:
         lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
         voltage: largest voltage of the motors (m,), V; infinite where there is no limit.
         most_effort: largest effort of the joints (n,), N m or N, to which efforts are clipped.
+        turn: distance of positions beyond their range (n,) from which on they are refused, rad; infinite for lengths.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
@@ -40,6 +42,8 @@ class LimitCheck:
         self.lower, self.upper = self._ranges()
         self.voltage = np.broadcast_to(np.asarray(arm.motor.voltage_limit, dtype=float), arm.motor_joint.shape)
         self.most_effort = np.ascontiguousarray(self._bounds.largest["effort"])
+        rotary = [joint.type != "prismatic" for joint in arm.robot.independent_joints]
+        self.turn = np.where(rotary, TURN, np.inf)
         self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     def prepare(self) -> None:
@@ -59,6 +63,19 @@ class LimitCheck:
         """Whether states with their commands (…, 8n + 4m) violate a limit; shape (…,)."""
         violated: np.bool_ | NDArray[np.bool_] = self._violations(rows)[0][..., 0] > 0
         return violated
+
+    def far(self, q: Array) -> NDArray[np.bool_]:
+        """Which positions (…, n) are more than a turn beyond their range, the one of joints that follow included."""
+        n = self._arm.robot.n
+        return (q < self.lower[:n] - self.turn) | (q > self.upper[:n] + self.turn)
+
+    def refuse_far(self, q: Array) -> None:
+        """Raise StateError for a position (n,) that is more than a turn beyond its range."""
+        for i in np.flatnonzero(self.far(q))[:1]:
+            raise StateError(
+                f"position of {self._arm.robot.joint_names[i]} is {q[i]:.4g} rad, its range {self.lower[i]:.4g} to "
+                f"{self.upper[i]:.4g} rad, {IN_DEGREES}; limits: ignore takes it all the same"
+            )
 
     @cached_property
     def _violations(self) -> Callable[[Array], tuple[Array, ...]]:

@@ -10,6 +10,12 @@ import numpy as np
 
 from ..arrays import Array
 
+TURN = 2 * np.pi
+"""Distance beyond its range up to which an angle may be a mistake of the motion; beyond, it is one of the unit, rad."""
+
+IN_DEGREES = "more than a turn beyond its limit: angles are in rad, not in degrees"
+"""Reason to refuse a position."""
+
 
 class LimitViolation(NamedTuple):
     """The worst sample of a quantity of a joint or motor that exceeds its limit.

@@ -16,6 +16,7 @@ from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from ..elastic.motor_programs import MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .c_text import call, real, wrapped
 from .functions import (
@@ -107,8 +108,10 @@ def _constants(project: Project) -> str:
         lower=_fields(project, lower),
         upper=_fields(project, upper),
         largest_effort=_numbers(project, bounds(arm).largest["effort"]),
+        turn=_numbers(project, check.turn),
         command_period=_number(project, project.robot.command_period),
         drive_delay=_number(project, project.robot.drive_delay),
+        mean_age=_number(project, DRIVE_INTERPOLATIONS[project.robot.drive_interpolation]),
         voltage_limit=_numbers(project, np.broadcast_to(arm.motor.voltage_limit, m)),
         transmission=_boolean(arm.transmission is not None),
         joint_sides=_numbers(project, arm.side.joint_sides(identity)),

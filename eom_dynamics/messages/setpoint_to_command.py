@@ -27,7 +27,7 @@ from .wrenches import read_wrenches
 
 LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
 """What to do if a setpoint or its command exceeds limits: compute and report it; refuse it; clip efforts of joints and
-motors, and report it; or not check limits."""
+motors, and report it; or not check limits. All but the last refuse angles more than a turn beyond their range."""
 
 
 class Ahead(NamedTuple):
@@ -124,7 +124,8 @@ class SetpointEvaluator:
         Raises:
             LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
             StiffnessError: a commanded stiffness cannot be used.
-            StateError: the message cannot be used; the error says what is wrong, and where.
+            StateError: the message cannot be used, or an angle is more than a turn beyond its range; the error says
+                what is wrong, and where.
         """
         arm = self.arm
         order = self.order_of(message)
@@ -203,6 +204,7 @@ class SetpointEvaluator:
     def _exceeded(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
         if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):
             return ()
+        self._limits.refuse_far(state[0])
         return self._limits.violations(state, command)
 
     def _checked(self, values: Array) -> tuple[Array, Array]:

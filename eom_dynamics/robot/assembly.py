@@ -126,6 +126,7 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         joint_friction=part.joint_friction,
         command_period=part.command_period,
         drive_delay=part.drive_delay,
+        drive_interpolation=part.drive_interpolation,
         base=bodies.base,
     )
     return replace(

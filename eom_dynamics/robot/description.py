@@ -171,7 +171,8 @@ class Description:
         unphysical: ``refuse`` or ``warn`` about inertia that no body can have, where the user does not say which.
         coupled_stiffness: a spring shared by several joints, or None.
         transmissions: those shared by several joints; no joint has two.
-        rotor_model, joint_friction, command_period, drive_delay: see :class:`eom_dynamics.Robot`.
+        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation: see
+            :class:`eom_dynamics.Robot`.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
         warnings: contents of the file that the robot lacks, one line each.
@@ -194,6 +195,7 @@ class Description:
     joint_friction: bool = False
     command_period: float = 0.0
     drive_delay: float = 0.0
+    drive_interpolation: str = "none"
     root: str | None = None
     tip: tuple[str, ...] = ()
     branches: str = "lump"

@@ -95,6 +95,10 @@ JOINT_FRICTION = ("ignored", "included")
 ROTOR_MODELS = ("reduced", "complete")
 """Rotor models: only the spin relative to the stator (M. W. Spong, 1987), or the full motion of the rotor."""
 
+DRIVE_INTERPOLATIONS = {"none": 0.5, "linear": 1.0}
+"""How drives use commands, with the mean age of the command that acts, in periods: hold each for a period, or move in a
+straight line from one to the next in the period after that arrives (zero- and first-order hold)."""
+
 
 @dataclass(frozen=True, eq=False)
 class RotorMount:
@@ -222,8 +226,9 @@ class Robot:
         rotor_model: one of :data:`ROTOR_MODELS`.
         base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
         joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
-        command_period: time for which the drives hold each command, s; 0 where it is unknown or they do not hold it.
+        command_period: time from one command of the drives to the next, s; 0 where it is unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
+        drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
     """
 
     name: str
@@ -240,6 +245,7 @@ class Robot:
     joint_friction: bool = False
     command_period: float = 0.0
     drive_delay: float = 0.0
+    drive_interpolation: str = "none"
 
     def __post_init__(self) -> None:
         """Set the default tool."""
@@ -290,8 +296,16 @@ class Robot:
 
     @property
     def command_lead(self) -> float:
-        """Lead of commands, s: drive delay plus half the command period."""
-        return 0.5 * self.command_period + self.drive_delay
+        """Lead of commands, s; of commands without a known period the drive delay alone."""
+        return self.command_lead_at(0.0)
+
+    def command_lead_at(self, period: float) -> float:
+        """Lead of commands, s: their mean age when they act.
+
+        Args:
+            period: of the commands, s, where :attr:`command_period` names none.
+        """
+        return DRIVE_INTERPOLATIONS[self.drive_interpolation] * (self.command_period or period) + self.drive_delay
 
     @property
     def wrench_shape(self) -> tuple[int, ...]:

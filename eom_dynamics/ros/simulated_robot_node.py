@@ -143,6 +143,7 @@ class SimulatedRobotNode(RobotNode):
             kd=given["kd"],
             command_period=self.get_parameter("command_period").value,
             drive_delay=self.get_parameter("drive_delay").value,
+            drive_interpolation=self.get_parameter("drive_interpolation").value,
             limited=self.get_parameter("limit_effort").value,
             noise=SensorNoise(*(given[name] or 0.0 for name in NOISE)) if any(given[name] for name in NOISE) else None,
         )

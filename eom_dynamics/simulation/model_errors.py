@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking with four feedforwards under model errors, with drives that hold their commands.
+"""Tracking with four feedforwards under model errors, with drives that hold or interpolate their commands.
 
-All four have the same PD on the motors, kp = B w², kd = 2 B w, around references that are held for a period:
+All four have the same PD on the motors, kp = B w², kd = 2 B w, around references of one period:
 
 | feedforward | theta_ref | thetad_ref | effort           |
 |-------------|-----------|------------|------------------|
@@ -11,7 +11,7 @@ All four have the same PD on the motors, kp = B w², kd = 2 B w, around referenc
 | taudd       | q + delta | qd + deltad| B thetadd + tau  |
 
 with the deflections delta of the springs under tau, taud and taudd; the last is flatness. Friction and gear loss at the
-velocity of the reference are part of all. Commands are for the middle of the period, see :meth:`ElasticArm.ahead`.
+velocity of the reference are part of all. Commands are ahead by their mean age, :meth:`Robot.command_lead_at`.
 
 The feedback of the links by :func:`.outer_loop` adds efforts to any of them: it reads links and motors at the start of
 a period, and acts in the next one after the delay of the drives.
@@ -32,6 +32,7 @@ from ..dynamics import Dynamics
 from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
+from ..robot.model import DRIVE_INTERPOLATIONS
 from .elastic_plant import ElasticPlant
 from .feedforward_comparison import SupportsDerivatives, motor_references
 from .integrators import rk4
@@ -75,7 +76,7 @@ class Sweep:
         errors: E model errors.
         rms: (E, 4) over time and joints, rad or m, as :data:`WAYS`; NaN where the motion leaves all bounds or a
             tension-only spring goes slack.
-        period: for which commands are held, s.
+        period: of the commands, s.
         natural_frequency: of the motors' PD, rad/s.
         motion_frequency: of the motion, rms of qdd over that of qd, the largest of all joints, rad/s.
         resonance: lowest frequency of the links on their springs with motors at rest, during the motion, rad/s.
@@ -115,7 +116,7 @@ def sweep(
         start, end: times, s.
         errors: model errors.
         natural_frequency: of the motors' PD, rad/s.
-        period: for which commands are held, s.
+        period: of the commands, s; drives use them by :attr:`.Robot.drive_interpolation`.
         outer: F of :func:`.outer_loop`, feedback of the links; without, there is none.
         progress: is called with the time reached, s.
 
@@ -134,7 +135,9 @@ def sweep(
     # By the error of the delay, at which the motion is that much earlier.
     delays = np.array([error.delay for error in errors])
     own, which = np.unique(delays, return_inverse=True)
-    commands = [_commands(known, motion, times[:-1] + 0.5 * T - delay) for delay in own]
+    # Of each period the command, from which the next begins where drives interpolate.
+    leads = times - T + DRIVE_INTERPOLATIONS[robot.drive_interpolation] * T
+    commands = [_commands(known, motion, leads - delay) for delay in own]
     inertia = known.driven_inertia(desired[0][0])
     kp, kd = w**2 * inertia, 2 * w * inertia
     poses = desired[0][:: max(1, count // 50)]
@@ -144,18 +147,25 @@ def sweep(
     y = np.repeat(arms.on_trajectory(motion.derivatives(start)), len(WAYS), axis=0)
     rows, h = len(y), T / steps
     squares, going = np.zeros(rows), np.ones(rows, dtype=bool)
+
+    def command(k: int) -> Array:
+        """Efforts, positions and velocities (3, rows, m), a row for each error and way."""
+        at = [[part[k] for part in of_delay] for of_delay in commands]
+        return np.stack([np.stack(parts)[which].reshape(rows, -1) for parts in zip(*at, strict=True)])
+
+    former = command(0)
     for k in range(count):
-        # (own delays, 4, m), then a row for each error and way.
-        held = [np.stack([c[part][k] for c in commands])[which].reshape(rows, -1) for part in range(3)]
+        last = command(k + 1)
         if feedback is not None:
-            held[0] += feedback.effort(k, y)
+            last[0] += feedback.effort(k, y)
+        first, former = former if robot.drive_interpolation == "linear" else last, last
         before = y
 
-        def rate(_: Array, y: Array, held: Sequence[Array] = held) -> Array:
-            return arms.rate(y[0], held, kp, kd)[np.newaxis]
+        def rate(t: Array, y: Array, first: Array = first, slope: Array = (last - first) / T) -> Array:
+            return arms.rate(y[0], first + t[0] * slope, kp, kd)[np.newaxis]
 
-        for _ in range(steps):
-            y = rk4(rate, 0.0, y, h, 0)
+        for step in range(steps):
+            y = rk4(rate, step * h, y, h, 0)
         parts = known.parts(y)
         stretch = known.springs.stretch(known.deflection(parts.theta, parts.q))
         going &= np.all(np.abs(y) < _BOUND, axis=1) & np.all(stretch > -_SLACK, axis=1)
@@ -211,11 +221,11 @@ class _ErrorPlant:
         )
         return np.concatenate([q, theta, qd, thetad], axis=1)
 
-    def rate(self, y: Array, held: Sequence[Array], kp: Array, kd: Array) -> Array:
-        """Time derivative of all states under held efforts, and PD around held positions and velocities."""
+    def rate(self, y: Array, command: Array, kp: Array, kd: Array) -> Array:
+        """Time derivative of all states under efforts, and PD around positions and velocities, of a command."""
         known, arm = self.known, self.known.arm
         q, theta, qd, thetad = known.parts(y)
-        effort, position, velocity = held
+        effort, position, velocity = command
         effort = effort + kp * (position - theta) + kd * (velocity - thetad)
         spring = self._s * known.springs.loads(known.deflection(theta, q), known.deflection(thetad, qd))
         friction = known.motor_load(np.zeros_like(spring), thetad)

@@ -32,6 +32,13 @@ class Servo(NamedTuple):
         """Commanded efforts (m,) at motor positions theta and velocities thetad (m,)."""
         return self.effort + self.kp * (self.position - theta) + self.kd * (self.velocity - thetad)
 
+    def after(self, former: Servo, share: float) -> Servo:
+        """Servo on the straight line from a former one to this one, at a share of it; this one if its gains differ."""
+        if share == 1.0 or not (np.array_equal(self.kp, former.kp) and np.array_equal(self.kd, former.kd)):
+            return self
+        effort, position, velocity = (x + share * (y - x) for x, y in zip(former[:3], self[:3], strict=True))
+        return self._replace(effort=effort, position=position, velocity=velocity)
+
 
 def effort_only(effort: Array) -> Servo:
     """Servo without feedback."""

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from ..actuators import checks
 from ..actuators.actuator import IDEAL_ACTUATOR
 from ..actuators.springs import RIGID
-from ..arguments import count, not_negative
+from ..arguments import choice, count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError, SimulationError, StateError
 from ..robot import Robot
+from ..robot.model import DRIVE_INTERPOLATIONS
 from .elastic_plant import ElasticPlant
 from .servo import Servo, effort_only
 from .stepping import Stepper
@@ -62,8 +63,9 @@ class SimulatedRobot:
         arm: the model.
         period: time step, s.
         kp, kd: gains (m,) of the drives, N m/rad and N m s/rad (N/m, N s/m).
-        command_period: time for which the drives hold a command, s.
+        command_period: time from when the drives take a command to the next, s.
         drive_delay: time until it takes effect, s.
+        drive_interpolation: one of :data:`.DRIVE_INTERPOLATIONS`.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class SimulatedRobot:
         kd: ArrayLike | None = None,
         command_period: float = 0.0,
         drive_delay: float = 0.0,
+        drive_interpolation: str = "none",
         limited: bool = True,
         noise: SensorNoise | None = None,
         seed: int = 0,
@@ -91,9 +94,10 @@ class SimulatedRobot:
             natural_frequency, damping_ratio: of a motor alone under its PD, rad/s and 1; at rigid joints with the
                 link inertia of the initial position.
             kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
-            command_period: time for which the drives hold a command before they take the latest one, s, in whole steps;
-                0 for one step.
+            command_period: time after which the drives take the latest command, s, in whole steps; 0 for one step.
             drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay.
+            drive_interpolation: ``none`` holds a command for its period; ``linear`` moves in a straight line from the
+                command before to it, in each step by its middle.
             limited: whether to clip motor efforts to the limits of the motors.
             noise: of the readings; the drives themselves have none.
             seed: of the noise.
@@ -103,8 +107,8 @@ class SimulatedRobot:
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
             StateError: the period is not positive, ``limited`` no truth value or the seed no integer;
-                ``command_period`` or ``drive_delay`` is not a number of steps; or an antagonistic pair
-                cannot hold its joint in the initial position at nominal stiffness.
+                ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; or
+                an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
         """
         natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)
@@ -120,6 +124,8 @@ class SimulatedRobot:
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
         self.command_period, self.drive_delay = command_period, drive_delay
+        choice(drive_interpolation, "drive_interpolation", DRIVE_INTERPOLATIONS)
+        self.drive_interpolation = drive_interpolation
         self._hold_steps = max(_whole_steps(command_period, period, "command_period"), 1)
         self._delay_steps = _whole_steps(drive_delay, period, "drive_delay")
         self._steps = 0
@@ -155,7 +161,7 @@ class SimulatedRobot:
         position = theta.copy() if self._held is None else self._held
         self.follow(position, at_rest, plant.motor_load(balance, at_rest))
         # The drives do so on their own, without a command.
-        self._servo = self._taken = self._commanded
+        self._servo = self._former = self._taken = self._commanded
         self._line = deque([self._servo] * self._delay_steps)
 
     def advance(self) -> None:
@@ -166,10 +172,13 @@ class SimulatedRobot:
         """
         plant = self._stepper.plant
         before = self._state
-        if self._steps % self._hold_steps == 0:
-            self._taken = self._commanded
+        number = self._steps % self._hold_steps
+        if number == 0:
+            self._former, self._taken = self._taken, self._commanded
         self._steps += 1
-        self._line.append(self._taken)
+        interpolates = self.drive_interpolation == "linear"
+        share = (number + 0.5) / self._hold_steps if interpolates else 1.0
+        self._line.append(self._taken.after(self._former, share))
         self._servo = self._line.popleft()
         try:
             self._state = self._stepper.step(before, self._servo)

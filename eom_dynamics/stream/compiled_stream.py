@@ -160,6 +160,7 @@ class ShapedStream:
             lower=np.concatenate((compiled.limits.lower, -compiled.limits.voltage)),
             upper=np.concatenate((compiled.limits.upper, compiled.limits.voltage)),
             most_effort=compiled.limits.most_effort,
+            turn=compiled.limits.turn,
             policy=_POLICIES[compiled.limit_policy] if compiled.limits.limited else 0,
             clipped=self._place["clipped_effort"],
             memory=memory.numbers if memory.needed else None,

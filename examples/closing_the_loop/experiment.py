@@ -7,10 +7,11 @@ The paths of data: ``plan`` finds the motions, ``close_circle`` plays them to th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -113,12 +114,16 @@ class IdentificationTask:
         stiffness_error, mass_error: true over described stiffness of all springs, and masses and inertias of all
             bodies, less 1.
         rate: of setpoints and readings, Hz.
+        phase: of the stamp of a setpoint in its step, 0 to 1.
+        drives: parameters of the simulated robot.
     """
 
     plan: IdentificationMotions
     stiffness_error: float = 0.2
     mass_error: float = -0.2
     rate: float = 500.0
+    phase: ClassVar[float] = 0.5
+    drives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     @property
     def robot(self) -> Robot:

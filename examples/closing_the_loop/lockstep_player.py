@@ -3,10 +3,11 @@
 
     python -m closing_the_loop.lockstep_player SETPOINTS.npz RECORDING.npz --rate 500
 
-For each setpoint: publish it on ``setpoint``, wait for the command on ``feedforward``, advance ``/clock`` by a period,
-wait for ``joint_states`` and ``motor_states`` of that time. The simulated robot needs the parameters ``use_sim_time``,
+For each setpoint: publish it on ``setpoint``, wait for the command on ``feedforward``, pass it on to the robot on
+``applied_feedforward``, advance ``/clock`` by a period, wait for ``joint_states`` and ``motor_states`` of that time.
+The simulated robot needs the remapping ``feedforward:=applied_feedforward``, the parameters ``use_sim_time`` and
 ``command:=feedforward``, and ``rate`` and ``publish_rate`` of the player. No message is lost however slow the machine
-is. A command on its way to the robot may be overtaken by the time that follows it, and then holds a step too late.
+is, and since command and time come from one process, neither overtakes the other.
 
 SETPOINTS.npz is that of :mod:`eom_dynamics.ros.player`. RECORDING.npz holds ``stamp`` (N,), the time of ``/clock``
 after each step, ns, and the serialised messages (N, size) of ``setpoint``, ``feedforward``, ``joint_states`` and
@@ -55,17 +56,20 @@ _SECOND = 1_000_000_000
 class LockstepPlayer(Playing):
     """Node that sends setpoints and time, and records the answers."""
 
-    def __init__(self, setpoints: Setpoints, rate: float, report: ReportCounts) -> None:
+    def __init__(self, setpoints: Setpoints, rate: float, phase: float, report: ReportCounts) -> None:
         """Create publishers and subscriptions.
 
         Args:
             setpoints: to play.
             rate: of steps, Hz.
+            phase: of the stamp of a setpoint in its step, 0 to 1.
             report: called periodically with the counts.
         """
         super().__init__("lockstep_player", setpoints, report)
         self._period = round(_SECOND / rate)
+        self._before = round((1 - phase) * self._period)
         self._clock_publisher = self.create_publisher(Clock, "/clock", QOS)
+        self._command_publisher = self.create_publisher(FeedforwardCommand, "applied_feedforward", QOS)
         # Newest message of each topic, and its stamp, ns.
         self._newest: dict[str, tuple[int, bytes]] = {}
         for topic, kind in zip(TOPICS[1:], (FeedforwardCommand, JointState, JointState), strict=True):
@@ -96,7 +100,7 @@ class LockstepPlayer(Playing):
             self._spin(lambda: self._answered("feedforward", _START), _REPEAT)
         while self._robot.get("commands", "0") == "0":
             self._check(deadline, "the simulated robot does not receive commands")
-            self._send(0, _START)
+            self._command_publisher.publish(self._newest["feedforward"][1])
             self._spin(lambda: False, _REPEAT)
         while not self._moved():
             self._check(deadline, "the simulated robot does not follow /clock")
@@ -131,9 +135,10 @@ class LockstepPlayer(Playing):
         return {"stamp": stamps, **rows}
 
     def _step(self, index: int, stamp: int) -> None:
-        """Send a setpoint, stamped with the middle of its step, and when it is answered the time of its end, ns."""
-        middle = stamp - self._period // 2
-        self._until(lambda: self._answered("feedforward", middle), lambda: self._send(index, middle), "feedforward")
+        """Send a setpoint, stamped by the phase, and when it is answered the time of the end of its step, ns."""
+        own = stamp - self._before
+        self._until(lambda: self._answered("feedforward", own), lambda: self._send(index, own), "feedforward")
+        self._command_publisher.publish(self._newest["feedforward"][1])
         self._now = stamp
         self._until(self._moved, self._tick, "joint_states and motor_states")
 
@@ -191,10 +196,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("recording", type=Path, help=".npz to write")
     parser.add_argument("--rate", type=positive, default=500.0, help="steps per second; default: %(default)g")
     parser.add_argument(
+        "--phase", type=float, default=0.5, help="of the stamp of a setpoint in its step, 0 to 1; default: %(default)g"
+    )
+    parser.add_argument(
         "--timeout", type=positive, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
     )
     return run_player(
-        parser, arguments, lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, report)
+        parser,
+        arguments,
+        lambda setpoints, report, options: LockstepPlayer(setpoints, options.rate, options.phase, report),
     )
 
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -24,19 +24,23 @@ from eom_dynamics.tools.identify.read import Source
 from eom_dynamics.tools.identify.sides import read_sides
 from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
 from eom_dynamics.tools.replay.messages import FEEDFORWARD
-from eom_dynamics.trajectory import Fourier
 
-from .experiment import NATURAL_FREQUENCY, IdentificationTask, Run
+from .experiment import NATURAL_FREQUENCY, IdentificationTask
+
+if TYPE_CHECKING:
+    from .command_lead import LeadTask
 
 # Time until both nodes answer, s; the first run for a robot compiles its dynamics.
 _STARTUP = 120.0
 
 
-def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int, int], None]) -> Run:
+def over_ros(
+    task: IdentificationTask | LeadTask, folder: Path, report: Callable[[str, int, int], None]
+) -> Callable[[str, Robot, Any], Readings]:
     """Runs over ROS 2.
 
     Args:
-        task: what to identify.
+        task: what is played.
         folder: for the bag of each run, named after it.
         report: called with the name of the run, and the numbers of setpoints and of readings so far.
 
@@ -44,12 +48,13 @@ def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int,
         A function that raises RunError if a process fails, and BagError if its recording cannot be read.
     """
 
-    def run(step: str, robot: Robot, motion: Fourier) -> Readings:
+    def run(step: str, robot: Robot, motion: Any) -> Readings:
         with contextlib.ExitStack() as stack:
             stack.enter_context(exit_by_signals())
             scratch = stack.enter_context(scratch_folder())
             _write_inputs(scratch, task, robot, motion)
             environment = environment_of(scratch) | {"PYTHONPATH": os.pathsep.join(map(str, _path()))}
+            parameters = ("--params-file", "true.yaml", "--params-file", "simulation.yaml")
             nodes = {
                 "the dynamics node": stack.enter_context(
                     Process(
@@ -62,14 +67,21 @@ def over_ros(task: IdentificationTask, folder: Path, report: Callable[[str, int,
                 "the simulated robot": stack.enter_context(
                     Process(
                         "eom_dynamics.ros.simulated_robot_node",
-                        ("--ros-args", "--params-file", "true.yaml", "--params-file", "simulation.yaml"),
+                        ("--ros-args", "-r", "feedforward:=applied_feedforward", *parameters),
                         scratch,
                         environment,
                     )
                 ),
             }
-            files = ("setpoints.npz", "recording.npz", "--rate", str(task.rate), "--timeout", str(_STARTUP))
-            player = stack.enter_context(Process("closing_the_loop.lockstep_player", files, scratch, environment))
+            options = ("--rate", str(task.rate), "--phase", str(task.phase), "--timeout", str(_STARTUP))
+            player = stack.enter_context(
+                Process(
+                    "closing_the_loop.lockstep_player",
+                    ("setpoints.npz", "recording.npz", *options),
+                    scratch,
+                    environment,
+                )
+            )
             follow(nodes, player, lambda sent, received: report(step, sent, received))
             write_bag(folder / step, scratch / "recording.npz")
         return read_readings(folder / step, robot)
@@ -82,7 +94,7 @@ def _path() -> list[str | Path]:
     return [Path(__file__).resolve().parents[1], *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
-def _write_inputs(folder: Path, task: IdentificationTask, robot: Robot, motion: Fourier) -> None:
+def _write_inputs(folder: Path, task: IdentificationTask | LeadTask, robot: Robot, motion: Any) -> None:
     (folder / "model.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
     (folder / "true.yaml").write_text(robot_as_yaml(task.true_robot).text, encoding="utf-8")
     parameters = {
@@ -96,6 +108,7 @@ def _write_inputs(folder: Path, task: IdentificationTask, robot: Robot, motion: 
         "command_timeout": 0.0,
         "diagnostic_period": 0.2,
         **_noise(task.noise),
+        **task.drives,
     }
     document = {"/**": {"ros__parameters": parameters}}
     (folder / "simulation.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")

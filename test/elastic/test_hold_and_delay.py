@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link errors on plants of MuJoCo whose drives hold commands and act after a delay, with and without the lead.
+"""Link errors on plants of MuJoCo whose drives hold or interpolate commands, with and without delay and lead.
 
 The model is exact: what is left is the hold's alone.
 """
@@ -7,6 +7,7 @@ The model is exact: what is left is the hold's alone.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +30,16 @@ def arm_and_plant(name: str) -> tuple[ElasticArm, MujocoArm]:
 
 
 @functools.cache
-def error(name: str, period: float, delay: float, lead: float, *, spline: bool = False, sampled: bool = False) -> float:
+def error(
+    name: str,
+    period: float,
+    delay: float,
+    lead: float,
+    *,
+    spline: bool = False,
+    sampled: bool = False,
+    interpolates: bool = False,
+) -> float:
     """Root mean square error of the links, rad."""
     arm, plant = arm_and_plant(name)
     motion = paper_motion(arm.robot.n)
@@ -41,7 +51,9 @@ def error(name: str, period: float, delay: float, lead: float, *, spline: bool =
         reference = arm.feedforward(*state) if sampled else y
         return y.motor_effort, reference.motor_position, reference.motor_velocity
 
-    t, q, _ = plant.run(command, motion, duration=DURATION, period=period, delay=delay, sampled=sampled)
+    t, q, _ = plant.run(
+        command, motion, duration=DURATION, period=period, delay=delay, interpolates=interpolates, sampled=sampled
+    )
     return float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2)))
 
 
@@ -64,6 +76,18 @@ def test_order_is_two_in_the_period(name: str) -> None:
     np.testing.assert_allclose(orders[1:], 2.0, atol=0.15)
     without = [error(name, T, 0.0, 0.0) for T in periods[1:]]
     np.testing.assert_allclose(np.log2(np.divide(without[:-1], without[1:])), 1.0, atol=0.1)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_drives_that_interpolate_need_a_whole_period(name: str) -> None:
+    # Not 0.5 ms: two steps of the integrator are no straight line.
+    periods = (4e-3, 2e-3, 1e-3)
+    robot = replace(arm_and_plant(name)[0].robot, drive_interpolation="linear", drive_delay=DELAY)
+    errors = [error(name, T, DELAY, robot.command_lead_at(T), interpolates=True) for T in periods]
+    np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 2.0, atol=0.15)
+    # Linear interpolation lacks T^2/12 times the second derivative, the mean over a period T^2/24.
+    assert errors[-1] == pytest.approx(2 * error(name, PERIOD, DELAY, PERIOD / 2 + DELAY), rel=0.3)
+    assert error(name, PERIOD, DELAY, PERIOD / 2 + DELAY, interpolates=True) > 300 * errors[-1]
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -118,9 +118,15 @@ def test_robot_file_names_period_and_delay(tmp_path):
     )
     robot = eom.load_robot(named)
     assert (robot.command_period, robot.drive_delay, robot.command_lead) == (0.001, 0.002, 0.0025)
+    named.write_text(named.read_text().replace("rotor_model:", "drive_interpolation: linear\n      rotor_model:"))
+    robot = eom.load_robot(named)
+    assert robot.command_lead == robot.command_lead_at(0.1) == 0.003
     again = tmp_path / "again.yaml"
     again.write_text(robot_as_yaml(robot).text)
     assert eom.load_robot(again).command_lead == robot.command_lead
+    again.write_text(again.read_text().replace("linear", "cubic"))
+    with pytest.raises(eom.RobotDescriptionError, match="drive_interpolation: must be one of none, linear"):
+        eom.load_robot(again)
     named.write_text(named.read_text().replace("0.002", "-0.002"))
     with pytest.raises(eom.RobotDescriptionError, match="drive_delay"):
         eom.load_robot(named)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from chains import packaged_parameters
 
-from eom_dynamics import ElasticArm, Feedforward, load_robot, robot_from_parameters
+from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
 from eom_dynamics.elastic import LimitCheck, motor_functions
 from eom_dynamics.trajectory import Samples, check
 
@@ -162,3 +163,25 @@ def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch
     assert found.violated(np.concatenate((*states, *command)))
     assert found.violations(states, command)
     found.clipped(command)
+
+
+def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
+    """Within a turn, without limits, and at lengths, they are not refused; the range of a follower counts."""
+    arm, check = ARMS["planar"], LimitCheck(ARMS["planar"])
+    turn = 2 * np.pi * (1 - 1e-6)
+    for q, far in ((0.8 + turn, False), (-1.0 - turn, False), (0.8 + 6.3, True), (-1.0 - 6.3, True)):
+        np.testing.assert_array_equal(check.far(np.array([[q, 1e3]])), [[far, False]])
+        check.refuse_far(np.zeros(2))
+    assert arm.robot.joint_names[0] == "joint_1"
+    words = (
+        "position of joint_1 is 90 rad, its range -1 to 0.8 rad, more than a turn beyond its limit: angles are in rad, "
+        "not in degrees; limits: ignore takes it all the same"
+    )
+    with pytest.raises(StateError, match=f"^{re.escape(words)}$"):
+        check.refuse_far(np.array([90.0, 1e3]))
+    # The follower, a length, is within its range from -0.6 to 0.4 rad of the leader.
+    np.testing.assert_array_equal(LimitCheck(ARMS["mimic"]).far(np.array([[6.6], [6.8]])), [[False], [True]])
+    parameters = packaged_parameters("planar_2r")
+    parameters["joints"]["joint_1"] |= {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
+    slider = LimitCheck(ElasticArm(robot_from_parameters(parameters)))
+    assert slider.limited and not slider.far(np.array([90.0, 0.0])).any()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from eom_dynamics.export import PLANT
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.robot.model import Limits
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchdog
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
@@ -95,6 +97,9 @@ def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Robot, Path]:
     """A robot, and the driver for it."""
     subject, folder = robot(request.param), tmp_path_factory.mktemp(request.param)
+    if request.param == "sea_planar_2r":
+        first, *others = subject.joints
+        subject = replace(subject, joints=(replace(first, limits=Limits(lower=-3.0, upper=3.0)), *others))
     exported, _ = export(subject, "cpp", folder, [PLANT])
     (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), ramp=RAMP))
     sources = [file for file in (folder / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
@@ -114,13 +119,16 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     arm = ElasticArm(subject)
     size = {"sea_planar_2r": 1.0, "vsa_planar_2r": 0.05, "shared": 0.1}
     setpoints = list(stream(arm, size[subject.name]))
+    # Within a turn beyond the range of sea_planar_2r, and further; the others have none.
+    setpoints[60][1][0][0], setpoints[61][1][0][0] = 9.0, 90.0
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
     for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
         solver = SetpointEvaluator(arm, lead=lead)
         succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
-        refused, last = 0, None
+        refused, last, far = 0, None, subject.name == "sea_planar_2r"
+        assert (computed[61, 0] == Status.HELD.value) == far and (policy == "refuse" or computed[60, 0] == 0)
         for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
             try:
                 solution = solver.evaluate(message(n, rows, tools), stamp=stamp, limits=policy)

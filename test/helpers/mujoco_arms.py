@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms with elastic joints in MuJoCo, with drives that hold commands and act after a delay.
+"""Arms with elastic joints in MuJoCo, with drives that hold or interpolate commands and act after a delay.
 
 A motor is a body that spins in place, with the rotor's inertia; a spring is a tendon over motor and link. The PD of the
 drives is an actuator, and runs at each stage of the integrator. Cubic springs, friction and gear loss are efforts that
@@ -31,6 +31,7 @@ class MujocoArm:
 
     Attributes:
         step: of the integrator, RK4, s.
+        measured: positions and velocities (2, n) of the motors at the time of the command that is computed.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class MujocoArm:
             x, y, z, w = Rotation.from_matrix(axes).as_quat()
             self.model.body_inertia[k], self.model.body_iquat[k] = mass * np.maximum(moments, 1e-9), [w, x, y, z]
         mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
-        self._arm = arm
+        self._arm, self.measured = arm, np.zeros((2, self.n))
 
     def _mjcf(self, robot: Any, mass: float) -> str:
         head, tail, motors, springs, drives = "", "", "", "", ""
@@ -122,6 +123,7 @@ class MujocoArm:
         duration: float,
         period: float,
         delay: float = 0.0,
+        interpolates: bool = False,
         sampled: bool = False,
         start: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
@@ -131,8 +133,10 @@ class MujocoArm:
             command: computes commands.
             motion: of the links, for the initial state.
             duration: s.
-            period: for which the drives hold a command, s; a multiple of the step.
+            period: of the commands, s; a multiple of the step.
             delay: from a command to its effect, s; a multiple of the step.
+            interpolates: whether the drives move in a straight line from the last but one command to the last one, in
+                each step by its middle, and do not hold the last one.
             sampled: whether the PD is part of the command, with the state at the time at which that is computed.
             start: positions and velocities of the motors at time 0; by default those of the nominal arm.
 
@@ -149,6 +153,16 @@ class MujocoArm:
         steps, hold, late = (round(x / self.step) for x in (duration, period, delay))
         states = np.empty((steps + 1, 2, 2 * n))
         states[0] = data.qpos, data.qvel
+        taken = np.zeros(n)
+
+        def computed(number: int) -> Array:
+            """Efforts at zero position and velocity of the motors, of the command at a step."""
+            self.measured = states[max(number, 0), :, n:]
+            effort, position, velocity = command(number * self.step)
+            theta, thetad = self.measured if sampled else np.zeros((2, n))
+            reference: Array = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)
+            return reference
+
         self.model.actuator_biasprm[:, 1], self.model.actuator_biasprm[:, 2] = (
             (0.0, 0.0) if sampled else (-self.kp, -self.kd)
         )
@@ -157,9 +171,10 @@ class MujocoArm:
             for k in range(steps):
                 if (k - late) % hold == 0 or k == 0:
                     number = (k - late) // hold * hold
-                    effort, position, velocity = command(number * self.step)
-                    theta, thetad = states[max(number, 0), :, n:] if sampled else np.zeros((2, n))
-                    data.ctrl[:] = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)
+                    former = computed(number - hold) if interpolates and k == 0 else taken
+                    taken = computed(number)
+                left = 1 - ((k - late) % hold + 0.5) / hold if interpolates else 0.0
+                data.ctrl[:] = taken + left * (former - taken)
                 mujoco.mj_step(self.model, data)
                 states[k + 1] = data.qpos, data.qvel
         finally:

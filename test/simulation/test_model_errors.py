@@ -21,12 +21,12 @@ DURATION = 0.1
 ERRORS = (ModelError(stiffness=0.2, mass=-0.2), ModelError(stiffness=-0.1, mass=0.1, friction=0.3))
 
 
-@pytest.mark.parametrize(("name", "error"), [("sea_planar_2r", 1), ("panda", 0)])
-def test_errors_are_those_of_an_independent_plant(name: str, error: int) -> None:
+@pytest.mark.parametrize(("name", "error", "drives"), [("sea_planar_2r", 1, "linear"), ("panda", 0, "none")])
+def test_errors_are_those_of_an_independent_plant(name: str, error: int, drives: str) -> None:
     pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
     from mujoco_arms import MujocoArm
 
-    robot, given = load_robot(name), ERRORS[error]
+    robot, given = replace(load_robot(name), drive_interpolation=drives), ERRORS[error]
     motion = paper_motion(robot.n)
     found = sweep(robot, motion, 0.0, DURATION, ERRORS).of(given)
     factors = {"stiffness": 1 + given.stiffness, "mass": 1 + given.mass, "friction": 1 + given.friction}
@@ -35,7 +35,7 @@ def test_errors_are_those_of_an_independent_plant(name: str, error: int) -> None
     y = real.feedforward(*motion.derivatives(0.0))
 
     def command(way: str, t: float) -> tuple[Array, Array, Array]:
-        q, qd, qdd, qddd, qdddd = motion.derivatives(t + 0.5e-3)
+        q, qd, qdd, qddd, qdddd = motion.derivatives(t + robot.command_lead_at(1e-3))
         y = arm.feedforward(q, qd, qdd, qddd, qdddd)
         if way == "taudd":
             return y.motor_effort, y.motor_position, y.motor_velocity
@@ -49,6 +49,7 @@ def test_errors_are_those_of_an_independent_plant(name: str, error: int) -> None
             motion,
             duration=DURATION,
             period=1e-3,
+            interpolates=drives == "linear",
             start=(y.motor_position, y.motor_velocity),
         )
         t, q = t[3::4], q[3::4]

@@ -176,3 +176,20 @@ def test_drives_hold_commands_and_act_after_a_delay() -> None:
     assert np.all(held[-1] > run()[-1] + 1e-3)
     with pytest.raises(StateError, match="drive_delay must be a multiple of the step"):
         SimulatedRobot(arm, period=1e-3, drive_delay=1.5e-3)
+
+
+def test_drives_interpolate_commands_of_one_kind() -> None:
+    """Over a period from one command to the next, each step with its middle; another kind of command acts at once."""
+    arm = ElasticArm(load_robot("planar_2r"))
+    robot = SimulatedRobot(arm, period=1e-3, command_period=4e-3, drive_delay=2e-3, drive_interpolation="linear")
+    efforts = []
+    for step in range(18):
+        if step % 4 == 0:
+            robot.apply(np.full(2, 0.0 if step < 4 else 4.0))
+        robot.advance()
+        efforts.append(robot.readings().motor_effort[0])
+    # A command of step 4 is reached after its period and the delay.
+    np.testing.assert_allclose(efforts[2:], [0, 0, 0, 0, 0.5, 1.5, 2.5, 3.5, *[4] * 8], rtol=0, atol=1e-12)
+    assert efforts[0] == efforts[1] > 1
+    with pytest.raises(StateError, match="drive_interpolation must be one of none, linear, is 'cubic'"):
+        SimulatedRobot(arm, drive_interpolation="cubic")

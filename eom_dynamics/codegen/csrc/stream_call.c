@@ -28,7 +28,7 @@ typedef struct {
     Py_ssize_t n, m, size; /* size: of a row q ... qdddd, tau ... taudd, theta ... tau_m */
     Py_ssize_t stages;
     Stage *stage;
-    Py_buffer scratch, row, lower, upper, most_effort; /* scratch: a row, motor voltages, other vectors */
+    Py_buffer scratch, row, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
     /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; places in the scratch. */
     Py_buffer memory, memory_stamp;
     Py_ssize_t step, deflection, clipped; /* clipped: place of motor efforts within limits */
@@ -114,6 +114,10 @@ static int is_within_policy(StreamCall *self)
         return 1;
     if (self->policy == REFUSE)
         return 0;
+    const double *turn = self->turn.buf;
+    for (Py_ssize_t i = 0; i < self->n; ++i)
+        if (values[i] < lower[i] - turn[i] || values[i] > upper[i] + turn[i])
+            return 0;
     self->exceeded = 1;
     if (self->policy == CLIP) {
         const double *most = self->most_effort.buf;
@@ -227,17 +231,18 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "policy", "clipped",
-                            "memory", "memory_stamp", "step", "deflection", "longest_step", "force", "length", "stamp",
-                            "constants", "inputs", "outputs", NULL};
+    static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "turn", "policy",
+                            "clipped", "memory", "memory_stamp", "step", "deflection", "longest_step", "force",
+                            "length", "stamp", "constants", "inputs", "outputs", NULL};
     Py_ssize_t n, m, length, stamp, clipped, step, deflection, force;
     int policy;
     double longest_step;
-    PyObject *stages, *scratch, *row, *lower, *upper, *most, *memory, *memory_stamp, *constants, *inputs, *outputs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
-                                     &scratch, &row, &lower, &upper, &most, &policy, &clipped, &memory, &memory_stamp,
-                                     &step, &deflection, &longest_step, &force, &length, &stamp, &PyTuple_Type, &constants,
-                                     &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
+    PyObject *stages, *scratch, *row, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
+    PyObject *outputs;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
+                                     &scratch, &row, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
+                                     &memory_stamp, &step, &deflection, &longest_step, &force, &length, &stamp,
+                                     &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
     if (n < 1 || m < 1 || stamp < 0 || stamp > length - STAMP_SIZE) {
         PyErr_SetString(PyExc_ValueError, "sizes must be positive, and the stamp within the message");
@@ -272,7 +277,8 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
     if (!fits || !take_doubles(row, &self->row, self->size, PyBUF_WRITABLE) ||
         !take_doubles(lower, &self->lower, checked, 0) || !take_doubles(upper, &self->upper, checked, 0) ||
-        !take_doubles(most, &self->most_effort, n, 0) || !take_stages(stages, all, self) ||
+        !take_doubles(most, &self->most_effort, n, 0) || !take_doubles(turn, &self->turn, n, 0) ||
+        !take_stages(stages, all, self) ||
         (damped && (!take_doubles(memory, &self->memory, 4 * n, PyBUF_WRITABLE) ||
                     !take_doubles(memory_stamp, &self->memory_stamp, 1, PyBUF_WRITABLE))) ||
         !take_input(constants, inputs, all, &self->input) ||
@@ -287,8 +293,8 @@ static void stream_dealloc(PyObject *object)
 {
     StreamCall *self = (StreamCall *)object;
     PyTypeObject *type = Py_TYPE(object);
-    Py_buffer *buffers[] = {&self->scratch,     &self->row,    &self->lower,       &self->upper,
-                            &self->most_effort, &self->memory, &self->memory_stamp};
+    Py_buffer *buffers[] = {&self->scratch,     &self->row,  &self->lower,  &self->upper,
+                            &self->most_effort, &self->turn, &self->memory, &self->memory_stamp};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; ++i)
         if (buffers[i]->obj)
             PyBuffer_Release(buffers[i]);

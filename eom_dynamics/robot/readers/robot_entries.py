@@ -23,7 +23,7 @@ import numpy as np
 from ...spelling import hint
 from ..description import Description
 from ..inertia import Inertial, symmetric
-from ..model import JOINT_FRICTION, ROTOR_MODELS
+from ..model import DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS
 from ..physical_consistency import body_violation
 from .elasticity import read_groups
 from .section import Section
@@ -57,6 +57,9 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         joint_friction=friction != ignored,
         command_period=robot.not_negative("command_period", description.command_period),
         drive_delay=robot.not_negative("drive_delay", description.drive_delay),
+        drive_interpolation=robot.choice(
+            "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
+        ),
     )
     return robot.attempt(partial(_with_payloads, description), description, one_entry=True)
 

@@ -73,6 +73,8 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
             section[key] = {"joints": members, "matrix": [float(x) for x in shared[1].matrix.ravel()]}
     section["rotor_model"] = robot.rotor_model
     section |= {name: time for name in ("command_period", "drive_delay") if (time := float(getattr(robot, name)))}
+    if robot.drive_interpolation != "none":
+        section["drive_interpolation"] = robot.drive_interpolation
     if robot.joint_friction:
         section["joint_friction"] = "included"
     section["tool_names"], tools = [], {}

@@ -174,7 +174,10 @@ def _lost(robot: Robot) -> list[str]:
     if robot.rotor_model != "reduced":
         lines.append(f"rotor_model {robot.rotor_model} is left out")
     if robot.command_lead:
-        lines.append(f"command_period {robot.command_period:g} s and drive_delay {robot.drive_delay:g} s are left out")
+        lines.append(
+            f"command_period {robot.command_period:g} s, drive_delay {robot.drive_delay:g} s and drive_interpolation "
+            f"{robot.drive_interpolation} are left out"
+        )
     return lines
 
 

@@ -91,8 +91,9 @@ TABLE: Table = {
     ),
     "command_lead": while_inactive(
         -1.0,
-        "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period, plus its "
-        "drive_delay; for a trajectory that is played, without a command_period, half the period of stream_rate",
+        "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period (all of it "
+        "with drive_interpolation: linear), plus its drive_delay; for a trajectory that is played, without a "
+        "command_period, that of stream_rate",
         limits=(-1.0, 0.1),
     ),
     "realtime_priority": fixed(
@@ -120,7 +121,8 @@ TABLE: Table = {
     "limits": while_inactive(
         "warn",
         "what to do if a setpoint or its command exceeds limits of joints or motors: publish and report it (warn), "
-        "refuse it (refuse), clip efforts of joints and motors and report it (clip), or no check (ignore)",
+        "refuse it (refuse), clip efforts of joints and motors and report it (clip), or no check (ignore); all "
+        "but the last refuse angles more than a turn beyond their range",
         choices=LIMIT_POLICIES,
     ),
     "task_limits": Definition(

@@ -126,8 +126,8 @@ class SetpointStream:
             return
         given, robot = self._command_lead, self.solver.arm.robot
         self.solver.lead = given if given >= 0 else robot.command_lead
-        own_period = robot.command_period or 1.0 / self._node.get_parameter("stream_rate").value
-        self.player.lead = given if given >= 0 else 0.5 * own_period + robot.drive_delay
+        stream_period = 1.0 / self._node.get_parameter("stream_rate").value
+        self.player.lead = given if given >= 0 else robot.command_lead_at(stream_period)
 
     def begin(self) -> None:
         """Discard the state of the previous stream; supervise the new one if the node is active."""

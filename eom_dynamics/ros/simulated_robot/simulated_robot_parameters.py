@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from rclpy.parameter import Parameter
 
+from ...robot.model import DRIVE_INTERPOLATIONS
 from ..node_parameters import COMMON, EXECUTOR, Table, fixed
 
 NOISE = ("position_noise", "velocity_noise", "effort_noise")
@@ -52,10 +53,15 @@ TABLE: Table = {
         )
     },
     "command_period": fixed(
-        0.0, "time for which the drives hold a command, in s, in whole steps; 0 for one step", limits=(0.0, 1.0)
+        0.0, "time after which the drives take the latest command, in s, in whole steps; 0: one step", limits=(0.0, 1.0)
     ),
     "drive_delay": fixed(
         0.0, "time from when the drives take a command to its effect, in s, in whole steps", limits=(0.0, 0.1)
+    ),
+    "drive_interpolation": fixed(
+        "none",
+        "what the drives do for a command_period: hold a command, or move in a straight line from the one before to it",
+        choices=tuple(DRIVE_INTERPOLATIONS),
     ),
     "limit_effort": fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
     "command_timeout": fixed(

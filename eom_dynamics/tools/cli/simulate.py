@@ -2,7 +2,7 @@
 """Simulate an arm with elastic joints on a trajectory under several feedforwards, and compare the link errors.
 
 The feedforwards: none, that of a rigid arm (tau), and that of differential flatness (tau, taud, taudd), each with the
-same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with held
+same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with sampled
 commands, that of a rigid arm, with tau/K, with taud/K too, and flatness. Writes index.html, tracking.png and data.npz.
 """
 
@@ -88,8 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--period",
         metavar="S",
         type=number(lambda x: 1e-5 <= x <= 0.1, "a number from 1e-5 to 0.1"),
-        default=1e-3,
-        help="time for which commands are held in these simulations, s; default: %(default)g",
+        help="period of the commands in these simulations, s; default: the robot's command_period, or 0.001",
     )
     parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
     parser.add_argument(
@@ -196,7 +195,7 @@ def _swept(
         end,
         model_errors(robot),
         natural_frequency=max(options.gains),
-        period=min(options.period, end - start),
+        period=min(options.period or robot.command_period or 1e-3, end - start),
         progress=lambda t: bars.update(bar, completed=t),
     )
     return found, link_feedback(found, motion, start, end, lambda t: bars.update(second, completed=t))

@@ -19,6 +19,7 @@ from ...identification.both_sides import both_sides
 from ...identification.delay import Delay, combined, drive_delay, period_of
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
+from ...robot.model import DRIVE_INTERPOLATIONS
 from ..bags import Bag
 from ..replay.messages import FEEDFORWARD
 from .read import TABLES, Source, read_topic
@@ -36,17 +37,19 @@ class CommandTiming:
     """When commands act.
 
     Attributes:
-        delay: from a command to the motion, half the period for which it is held included, s.
+        delay: mean age of the command that acts, s.
         period: of the commands, s.
+        interpolation: of the drives, one of :data:`.DRIVE_INTERPOLATIONS`.
     """
 
     delay: Delay
     period: Delay
+    interpolation: str = "none"
 
     @property
     def drive_delay(self) -> float:
         """Delay of the drives, s; zero where it is not positive."""
-        return max(round(self.delay.value - 0.5 * self.period.value, _DIGITS), 0.0)
+        return max(round(self.delay.value - DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value, _DIGITS), 0.0)
 
     def on(self, robot: Robot) -> Robot:
         """The robot with this timing."""
@@ -59,8 +62,8 @@ class CommandTiming:
             for x in (self.delay, self.period)
         )
         return (
-            f"commands act after {delay} and come every {period}: drive_delay, without half the period, is "
-            f"{1e3 * self.drive_delay:.3f} ms"
+            f"commands act after {delay} and come every {period}: drive_delay, without "
+            f"{100 * DRIVE_INTERPOLATIONS[self.interpolation]:g} % of the period, is {1e3 * self.drive_delay:.3f} ms"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -91,7 +94,9 @@ def command_timing(
         else:
             delays.append(delay)
             periods.append(period)
-    return (CommandTiming(combined(delays), combined(periods)) if delays else None), notes
+    if not delays:
+        return None, notes
+    return CommandTiming(combined(delays), combined(periods), robot.drive_interpolation), notes
 
 
 def _commands(file: Path, robot: Robot, source: Source) -> tuple[NDArray[np.int64], list[Array]] | None:

@@ -44,7 +44,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     """
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
     kp, kd = motor_gains(plant, q, w)
-    delay = robot.command_lead or 0.5 * USUAL_PERIOD
+    delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)
     loops: dict[str, Any] = {}
     for name, loop in LOOPS.items():
         try:
@@ -105,7 +105,7 @@ def gain_table(facts: Mapping[str, Any]) -> str:
         loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain, phase))
         if x["gain"] == 1.0:
             notes.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delay']:.3g} ms")
-    whence = "half of 1 ms, since the robot names no command_period" if facts["delay_is_assumed"] else "of the robot"
+    whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"
     chain = ", ".join(f"{x:.6g}" for x in facts["chain_gains"])
     links = facts["outer_loop"]
     if links:

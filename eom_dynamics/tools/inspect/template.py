@@ -25,8 +25,9 @@ TEMPLATE = """\
       # gravity: [0.0, 0.0, -9.80665]       # gravitational acceleration in the frame of the base
       # unphysical: refuse                  # refuse | warn about inertia that no body can have
       # rotor_model: reduced                # reduced | complete: docs/elastic_joints.md
-      # command_period: 1.0e-3              # time for which the drives hold a command, s; 0: unknown
+      # command_period: 1.0e-3              # time from one command of the drives to the next, s; 0: unknown
       # drive_delay: 0.0                    # time from a command to its effect on the motors, s
+      # drive_interpolation: none           # none: the drives hold a command | linear: docs/command_lead.md
       # base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}   # floating
       joints:
         shoulder:

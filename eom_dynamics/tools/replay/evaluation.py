@@ -267,8 +267,11 @@ class Evaluation:
         over = self._limits.violated(np.concatenate((*states, *command), axis=1))
         if not over.any():
             return
-        if self._options.limits == "refuse":
-            done[rows[over]] = False
+        refused = over if self._options.limits == "refuse" else over & self._limits.far(states[0]).any(axis=1)
+        if refused.any():
+            # The solver says why, one by one.
+            done[rows[refused]] = False
+            self._limit([x[~refused] for x in states], rows[~refused], efforts, motors, done)
             return
         self.violations.add(self._limits.violations(states, command), int(over.sum()))
         if self._options.limits == "clip":

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import StateError
+from ...robot.model import DRIVE_INTERPOLATIONS
 from ...simulation import ElasticPlant, OuterLoop, link_loop, outer_loop
 from ...simulation.feedforward_comparison import SupportsDerivatives
 from ...simulation.model_errors import ModelError, Sweep, sweep
@@ -23,7 +24,7 @@ from ..pages.units import milli, position_units, together
 from .sweep import compared
 
 DELAYS = (0.0, 1e-3, 2e-3, 4e-3)
-"""Delays of the charts, besides half the period, s."""
+"""Delays of the charts, besides the hold, s."""
 
 ERRORS = (ModelError(), *(ModelError(**{name: sign * 0.05}) for name in ("stiffness", "mass") for sign in (-1, 1)))
 """Model errors, of the sweep."""
@@ -43,7 +44,7 @@ class LinkFeedback:
     """Limits of feedback of the links at rest at the start of a motion, and its errors.
 
     Attributes:
-        hold: half the period of the commands, s.
+        hold: mean age of commands of drives without delay, s.
         bandwidth: (B,) of feedback linearization, Hz.
         gain, phase: (D, B) its margins for each of :data:`DELAYS`, a factor and degrees; None where it is refused.
         refused: why; empty if it is not.
@@ -66,7 +67,8 @@ def link_feedback(
     swept: Sweep, motion: SupportsDerivatives, start: float, end: float, progress: Callable[[float], None]
 ) -> LinkFeedback:
     """Find the limits, and simulate with the outer loop; arguments are those of the sweep."""
-    robot, w, hold = swept.robot, swept.natural_frequency, 0.5 * swept.period
+    robot, w = swept.robot, swept.natural_frequency
+    hold = DRIVE_INTERPOLATIONS[robot.drive_interpolation] * swept.period
     plant, q = ElasticPlant(ElasticArm(robot)), motion.derivatives(start, order=0)[0]
     bandwidth = _BANDWIDTHS * swept.resonance / (2 * np.pi)
     gain = phase = None

@@ -117,7 +117,7 @@ def write_page(
                 place("regions", tall=True),
                 place("alone", tall=True),
                 table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1),
-                text="Four feedforwards with all signs of errors, on drives that hold their commands. Colors are the "
+                text="Four feedforwards with all signs of errors, with sampled commands. Colors are the "
                 "least feedforward whose RMS error of the links is within 5 % of the best; numbers are the error with "
                 "rigid feedforward over that with flatness, below 1 where flatness is worse.",
             )

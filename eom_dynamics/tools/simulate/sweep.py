@@ -79,9 +79,10 @@ def verdicts(sweep: Sweep) -> list[str]:
     """Sentences on the benefit of each feedforward term over all model errors."""
     ratio = sweep.rms[:, 0] / sweep.rms[:, -1]
     known = np.isfinite(ratio)
+    drives = "interpolated over" if sweep.robot.drive_interpolation == "linear" else "held for"
     lines = [
         f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s, "
-        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands held for {1e3 * sweep.period:g} ms, a PD of "
+        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, a PD of "
         f"{sweep.natural_frequency:g} rad/s on the motors."
     ]
     if known.any():
@@ -218,7 +219,7 @@ def _heat_map(
 def as_text(sweep: Sweep) -> str:
     """The table and the verdicts as plain text."""
     table = columns([HEADER, *rows(sweep)], right_from=1)
-    return "\n".join(["over errors of the model, with held commands:", *table, "", *verdicts(sweep)])
+    return "\n".join(["over errors of the model, with sampled commands:", *table, "", *verdicts(sweep)])
 
 
 def as_json(sweep: Sweep) -> dict[str, Any]:

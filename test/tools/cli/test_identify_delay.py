@@ -108,6 +108,8 @@ def test_a_rejected_robot_keeps_the_timing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(run, "verified", lambda *_: fits[1])
     found = run.Identified(given, timing.on(given), cast(Fit, fits[0]), None, (), (), timing=timing).verified(given)
     assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
+    interpolating = CommandTiming(timing.delay, timing.period, "linear")
+    assert interpolating.drive_delay == 3e-3 and "without 100 % of the period, is 3.000 ms" in interpolating.as_text()
 
 
 def test_several_topics_of_commands_are_told(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     (row,) = (line for line in lines if line.startswith("feedback linearization"))
-    assert "half of 1 ms" in lines[0] and row.split()[-2:] == [f"{margins.gain:.3g}", f"{margins.phase:.3g}"]
+    assert "for commands at 1 kHz" in lines[0] and row.split()[-2:] == [f"{margins.gain:.3g}", f"{margins.phase:.3g}"]
     outer = outer_loop(plant, [0.3, -0.2], 10 * np.pi, 0.0005)
     assert found["loops"]["links around this PD"] == asdict(outer.margins)
     assert found["outer_loop"]["gains"] == outer.F.tolist()

@@ -290,6 +290,25 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
     )
 
 
+@pytest.mark.parametrize("limits", ["warn", "ignore"])
+def test_angles_in_degrees_are_refused_and_the_others_answered(tmp_path: Path, limits: str) -> None:
+    """One by one and as a batch; those beyond their range by less than a turn are reported."""
+    states = np.zeros_like(STATES)
+    states[0, ::2, 0], states[0, 1, 0] = 90.0, 5.0
+    messages = setpoints(NAMES, states)
+    refused = len(states[0, ::2]) if limits == "warn" else 0
+    for kind in ({"type": "linear", "stiffness": 500.0}, ELASTICITIES["damped"]):
+        folder = tmp_path / str(kind["type"])
+        folder.mkdir()
+        file = Path(robot_file(folder, kind))
+        file.write_text(
+            file.read_text().replace("joint_1:\n", "joint_1:\n          limits: {lower: -3.0, upper: 3.0}\n")
+        )
+        report, found = replayed(folder, messages, robot=str(file), options=CommandOptions(limits=limits))
+        assert report.refusals.total == refused
+        assert len(found["/arm/feedforward"]) == len(messages) - refused
+
+
 def test_a_bag_is_read_by_its_own_definitions(tmp_path: Path) -> None:
     """A bag from before stiffness was in the message, and one from a release that adds a field."""
     text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()

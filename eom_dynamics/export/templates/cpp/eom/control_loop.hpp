@@ -386,6 +386,10 @@ class ControlLoop {
         }
         if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(setpoint_, result_)) {
             ++counts_.over_limits;
+            if (refusable && Limits<Robot>::far(setpoint_.q)) {
+                refuse(Refusal::far_beyond_limits);
+                return false;
+            }
             if (refusable && parameters_.limits == LimitPolicy::refuse) {
                 refuse(Refusal::over_limits);
                 return false;

@@ -9,7 +9,8 @@
 
 namespace eom {
 
-/// What to do if a setpoint or its command exceeds limits, as the parameter limits of the node eom_dynamics.
+/// What to do if a setpoint or its command exceeds limits, as the parameter limits of the node eom_dynamics: all but
+/// ignore refuse angles that are more than a turn beyond their limits.
 enum class LimitPolicy { ignore, warn, refuse, clip };
 
 namespace detail {
@@ -47,6 +48,15 @@ struct Limits {
                detail::within(y.tau, lower.tau, upper.tau) && detail::within(y.taud, lower.taud, upper.taud) &&
                detail::within(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
                detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(y);
+    }
+
+    /// Whether a position is more than a turn beyond its limit.
+    static bool far(const JointVector<Robot> &q) noexcept
+    {
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            if (q[i] < Robot::lower.q[i] - Robot::turn[i] || q[i] > Robot::upper.q[i] + Robot::turn[i])
+                return true;
+        return false;
     }
 
     /// The nearest joint efforts within their limits.

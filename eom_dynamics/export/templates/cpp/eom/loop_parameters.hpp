@@ -41,8 +41,9 @@ enum class Refusal {
     ended,
     far_from_hold,
     released,
-    under_way,     ///< has left its first knot, while no position is commanded
-    too_far_ahead, ///< starts later than max_start_delay
+    under_way,         ///< has left its first knot, while no position is commanded
+    too_far_ahead,     ///< starts later than max_start_delay
+    far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
 };
 
 /// A setpoint with its time.
@@ -77,10 +78,9 @@ struct LoopParameters {
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
-    /// Time from a command to the middle of the time at which it acts, s: half the period for which drives hold it, and
-    /// their delay. Feedforward is for the motion so much later, exact for trajectories, by the Taylor polynomial for
-    /// setpoints; feedback is not.
-    double command_lead = 0;
+    /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
+    /// Taylor polynomial for setpoints; feedback is not.
+    double command_lead = static_cast<double>(Robot::command_lead());
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
