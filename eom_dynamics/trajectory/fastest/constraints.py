@@ -26,6 +26,8 @@ from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 
+_OF_MOTORS = ("motor_velocity", "motor_effort", "voltage")
+
 # Squared speeds above which a path is not limited in its velocity at a node: it hardly moves there.
 _LARGEST_SPEED = 1e30
 
@@ -75,14 +77,18 @@ class _Kind(NamedTuple):
     """Limits of a quantity.
 
     Attributes:
-        name: of the quantity.
-        columns: its joints or motors with a limit.
+        name: of the state, or the value of a feedforward.
+        quantity: in words.
+        owners: names of its joints or motors.
+        columns: those with a limit.
         limits: of these.
         rooted: whether rows are divided by √x.
         affine: whether they are affine then.
     """
 
     name: str
+    quantity: str
+    owners: tuple[str, ...]
     columns: NDArray[np.intp]
     limits: Array
     rooted: bool
@@ -93,7 +99,7 @@ class Constraints:
     """Limits of an arm at nodes of a path.
 
     Attributes:
-        largest: upper bound of x by velocities (M,).
+        names: of the rows, and of the bound of x.
     """
 
     def __init__(
@@ -107,20 +113,23 @@ class Constraints:
         ratios = np.abs(arm.robot.coupling[0])
         with np.errstate(divide="ignore", over="ignore"):
             most = np.min(limits.largest["velocity"][:, np.newaxis] / ratios, axis=0)
-            self.largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
+            largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
         self._tool: tuple[Array, Array] | None = None
         if np.isfinite(tool.speed) or np.isfinite(tool.acceleration):
             _, V, Vd = Kinematics(arm.robot).motion(self.q, *self._path[:2], frame=tool.frame)
             with np.errstate(divide="ignore", over="ignore"):
-                self.largest = np.minimum(self.largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
+                largest = np.minimum(largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
             curved = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
             if np.isfinite(tool.acceleration):
                 self._tool = 0.5 * V[:, 3:] / tool.acceleration, curved / tool.acceleration
-        self.largest = speed.capped(np.minimum(self.largest, _LARGEST_SPEED))
+        self._largest = speed.capped(np.minimum(largest, _LARGEST_SPEED))
+        self._allowed = 1.0
         self._reference = np.ones((len(nodes), 1))
         self._shares: Array = np.ones(())
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
+        self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine + self._general for i in each.columns]
+        self.names += [*["acceleration of the tool"] * (self._tool is not None), "velocity"]
         self._rooted, self._general_rooted = _rooted(affine), _rooted(self._general)
         unit = np.zeros((4, len(nodes)))
         unit[0] = 1.0
@@ -138,7 +147,25 @@ class Constraints:
     def tighten(self, rows: Array, speeds: Array) -> None:
         """Reduce limits by factors: of the rows (M, R), and of speeds along the path (M,)."""
         self._shares = self._shares * rows
-        self.largest = self.largest * speeds**2
+        self._largest = self._largest * speeds**2
+
+    def allow(self, factor: float) -> None:
+        """Multiply all limits by a factor, until it is set again."""
+        self._allowed = factor
+
+    @property
+    def largest(self) -> Array:
+        """Upper bound of x by velocities (M,)."""
+        found: Array = self._largest * self._allowed**2
+        return found
+
+    def used(self, x: Array) -> Array | None:
+        """Values over limits (M, number of names) at x and its derivatives (4, M); None as for :meth:`rows`."""
+        self.set_reference(x[0])
+        rows = self.rows(x, changes=False)
+        if rows is None:
+            return None
+        return np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / self.largest)[:, np.newaxis]], axis=1)
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
@@ -170,11 +197,12 @@ class Constraints:
         values = np.concatenate(value, axis=1)
         if not np.all(np.isfinite(values)):
             return None
+        shares = self._shares * self._allowed
         return ConstraintRows(
             values,
-            np.concatenate(bound, axis=1) * self._shares,
+            np.concatenate(bound, axis=1) * shares,
             np.concatenate(change, axis=2) if changes else np.zeros((4, *values.shape)),
-            np.concatenate(bound_change, axis=1) * self._shares,
+            np.concatenate(bound_change, axis=1) * shares,
         )
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
@@ -253,16 +281,24 @@ def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
         torque = np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
     smooth = not arm.robot.joint_friction
     rows = (
-        ("qdd", of_leaders["acceleration"], False, True),
-        ("tau", largest["effort"], False, smooth),
-        ("qddd", of_leaders["jerk"], True, True),
-        ("taud", largest["effort_rate"], True, smooth),
-        ("motor_velocity", largest["motor_speed"] / gear, True, False),
-        ("motor_effort", np.broadcast_to(torque, gear.shape) * gear, False, False),
-        ("voltage", largest["motor_voltage"], False, False),
+        ("qdd", "acceleration", of_leaders["acceleration"], False, True),
+        ("tau", "effort", largest["effort"], False, smooth),
+        ("qddd", "jerk", of_leaders["jerk"], True, True),
+        ("taud", "effort rate", largest["effort_rate"], True, smooth),
+        ("motor_velocity", "motor speed", largest["motor_speed"] / gear, True, False),
+        ("motor_effort", "motor torque", np.broadcast_to(torque, gear.shape) * gear, False, False),
+        ("voltage", "motor voltage", largest["motor_voltage"], False, False),
     )
     return [
-        _Kind(name, np.flatnonzero(np.isfinite(most)), most[np.isfinite(most)], rooted, affine)
-        for name, most, rooted, affine in rows
+        _Kind(
+            name,
+            quantity,
+            arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names,
+            np.flatnonzero(np.isfinite(most)),
+            most[np.isfinite(most)],
+            rooted,
+            affine,
+        )
+        for name, quantity, most, rooted, affine in rows
         if np.any(np.isfinite(most))
     ]

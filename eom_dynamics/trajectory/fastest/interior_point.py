@@ -42,6 +42,9 @@ _PACE = 0.5
 # Steps in which the duration must decrease.
 _PATIENCE = 10
 
+# Limits are met from this share of them on, and are first widened to this multiple of the largest value.
+_ENTERED, _WIDER = 0.99, 1.05
+
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
 
@@ -106,6 +109,56 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
     return c * largest * inside
 
 
+def approach(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
+    """Change the free coefficients until all limits are met, or until the worst violation decreases no more.
+
+    Newton's method for the analytic centre of limits that are wider than the largest value by a constant share: P.
+    Huard's method of centres.
+
+    Args:
+        speed, constraints: the problem.
+        c: coefficients of a positive x.
+    """
+    worst: list[float] = []
+    allowed = np.inf
+    best = c
+    for _ in range(_MOST_STEPS):
+        constraints.allow(1.0)
+        x = speed.at_nodes(c)
+        used = constraints.used(x)
+        if used is None:
+            break
+        worst.append(float(np.max(used)))
+        if worst[-1] <= min(worst):
+            best = c
+        if worst[-1] < _ENTERED or (len(worst) > _PATIENCE and worst[-1] > 0.99 * worst[-1 - _PATIENCE]):
+            break
+        allowed = min(allowed, _WIDER * worst[-1])
+        constraints.allow(allowed)
+        start = x[0]
+        rows = constraints.rows(x, changes=True)
+        if rows is None:
+            break
+        point = _point(speed, constraints, c, x, start, rows)
+        of_rows, of_ends = 1 / point.rows, 1 / point.ends
+        pull = speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
+        step = _step(speed, _curvature(speed, constraints, 0.0, start, point, rows, of_rows, of_ends), pull)
+        if step is None:
+            break
+        change = speed.at_nodes(step)
+        changes = _distance_changes(constraints, start, rows, change)
+        share = _longest((changes[0] / point.rows, changes[1] / point.ends))
+        for _ in range(_MOST_HALVINGS):
+            if _is_inside(speed, constraints, c + share * step):
+                break
+            share *= 0.6
+        else:
+            break
+        c = c + share * step
+    constraints.allow(1.0)
+    return best
+
+
 def minimise(
     speed: SquaredSpeed,
     constraints: Constraints,
@@ -150,13 +203,12 @@ def minimise(
             np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
         gradient = speed.gradient(_first(by_x))
         residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
-        error = np.sum(np.abs(residual * point.c))
+        error = np.sum(np.abs(residual * point.c)[speed.free])
         if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
             return InteriorPointSolution(point.c, steps)
-        matrix = speed.bands(_curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends))
-        matrix[0] *= 1 + 1e-12
+        curvature = _curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends)
         pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
-        step = _solved(matrix, pull - gradient)
+        step = _step(speed, curvature, pull - gradient)
         if step is None:
             break
         change = speed.at_nodes(step)
@@ -251,18 +303,23 @@ def _curvature(
     return K
 
 
-def _solved(bands: Array, right: Array) -> Array | None:
-    """Solution of a symmetric, positive definite system; None if rounding has made it indefinite."""
+def _step(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
+    """Change of the coefficients (count,), zero for fixed ones; None if rounding has made the matrix indefinite."""
     # Its import takes longer than that of this library.
     from scipy.linalg.lapack import dpbsv
 
     # Coefficients near the ends differ from others by orders of magnitude.
+    bands = speed.bands(curvature)[:, speed.free]
+    bands[0] *= 1 + 1e-12
     scale = 1 / np.sqrt(bands[0])
-    scaled = bands.copy()
     for k in range(len(bands)):
-        scaled[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    _, found, refused = dpbsv(scaled, right * scale, lower=1)
-    return None if refused else found * scale
+        bands[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
+    _, found, refused = dpbsv(bands, right[speed.free] * scale, lower=1)
+    if refused:
+        return None
+    step = np.zeros(speed.count)
+    step[speed.free] = found * scale
+    return step
 
 
 def _longest(relative: tuple[Array, ...]) -> float:

@@ -96,7 +96,7 @@ class FastestMotion(Spline):
 def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array, Array, Array]:
     """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
     counts = np.full(len(speed.knots) - 1, _PARTS)
-    counts[[0, -1]] = _END_PARTS
+    counts[speed.resting] = _END_PARTS
     sigma = divided(speed.knots, counts)
     passed = np.searchsorted(sigma, path.breaks)
     # Move the nearest knot to each knot of a given spline.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
-from .interior_point import feasible, minimise
+from .interior_point import approach, feasible, minimise
 from .motion import FastestMotion, motion_of
 from .path import GeometricPath
 from .speed import SquaredSpeed
@@ -31,6 +31,12 @@ from .waypoints import path_through
 _INTERVALS = 120
 _PER_PIECE = 12
 _END = 0.03
+
+# Ends of the intervals next to an end that moves, over the length of the others.
+_GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
+
+# Derivatives that quantities depend on; those of motors, on all.
+_ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
 
 # Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
 # change within a millisecond where they turn back.
@@ -44,6 +50,9 @@ _ATTEMPTS = 8
 _SCALED = 1e-3
 _SLOWEST = 0.1
 _AROUND = 2e-3
+
+# Violation that is left if an end has a given state, relative: its motion is not slowed down.
+_AT_MOVING_ENDS = 1e-6
 
 # Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
 _START, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-4
@@ -64,9 +73,11 @@ def minimum_time(
     limits: Mapping[str, Limits] | None = None,
     tool: ToolLimits | None = None,
     corner: float | None = None,
+    start: Sequence[ArrayLike] = (),
+    end: Sequence[ArrayLike] = (),
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> FastestMotion:
-    """The fastest motion from rest to rest along a path, C⁴ and within all limits of joints and motors.
+    """The fastest motion along a path, C⁴ and within all limits of joints and motors, from rest to rest by default.
 
     Limits are those of :func:`.check`: position, velocity, acceleration, jerk, effort and effort rate of joints; speed,
     torque, current and voltage of motors, with friction, gear losses and springs of the arm; and those of a tool.
@@ -80,6 +91,9 @@ def minimum_time(
         tool: limits of a tool.
         corner: for waypoints, distance from a waypoint at which the motion passes it, rad or m in joint space; lines
             between waypoints are straight but for the blends there.
+        start, end: velocity, acceleration, jerk and snap of the joints at the start and the end, each (n,), or the
+            first of these: the others are free. Along the path; the smoothest curve through waypoints bends to them.
+            At rest if none is given.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
@@ -87,21 +101,28 @@ def minimum_time(
 
     Raises:
         TrajectoryError: no motion along the path meets the limits (a position is out of range, or the effort at rest
-            exceeds a limit), the path is not smooth, or there are no limits. The message has the place on the path.
+            exceeds a limit), the path is not smooth, a state at an end is not along the path or beyond a limit, or
+            there are no limits. The message has the place on the path.
     """
     begin = time.perf_counter()
     own, tool = _limits(arm, limits), tool or ToolLimits()
-    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner)
+    ends = {name: _end(name, given) for name, given in (("start", start), ("end", end))}
+    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner, ends)
     if given.n != arm.robot.n:
         raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
-    curve = GeometricPath(given)
-    speed = SquaredSpeed(_knots(curve))
+    for name, states in ends.items():
+        if any(each.shape != (given.n,) for each in states):
+            raise TrajectoryError(f"{name} must have derivatives of shape ({given.n},), one number for each joint")
+    fixed = len(ends["start"]), len(ends["end"])
+    curve = GeometricPath(given, fixed)
+    speed = SquaredSpeed(_knots(curve, fixed), fixed=fixed)
     _require_limits(own, tool)
+    _require_ends(arm, own, tool, curve, ends)
     _require_positions(arm, own, curve, speed.nodes)
     _require_statics(arm, own, curve, speed.nodes)
     constraints = Constraints(arm, curve, speed, own, tool)
     finer = _FINE_OF_MOTORS if own.of_motors else _FINE
-    fine = SquaredSpeed(speed.knots, speed.counts * finer)
+    fine = SquaredSpeed(speed.knots, speed.counts * finer, fixed)
     everywhere = Constraints(arm, curve, fine, own, tool)
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
@@ -109,12 +130,15 @@ def minimum_time(
         return minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
 
     def inside(c: Array, share: float) -> Array:
-        found = feasible(speed, constraints, c, share)
+        found = _entered(curve, speed, constraints, c) if any(fixed) else feasible(speed, constraints, c, share)
         if found is None:
             raise TrajectoryError("no speed along the path meets the limits")
         return found
 
-    c = solved(inside(np.ones(speed.count), 0.5), (_START, _TIGHTENED), (0.0, 0.5))
+    first = np.ones(speed.count)
+    if any(fixed):
+        first = _between(curve, speed, constraints, ends, arm.robot.joint_names)
+    c = solved(inside(first, 0.5), (_START, _TIGHTENED), (0.0, 0.5))
     _tighten(constraints, everywhere, fine, c, finer)
     for attempt in range(_ATTEMPTS):
         c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt))
@@ -122,8 +146,11 @@ def minimum_time(
         if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
             continue
         times, states, sigma = motion_of(curve, speed, c)
+        for row, of_end in zip((0, -1), ends.values(), strict=True):
+            # Without the rounding of the path.
+            states[1 : len(of_end) + 1, row] = np.reshape(of_end, (len(of_end), given.n))
         of_nodes = np.interp(speed.nodes, sigma, times)
-        if motion := _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last=last):
+        if motion := _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed)):
             break
     else:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
@@ -132,10 +159,109 @@ def minimum_time(
     return FastestMotion(arm, own, motion.t, motion.states, parameters, time.perf_counter() - begin)
 
 
-def _knots(curve: GeometricPath) -> Array:
+def _knots(curve: GeometricPath, fixed: tuple[int, int]) -> Array:
     count = max(_INTERVALS, _PER_PIECE * (len(curve.breaks) + 1))
-    end = _END * _INTERVALS / count
-    return np.concatenate([[0.0], np.linspace(end, 1.0 - end, count - 1), [1.0]])
+    outer = []
+    for number in fixed:
+        # What is fixed leaves the first intervals little freedom.
+        outer.append(_GRADED / count if number else np.array([0.0, _END * _INTERVALS / count]))
+    first, last = outer[0], 1.0 - outer[1][::-1]
+    return np.concatenate([first[:-1], np.linspace(first[-1], last[0], count - 1), last[1:]])
+
+
+def _end(name: str, given: Sequence[ArrayLike]) -> list[Array]:
+    """Derivatives at an end, each finite (n,)."""
+    try:
+        states = [np.asarray(x, dtype=float) for x in given]
+    except (TypeError, ValueError):
+        raise TrajectoryError(f"{name} is not made of arrays of numbers") from None
+    if len(states) >= ORDERS:
+        raise TrajectoryError(f"{name} must be (velocity, acceleration, jerk, snap) or the first of them")
+    if not all(each.ndim == 1 and np.all(np.isfinite(each)) for each in states):
+        raise TrajectoryError(f"derivatives of {name} must be finite, one number for each joint")
+    if states and not np.any(states[0]):
+        raise TrajectoryError(f"the velocity of {name} is zero; omit {name} for a motion from or to rest")
+    return states
+
+
+def _require_ends(
+    arm: ElasticArm, own: Bounds, tool: ToolLimits, curve: GeometricPath, ends: Mapping[str, Sequence[Array]]
+) -> None:
+    """Raise an error where a given state at an end exceeds a limit."""
+    for (name, given), sigma in zip(ends.items(), (0.0, 1.0), strict=True):
+        if not given:
+            continue
+        q = curve.derivatives(np.array([sigma]))[0]
+        load = Load((q, *[x[np.newaxis] for x in given], *[np.zeros_like(q)] * (ORDERS - 1 - len(given))))
+        try:
+            values = quantities(arm, load)
+        except StateError as error:
+            raise TrajectoryError(f"the springs cannot follow at the {name}: {error}") from error
+        for quantity, value in values.items():
+            used = np.nan_to_num(np.abs(value[0]) / own.largest[quantity], nan=0.0)
+            i = int(np.argmax(used))
+            if used[i] > 1 + TOLERANCE and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
+                unit, most = own.units[quantity][i], own.largest[quantity][i]
+                raise TrajectoryError(
+                    f"{own.names[quantity][i]}: {quantity} {value[0, i]:.6g} {unit} at the {name} exceeds its limit "
+                    f"{most:g} {unit} by {abs(value[0, i]) - most:.3g} {unit}"
+                )
+        slower = ToolLimits(tool.speed, tool.acceleration if len(given) > 1 else np.inf, tool.frame)
+        factor = tool_slowdowns(arm, slower, load.states)[0]
+        if factor > 1 + TOLERANCE:
+            raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
+
+
+def _between(
+    curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, ends: Mapping[str, Sequence[Array]], names: Sequence[str]
+) -> Array:
+    """Coefficients of a motion with given states at its ends, at some other speed between them.
+
+    The nearest to the limits of those with several speeds, and lengths on which it changes.
+    """
+    sigma, fixed, found = np.linspace(0.0, 1.0, 20 * len(speed.knots)), [], (np.inf, np.ones(speed.count))
+    for end, given in zip((0, -1), ends.values(), strict=True):
+        if given:
+            a, b, c, d = np.append(curve.end_rates(end, given, names), np.zeros(4 - len(given)))
+            x = np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2])
+            fixed.append((end, x, speed.end_coefficients(end, x[: len(given)])))
+    for length in 0.5 ** np.arange(0.0, 7.0):
+        for level in 4.0 ** -np.arange(-1.0, 8.0):
+            logarithm = np.log(level * max(x[0] for _, x, _ in fixed) + 0.0 * sigma)
+            for end, x, _ in fixed:
+                away = sigma + end
+                rates = x[1:] / x[0]
+                slope = rates[0] * away + 0.5 * (rates[1] - rates[0] ** 2) * away**2
+                u = np.clip(1.0 - np.abs(away) / length, 0.0, 1.0)
+                logarithm += u**3 * (10 - 15 * u + 6 * u**2) * (np.log(x[0]) + 4 * np.tanh(slope / 4) - logarithm)
+            c = speed.near(np.exp(logarithm), sigma)
+            for end, _, coefficients in fixed:
+                c[slice(0, len(coefficients)) if end == 0 else slice(-len(coefficients), None)] = coefficients
+            at_nodes = speed.at_nodes(c)
+            used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
+            if used is not None and np.max(used) < found[0]:
+                found = float(np.max(used)), c
+    return found[1]
+
+
+def _entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
+    """Coefficients within all limits, near c.
+
+    Raises:
+        TrajectoryError: there are none, for given states at the ends.
+    """
+    c = approach(speed, constraints, c)
+    used = constraints.used(speed.at_nodes(c))
+    if used is None or np.max(used) >= 1:
+        where = "" if used is None else _worst(curve, speed, constraints, used)
+        raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")
+    return c
+
+
+def _worst(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, used: Array) -> str:
+    k, i = np.unravel_index(int(np.argmax(used)), used.shape)
+    place = float(curve.parameter(speed.nodes[k]))
+    return f": at best, {constraints.names[i]} is {used[k, i]:.4g} times its limit at {place:.6g} of the path"
 
 
 def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
@@ -194,12 +320,9 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
 
 def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
     """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
-    x = fine.at_nodes(c)
-    everywhere.set_reference(x[0])
-    rows = everywhere.rows(x, changes=False)
-    if rows is None:
+    used = everywhere.used(fine.at_nodes(c))
+    if used is None:
         return np.inf
-    used = np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / everywhere.largest)[:, np.newaxis]], axis=1)
     worst = np.max(used.reshape(-1, finer, used.shape[1]), axis=1)
     around = worst.copy()
     around[1:] = np.maximum(around[1:], worst[:-1])
@@ -223,12 +346,12 @@ def _within_limits(
     motion: Spline,
     constraints: Constraints,
     times: Array,
-    *,
     last: bool,
+    moving: bool,
 ) -> Spline | None:
     """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
 
-    The last attempt may slow it down by more.
+    The last attempt may slow it down by more. Motions with given states at their ends are not slowed down.
 
     Args:
         arm: the arm.
@@ -237,7 +360,10 @@ def _within_limits(
         motion: from 0 s.
         constraints: limits to tighten.
         times: of the nodes (M,), s.
+        last: whether this is the last attempt.
+        moving: whether an end has a given state.
     """
+    tolerance = _AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     order, suspects = derivatives_for_limits(arm, own), None
     for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
         t = check_times(motion, _CHECK_RATE)
@@ -250,9 +376,11 @@ def _within_limits(
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
         used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
-        over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
+        over = np.flatnonzero(used > 1 + tolerance)
         if not len(over):
             return motion
+        if moving:
+            break
         scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
         if scaling is not None:
             scaling = max(scaling, float(np.max(of_tool)))

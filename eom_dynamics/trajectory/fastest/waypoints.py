@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -17,7 +19,7 @@ from ..waypoints import through
 _PASSING = 35 / 256
 
 
-def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Spline:
+def path_through(path: ArrayLike, limits: Bounds, corner: float | None, ends: Mapping[str, Sequence[Array]]) -> Spline:
     """Path through waypoints (K, n), over a parameter that grows with the distance.
 
     Args:
@@ -25,6 +27,7 @@ def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Splin
         limits: limits of the arm.
         corner: None for the smoothest curve through the waypoints; else straight lines, which are left near waypoints
             for blends that pass them at this distance, rad or m.
+        ends: velocity … snap at ``"start"`` and ``"end"``, each (n,), that the curve must have; none at an end at rest.
 
     Raises:
         TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
@@ -48,7 +51,12 @@ def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Splin
     velocity = limits.largest["velocity"][: steps.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     lengths = np.max(np.abs(steps) / weights, axis=1)
-    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends="free")
+    bent = {}
+    for end, given in ends.items():
+        if given and all(len(each) == len(weights) for each in given):
+            pace = np.max(np.abs(given[0]) / weights)
+            bent[end] = [each / pace ** (k + 1) for k, each in enumerate(given)]
+    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends=bent)
 
 
 def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
