@@ -132,6 +132,68 @@ def test_limits_of_a_tool() -> None:
     assert np.max(accelerations) <= (1.0 + 1e-6) * 1.5
 
 
+# --- Given states at the ends -------------------------------------------------------------
+
+
+def test_from_a_given_velocity_to_rest() -> None:
+    arm = arm_of("pendulum")
+    v, a, d = 0.8, 4.0, 1.0
+    motion = minimum_time(arm, [[0.0], [d]], limits=only(arm, acceleration=a), start=[[v]])
+    top = np.sqrt(0.5 * v**2 + a * d)
+    shortest = (top - v) / a + top / a
+    assert shortest <= motion.duration <= 1.004 * shortest
+    assert motion.derivatives(0.0, 1)[1] == [v]
+
+
+@pytest.mark.parametrize("moving", [("start",), ("end",), ("start", "end")])
+@pytest.mark.parametrize("given", [1, 2, 4])
+def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], given: int) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
+    path = rest_to_rest([0.0, 0.5], [1.2, -0.6], 1.2)
+    ends = {name: path.derivatives(t)[1 : given + 1] for name, t in (("start", 0.4), ("end", 0.8)) if name in moving}
+    part = Part(path, 0.4 if "start" in moving else 0.0, 0.8 if "end" in moving else 1.2)
+    motion = minimum_time(arm, part, limits=limits, **ends)
+    assert motion.duration < part.end - part.start
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    for name, t in (("start", 0.0), ("end", motion.end)):
+        expected = ends.get(name, np.zeros((4, 2)))
+        np.testing.assert_array_equal(motion.derivatives(t)[1 : len(expected) + 1], expected)
+    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 500), 0)
+    # The straight line in joint space.
+    assert np.max(np.abs((q - [0.0, 0.5]) @ [1.1, 1.2])) < 1e-9
+
+
+def test_a_curve_through_waypoints_bends_to_the_given_states() -> None:
+    arm = arm_of("planar_2r")
+    states = [[0.3, 0.5], [-0.4, 0.2], [1.0, 2.0], [3.0, -5.0]]
+    limits = only(arm, velocity=1.5, acceleration=5.0, jerk=60.0)
+    motion = minimum_time(arm, PLANAR, limits=limits, start=states, end=[[0.5, -0.2]])
+    np.testing.assert_array_equal(motion.derivatives(0.0)[1:], states)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    assert np.min(np.linalg.norm(motion.derivatives(np.linspace(0, motion.end, 9999), 0)[0] - PLANAR[1], axis=1)) < 1e-3
+
+
+def test_scaling_kinematic_limits_and_velocities_scales_the_time() -> None:
+    arm = arm_of("planar_2r")
+    path = through([0.0, 1.0, 2.0], PLANAR, ends="free")
+    velocity = path.derivatives(0.0, 1)[1]
+    fast, slow = (
+        minimum_time(arm, path, limits=only(arm, velocity=s, acceleration=3 * s**2), start=[0.5 * s * velocity])
+        for s in (1.0, 0.5)
+    )
+    assert slow.duration == pytest.approx(2.0 * fast.duration, rel=1e-3, abs=4e-3)
+
+
+def test_the_motion_backwards_takes_as_long() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=1.5, acceleration=5.0)
+    speed = np.subtract(PLANAR[1], PLANAR[0])
+    there = minimum_time(arm, PLANAR, limits=limits, corner=0.05, start=[speed])
+    back = minimum_time(arm, PLANAR[::-1], limits=limits, corner=0.05, end=[-speed])
+    assert there.duration == pytest.approx(back.duration, rel=2e-4)
+
+
 # --- The motion ---------------------------------------------------------------------------
 
 
@@ -237,6 +299,13 @@ def test_time_derivatives_along_a_spline() -> None:
 # --- What is refused ----------------------------------------------------------------------
 
 
+class Part:
+    """A part of a trajectory."""
+
+    def __init__(self, whole: Trajectory, start: float, end: float) -> None:
+        self.derivatives, self.n, self.start, self.end = whole.derivatives, whole.n, start, end
+
+
 class Corner:
     """Two straight lines, whose slope jumps in the middle."""
 
@@ -281,6 +350,43 @@ def _planar(**limits: float) -> dict[str, Any]:
         ),
         (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
         (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
+        (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
+        (PLANAR, {"start": ["fast"]}, "start is not made of arrays of numbers"),
+        (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
+        (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
+        (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
+        (
+            PLANAR,
+            _planar(velocity=1.0) | {"corner": 0.1, "start": [[0.8, 0.7]]},
+            "the velocity at the start is not along the path: joint_2 has 0.7, along the path -0.0",
+        ),
+        (PLANAR, _planar(velocity=1.0) | {"corner": 0.1, "end": [[-0.2, -0.4]]}, "at the end is against the direction"),
+        (
+            PLANAR,
+            _planar(velocity=1.0) | {"start": [[1.2, -0.3]]},
+            r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2 rad/s",
+        ),
+        (
+            PLANAR,
+            _planar(velocity=3.0, effort=60.0) | {"start": [[1.2, -0.3], [30.0, 0.0]]},
+            "joint_1: effort .* N m at the start exceeds its limit 60 N m by",
+        ),
+        (
+            PLANAR,
+            _planar(velocity=3.0) | {"tool": ToolLimits(speed=0.5), "start": [[1.2, -0.3]]},
+            "at the start the tool is .* times too fast",
+        ),
+        (
+            [[0.0, 0.0], [0.1, 0.1]],
+            _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]},
+            "no motion with the given states at its ends meets the limits: at best, acceleration of joint_1 is .* times "
+            "its limit at .* of the path; give slower ones",
+        ),
+        (
+            rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0),
+            _planar(velocity=3.0) | {"start": [[1.0, 1.0]]},
+            "not along the path",
+        ),
     ],
 )
 def test_what_is_refused(path: Any, options: dict[str, Any], message: str) -> None:

@@ -43,7 +43,7 @@ _PACE = 0.5
 _PATIENCE = 10
 
 # Limits are met from this share of them on, and are first widened to this multiple of the largest value.
-_ENTERED, _WIDER = 0.99, 1.05
+_ENTERED, _WIDER = 0.97, 1.2
 
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
@@ -109,52 +109,75 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
     return c * largest * inside
 
 
-def approach(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
-    """Change the free coefficients until all limits are met, or until the worst violation decreases no more.
+def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
+    """Change the free coefficients until all limits are met, or until they are violated by the least factor.
 
-    Newton's method for the analytic centre of limits that are wider than the largest value by a constant share: P.
-    Huard's method of centres.
+    Minimises the factor t of limits t |limit| that are met, with the same method as :func:`minimise`. Curvature is
+    neglected altogether.
 
     Args:
         speed, constraints: the problem.
         c: coefficients of a positive x.
     """
-    worst: list[float] = []
-    allowed = np.inf
-    best = c
+    constraints.allow(1.0)
+    used = constraints.used(speed.at_nodes(c))
+    if used is None:
+        return c
+    t, best, mu, worst = _WIDER * float(np.max(used)), c, np.inf, [np.inf]
     for _ in range(_MOST_STEPS):
-        constraints.allow(1.0)
         x = speed.at_nodes(c)
+        start = x[0]
+        constraints.allow(1.0)
         used = constraints.used(x)
         if used is None:
             break
-        worst.append(float(np.max(used)))
-        if worst[-1] <= min(worst):
+        if np.max(used) < np.min(worst):
             best = c
-        if worst[-1] < _ENTERED or (len(worst) > _PATIENCE and worst[-1] > 0.99 * worst[-1 - _PATIENCE]):
+        worst.append(float(np.max(used)))
+        if worst[-1] < _ENTERED or (len(worst) > _PATIENCE and worst[-1] > 0.999 * worst[-_PATIENCE]):
             break
-        allowed = min(allowed, _WIDER * worst[-1])
-        constraints.allow(allowed)
-        start = x[0]
+        constraints.allow(t)
         rows = constraints.rows(x, changes=True)
         if rows is None:
             break
         point = _point(speed, constraints, c, x, start, rows)
-        of_rows, of_ends = 1 / point.rows, 1 / point.ends
-        pull = speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
-        step = _step(speed, _curvature(speed, constraints, 0.0, start, point, rows, of_rows, of_ends), pull)
-        if step is None:
+        by_t = np.stack([rows.bound, rows.bound]) / t, np.stack([2 * x[0] / (constraints.largest * t), 0 * start])
+        if not np.isfinite(mu):
+            mu = 0.1 * t / (point.rows.size + point.ends.size)
+            of_rows, of_ends = mu / point.rows, mu / point.ends
+        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
+            np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
+        weights = of_rows / point.rows, of_ends / point.ends
+        curvature = _curvature(speed, constraints, 0.0, start, point, rows, of_rows, of_ends)
+        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
+        border = speed.gradient(_pulled(constraints, start, rows, weights[0] * by_t[0], weights[1] * by_t[1]))
+        steps = _solved(speed, curvature, np.stack([pull, border], axis=1))
+        if steps is None:
             break
-        change = speed.at_nodes(step)
-        changes = _distance_changes(constraints, start, rows, change)
-        share = _longest((changes[0] / point.rows, changes[1] / point.ends))
+        corner = sum(float(np.sum(w * by**2)) for w, by in zip(weights, by_t, strict=True))
+        right = sum(float(np.sum(mu / d * by)) for d, by in zip((point.rows, point.ends), by_t, strict=True)) - 1.0
+        t_step = (right - border @ steps[:, 0]) / (corner - border @ steps[:, 1])
+        step = steps[:, 0] - t_step * steps[:, 1]
+        row_change, end_change = _distance_changes(constraints, start, rows, speed.at_nodes(step))
+        row_change, end_change = row_change + t_step * by_t[0], end_change + t_step * by_t[1]
+        row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
+        end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
+        primal = _longest((row_change / point.rows, end_change / point.ends))
+        dual = _longest((row_dual / of_rows, end_dual / of_ends))
         for _ in range(_MOST_HALVINGS):
-            if _is_inside(speed, constraints, c + share * step):
+            constraints.allow(t + primal * t_step)
+            if _is_inside(speed, constraints, c + primal * step):
                 break
-            share *= 0.6
+            primal *= 0.6
         else:
             break
-        c = c + share * step
+        for least, share in _REDUCTIONS:
+            if primal > least:
+                mu *= share
+                break
+        t, c = t + primal * t_step, c + primal * step
+        of_rows += dual * row_dual
+        of_ends += dual * end_dual
     constraints.allow(1.0)
     return best
 
@@ -208,7 +231,7 @@ def minimise(
             return InteriorPointSolution(point.c, steps)
         curvature = _curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends)
         pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
-        step = _step(speed, curvature, pull - gradient)
+        step = _solved(speed, curvature, pull - gradient)
         if step is None:
             break
         change = speed.at_nodes(step)
@@ -303,8 +326,8 @@ def _curvature(
     return K
 
 
-def _step(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
-    """Change of the coefficients (count,), zero for fixed ones; None if rounding has made the matrix indefinite."""
+def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
+    """Changes of the coefficients for right sides (count, …), zero for fixed ones; None if the matrix is indefinite."""
     # Its import takes longer than that of this library.
     from scipy.linalg.lapack import dpbsv
 
@@ -314,11 +337,11 @@ def _step(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
     scale = 1 / np.sqrt(bands[0])
     for k in range(len(bands)):
         bands[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    _, found, refused = dpbsv(bands, right[speed.free] * scale, lower=1)
+    _, found, refused = dpbsv(bands, (right[speed.free].T * scale).T, lower=1)
     if refused:
         return None
-    step = np.zeros(speed.count)
-    step[speed.free] = found * scale
+    step = np.zeros_like(right)
+    step[speed.free] = (found.T * scale).T
     return step
 
 

@@ -15,11 +15,12 @@ from ..trajectory import Trajectory
 
 # Parameters s = phi(σ) from 0 to 1 whose first four derivatives vanish at both ends, at the start, and nowhere.
 _BOTH = Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
-_START = Polynomial([0, 0, 0, 0, 0, 5, -4])
+_START = Polynomial([0, 0, 0, 0, 0, 14, -28, 20, -5])
 _NEITHER = Polynomial([0.0, 1.0])
 
-# Largest distance of a given derivative at an end from the path, relative to its terms.
-_ALONG = 1e-6
+# Largest distances of given derivatives at an end from the path, relative to their terms: the higher the derivative of
+# an interpolated motion along the path, the less exact.
+_ALONG = (1e-4, 1e-4, 1e-3, 1e-2)
 
 _RATES = ("velocity", "acceleration", "jerk", "snap")
 
@@ -121,7 +122,7 @@ class GeometricPath:
             rates[k] = tangent @ (derivative - rest) / size
             away = np.abs(derivative - rest - tangent * rates[k])
             worst = int(np.argmax(away))
-            if away[worst] > _ALONG * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
+            if away[worst] > _ALONG[k] * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
                 raise TrajectoryError(
                     f"the {_RATES[k]} at the {where} is not along the path: {names[worst]} has {derivative[worst]:.6g}, "
                     f"along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
-from .interior_point import approach, feasible, minimise
+from .interior_point import meet, feasible, minimise
 from .motion import FastestMotion, motion_of
 from .path import GeometricPath
 from .speed import SquaredSpeed
@@ -34,6 +35,25 @@ _END = 0.03
 
 # Ends of the intervals next to an end that moves, over the length of the others.
 _GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
+
+# Of motions with given states at their ends: powers of x at an end at rest, for smooth motions, limited jerk and limited
+# acceleration; lengths within which accelerations and speeds change; and squared speeds elsewhere.
+_POWERS = (0.0, 4 / 3, 3.0)
+_FADING = (0.25, 0.06, 0.015)
+_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.04)
+_LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
+
+# Motions with given states at the ends from which the search for one within all limits starts.
+_STARTS = 3
+
+# Shares of that way for violations between nodes; a motion with given states at its ends is not slowed down.
+_CORRECTIONS = (0.0, 1e-3, 4e-3)
+
+# Shares of the way back to the motion to start from.
+_BACK = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+
+# Shortest duration of such an interval, s.
+_SHORTEST = 4e-4
 
 # Derivatives that quantities depend on; those of motors, on all.
 _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
@@ -50,6 +70,9 @@ _ATTEMPTS = 8
 _SCALED = 1e-3
 _SLOWEST = 0.1
 _AROUND = 2e-3
+
+# Nodes at either end at which limits are not tightened with all others.
+_AT_ENDS = 24
 
 # Violation that is left if an end has a given state, relative: its motion is not slowed down.
 _AT_MOVING_ENDS = 1e-6
@@ -115,7 +138,8 @@ def minimum_time(
             raise TrajectoryError(f"{name} must have derivatives of shape ({given.n},), one number for each joint")
     fixed = len(ends["start"]), len(ends["end"])
     curve = GeometricPath(given, fixed)
-    speed = SquaredSpeed(_knots(curve, fixed), fixed=fixed)
+    outset = _outset(curve, ends, arm.robot.joint_names)
+    speed = SquaredSpeed(_knots(curve, outset), fixed=fixed)
     _require_limits(own, tool)
     _require_ends(arm, own, tool, curve, ends)
     _require_positions(arm, own, curve, speed.nodes)
@@ -130,42 +154,71 @@ def minimum_time(
         return minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
 
     def inside(c: Array, share: float) -> Array:
-        found = _entered(curve, speed, constraints, c) if any(fixed) else feasible(speed, constraints, c, share)
+        found = feasible(speed, constraints, c, share)
         if found is None:
             raise TrajectoryError("no speed along the path meets the limits")
         return found
 
-    first = np.ones(speed.count)
+    def back(c: Array) -> Array:
+        for step in _BACK:
+            used = constraints.used(speed.at_nodes(c + step * (first - c)))
+            if used is not None and np.max(used) < 1:
+                return c + step * (first - c)
+        return _entered(curve, speed, constraints, first)
+
     if any(fixed):
-        first = _between(curve, speed, constraints, ends, arm.robot.joint_names)
-    c = solved(inside(first, 0.5), (_START, _TIGHTENED), (0.0, 0.5))
+        first = _entered(curve, speed, constraints, *_between(speed, constraints, outset))
+    else:
+        first = inside(np.ones(speed.count), 0.5)
+    c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
     _tighten(constraints, everywhere, fine, c, finer)
     for attempt in range(_ATTEMPTS):
-        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt))
+        c = solved(
+            back(c) if any(fixed) else inside(c, _INSIDE),
+            (_GO_ON, _END_GAP),
+            (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt),
+        )
         last = attempt == _ATTEMPTS - 1
         if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
             continue
-        times, states, sigma = motion_of(curve, speed, c)
-        for row, of_end in zip((0, -1), ends.values(), strict=True):
-            # Without the rounding of the path.
-            states[1 : len(of_end) + 1, row] = np.reshape(of_end, (len(of_end), given.n))
-        of_nodes = np.interp(speed.nodes, sigma, times)
-        if motion := _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed)):
+        for share in _CORRECTIONS if any(fixed) else (0.0,):
+            times, states, sigma = motion_of(curve, speed, c + share * (first - c))
+            for row, of_end in zip((0, -1), ends.values(), strict=True):
+                # Without the rounding of the path.
+                states[1 : len(of_end) + 1, row] = np.reshape(of_end, (len(of_end), given.n))
+            of_nodes = np.interp(speed.nodes, sigma, times)
+            found = _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed))
+            if found:
+                break
+        if found:
             break
     else:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
-    return FastestMotion(arm, own, motion.t, motion.states, parameters, time.perf_counter() - begin)
+    return FastestMotion(arm, own, found.t, found.states, parameters, time.perf_counter() - begin)
 
 
-def _knots(curve: GeometricPath, fixed: tuple[int, int]) -> Array:
+def _outset(
+    curve: GeometricPath, ends: Mapping[str, Sequence[Array]], names: Sequence[str]
+) -> list[tuple[int, Array, int]]:
+    """Ends that move: 0 or -1, x … x''' there, zero if not given, and how many of them are given."""
+    found = []
+    for end, given in zip((0, -1), ends.values(), strict=True):
+        if given:
+            a, b, c, d = np.append(curve.end_rates(end, given, names), np.zeros(ORDERS - 1 - len(given)))
+            found.append((end, np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2]), len(given)))
+    return found
+
+
+def _knots(curve: GeometricPath, outset: Sequence[tuple[int, Array, int]]) -> Array:
     count = max(_INTERVALS, _PER_PIECE * (len(curve.breaks) + 1))
-    outer = []
-    for number in fixed:
+    outer = {end: np.array([0.0, _END * _INTERVALS / count]) for end in (0, -1)}
+    for end, x, _ in outset:
         # What is fixed leaves the first intervals little freedom.
-        outer.append(_GRADED / count if number else np.array([0.0, _END * _INTERVALS / count]))
-    first, last = outer[0], 1.0 - outer[1][::-1]
+        lengths = _GRADED / count
+        outer[end] = np.append(0.0, lengths[lengths > min(_SHORTEST * np.sqrt(x[0]), 0.5 / count)])
+    first, last = outer[0], 1.0 - outer[-1][::-1]
     return np.concatenate([first[:-1], np.linspace(first[-1], last[0], count - 1), last[1:]])
 
 
@@ -212,56 +265,67 @@ def _require_ends(
             raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
 
 
-def _between(
-    curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, ends: Mapping[str, Sequence[Array]], names: Sequence[str]
-) -> Array:
-    """Coefficients of a motion with given states at its ends, at some other speed between them.
+def _between(speed: SquaredSpeed, constraints: Constraints, outset: Sequence[tuple[int, Array, int]]) -> list[Array]:
+    """Coefficients of motions with given states at their ends, at other speeds between them; the best ones first.
 
-    The nearest to the limits of those with several speeds, and lengths on which it changes.
+    Accelerations at the ends fade within a length, and the speed changes within another.
     """
-    sigma, fixed, found = np.linspace(0.0, 1.0, 20 * len(speed.knots)), [], (np.inf, np.ones(speed.count))
-    for end, given in zip((0, -1), ends.values(), strict=True):
-        if given:
-            a, b, c, d = np.append(curve.end_rates(end, given, names), np.zeros(4 - len(given)))
-            x = np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2])
-            fixed.append((end, x, speed.end_coefficients(end, x[: len(given)])))
-    for length in 0.5 ** np.arange(0.0, 7.0):
-        for level in 4.0 ** -np.arange(-1.0, 8.0):
-            logarithm = np.log(level * max(x[0] for _, x, _ in fixed) + 0.0 * sigma)
-            for end, x, _ in fixed:
-                away = sigma + end
-                rates = x[1:] / x[0]
-                slope = rates[0] * away + 0.5 * (rates[1] - rates[0] ** 2) * away**2
-                u = np.clip(1.0 - np.abs(away) / length, 0.0, 1.0)
-                logarithm += u**3 * (10 - 15 * u + 6 * u**2) * (np.log(x[0]) + 4 * np.tanh(slope / 4) - logarithm)
-            c = speed.near(np.exp(logarithm), sigma)
-            for end, _, coefficients in fixed:
-                c[slice(0, len(coefficients)) if end == 0 else slice(-len(coefficients), None)] = coefficients
-            at_nodes = speed.at_nodes(c)
-            used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
-            if used is not None and np.max(used) < found[0]:
-                found = float(np.max(used)), c
-    return found[1]
+    sigma = np.linspace(0.0, 1.0, 20 * len(speed.knots))
+    known = np.zeros(speed.count)
+    for end, x, given in outset:
+        known[slice(0, given) if end == 0 else slice(-given, None)] = speed.end_coefficients(end, x[:given])
+    places, matrix = speed.collocation()
+    inverse = np.linalg.inv(matrix[speed.free, speed.free])
+    tried = []
+    fastest = max(x[0] for _, x, _ in outset)
+    for power, fading, length, level in product(_POWERS, _FADING, _LENGTHS, _LEVELS):
+        logarithm = np.full(len(sigma), np.log(level * fastest))
+        for end in speed.resting:
+            logarithm -= power * np.log(np.abs(sigma + end) + 0.01)
+        for end, x, _ in outset:
+            away = sigma + end
+            rates = x[1:] / x[0]
+            slope = (rates[0] + (rates[1] - rates[0] ** 2) * away) * _fade(away / fading)
+            change = np.append(0.0, np.cumsum(0.5 * (slope[1:] + slope[:-1]) * np.diff(sigma)))
+            own = np.log(x[0]) + change - change[end]
+            logarithm += _fade(away / length) * (own - logarithm)
+        x = np.exp(np.interp(places, sigma, np.clip(logarithm, -200.0, 200.0)))
+        c = known.copy()
+        c[speed.free] = inverse @ (x - matrix @ known)[speed.free]
+        at_nodes = speed.at_nodes(c)
+        used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
+        tried.append((np.inf if used is None else float(np.max(used)), c))
+    # Many that look the same differ where it does not matter.
+    different = dict(sorted(((round(worst, 3), c) for worst, c in tried), key=lambda each: each[0]))
+    return list(different.values())[:_STARTS]
 
 
-def _entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
-    """Coefficients within all limits, near c.
+def _fade(u: Array) -> Array:
+    """From 1 at 0 to 0 at -1 and 1."""
+    v = np.clip(1.0 - np.abs(u), 0.0, 1.0)
+    faded: Array = v**3 * (10 - 15 * v + 6 * v**2)
+    return faded
+
+
+def _entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, *starts: Array) -> Array:
+    """Coefficients within all limits, near one of those to start from.
 
     Raises:
         TrajectoryError: there are none, for given states at the ends.
     """
-    c = approach(speed, constraints, c)
-    used = constraints.used(speed.at_nodes(c))
-    if used is None or np.max(used) >= 1:
-        where = "" if used is None else _worst(curve, speed, constraints, used)
-        raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")
-    return c
-
-
-def _worst(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, used: Array) -> str:
-    k, i = np.unravel_index(int(np.argmax(used)), used.shape)
-    place = float(curve.parameter(speed.nodes[k]))
-    return f": at best, {constraints.names[i]} is {used[k, i]:.4g} times its limit at {place:.6g} of the path"
+    least, where = np.inf, ""
+    for start in starts:
+        c = meet(speed, constraints, start)
+        used = constraints.used(speed.at_nodes(c))
+        if used is None:
+            continue
+        k, i = np.unravel_index(int(np.argmax(used)), used.shape)
+        if used[k, i] < 1:
+            return c
+        if used[k, i] < least:
+            least, place = used[k, i], float(curve.parameter(speed.nodes[k]))
+            where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.6g} of the path"
+    raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")
 
 
 def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
@@ -387,10 +451,13 @@ def _within_limits(
         if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
             break
         if not own.of_motors:
-            # Elsewhere, quantities of joints decrease with a longer duration, or approach those at rest.
+            # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
             suspects = t[over] / motion.end
         motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
     shares = np.ones(len(times))
+    if moving:
+        # The peaks between nodes would move on; states at the ends may be at a limit.
+        shares[_AT_ENDS:-_AT_ENDS] /= min(float(np.max(used)), 1 + _BETWEEN) ** 2
     near = np.searchsorted(times, t[over] * times[-1] / motion.end)
     for k in (-1, 0, 1):
         np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (used[over] * (1 + _BETWEEN)))

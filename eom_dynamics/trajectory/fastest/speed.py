@@ -32,6 +32,9 @@ END_NODES = 16
 # Least duration of these intervals, s.
 _END_TIME = 2e-3
 
+# Distance of a node from an end with a given state, in steps.
+_NEAR = 0.02
+
 # Power of the weight at an end, and the distance from the end within which it is constant.
 _POWER = 3
 _LAYER = 0.01
@@ -52,9 +55,7 @@ class SquaredSpeed:
         resting: indices of the intervals next to an end at rest: 0, -1, or both.
     """
 
-    def __init__(
-        self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0)
-    ) -> None:
+    def __init__(self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0)) -> None:
         """Set the knots, the numbers of nodes between them, and of fixed coefficients."""
         self.knots, self.fixed = knots, fixed
         self.resting = [end for end, number in zip((0, -1), fixed, strict=True) if not number]
@@ -70,6 +71,8 @@ class SquaredSpeed:
         self.steps = (np.diff(knots) / counts)[interval]
         # In the middle of their steps, but for intervals next to an end at rest, which is a node.
         offset = np.full(len(interval), 0.5)
+        # Next to an end that moves, where what is given may be at a limit.
+        offset[[0, -1]] = _NEAR, 1 - _NEAR
         for end in self.resting:
             offset[interval == interval[end]] = -float(end)
         self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + offset) * self.steps
@@ -96,11 +99,14 @@ class SquaredSpeed:
             bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
         return bound
 
-    def near(self, x: Array, sigma: Array) -> Array:
-        """Coefficients of a positive function close to x (N,) at increasing σ (N,), I. J. Schoenberg's approximation."""
-        averages = np.array([np.mean(self._t[i + 1 : i + 1 + DEGREE]) for i in range(self.count)])
-        found: Array = np.exp(np.interp(averages, sigma, np.log(x / self._weight(sigma)[0])))
-        return found
+    def collocation(self) -> tuple[Array, Array]:
+        """Values of σ that determine the coefficients (count,), and x there by the coefficients (count, count)."""
+        sigma = np.array([np.mean(self._t[i + 1 : i + 1 + DEGREE]) for i in range(self.count)])
+        interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
+        matrix = np.zeros((self.count, self.count))
+        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
+        np.put_along_axis(matrix, columns, self._rows(sigma, interval)[:, 0], axis=1)
+        return sigma, matrix
 
     def end_coefficients(self, end: int, x: Array) -> Array:
         """The first (end 0) or last (end -1) m coefficients, for x … x''' or the first m of them (m,) at that end."""
