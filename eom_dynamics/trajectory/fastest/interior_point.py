@@ -156,7 +156,7 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
             break
         corner = sum(float(np.sum(w * by**2)) for w, by in zip(weights, by_t, strict=True))
         right = sum(float(np.sum(mu / d * by)) for d, by in zip((point.rows, point.ends), by_t, strict=True)) - 1.0
-        t_step = (right - border @ steps[:, 0]) / (corner - border @ steps[:, 1])
+        t_step = float(right - border @ steps[:, 0]) / float(corner - border @ steps[:, 1])
         step = steps[:, 0] - t_step * steps[:, 1]
         row_change, end_change = _distance_changes(constraints, start, rows, speed.at_nodes(step))
         row_change, end_change = row_change + t_step * by_t[0], end_change + t_step * by_t[1]

@@ -66,7 +66,9 @@ class GeometricPath:
     """
 
     def __init__(self, path: Trajectory, fixed: tuple[int, int] = (0, 0)) -> None:
-        """Take the curve of a trajectory, whose timing does not matter, and the numbers of derivatives given at its ends.
+        """Take the curve of a trajectory, and the numbers of derivatives given at its ends.
+
+        The timing of the trajectory does not matter.
 
         Raises:
             TrajectoryError: the path has no start or end, has no length, or is not smooth.
@@ -124,8 +126,8 @@ class GeometricPath:
             worst = int(np.argmax(away))
             if away[worst] > _ALONG[k] * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
                 raise TrajectoryError(
-                    f"the {_RATES[k]} at the {where} is not along the path: {names[worst]} has {derivative[worst]:.6g}, "
-                    f"along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"
+                    f"the {_RATES[k]} at the {where} is not along the path: {names[worst]} has "
+                    f"{derivative[worst]:.6g}, along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"
                 )
             if k == 0 and rates[0] <= 0:
                 raise TrajectoryError(f"the velocity at the {where} is against the direction of the path")

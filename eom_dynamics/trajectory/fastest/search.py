@@ -22,7 +22,7 @@ from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
-from .interior_point import meet, feasible, minimise
+from .interior_point import feasible, meet, minimise
 from .motion import FastestMotion, motion_of
 from .path import GeometricPath
 from .speed import SquaredSpeed
@@ -36,8 +36,8 @@ _END = 0.03
 # Ends of the intervals next to an end that moves, over the length of the others.
 _GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 
-# Of motions with given states at their ends: powers of x at an end at rest, for smooth motions, limited jerk and limited
-# acceleration; lengths within which accelerations and speeds change; and squared speeds elsewhere.
+# Of motions with given states at their ends: powers of x at an end at rest, for smooth motions, limited jerk and
+# limited acceleration; lengths within which accelerations and speeds change; and squared speeds elsewhere.
 _POWERS = (0.0, 4 / 3, 3.0)
 _FADING = (0.25, 0.06, 0.015)
 _LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.04)
@@ -133,8 +133,8 @@ def minimum_time(
     given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner, ends)
     if given.n != arm.robot.n:
         raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
-    for name, states in ends.items():
-        if any(each.shape != (given.n,) for each in states):
+    for name, derivatives in ends.items():
+        if any(each.shape != (given.n,) for each in derivatives):
             raise TrajectoryError(f"{name} must have derivatives of shape ({given.n},), one number for each joint")
     fixed = len(ends["start"]), len(ends["end"])
     curve = GeometricPath(given, fixed)
@@ -183,9 +183,8 @@ def minimum_time(
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
             times, states, sigma = motion_of(curve, speed, c + share * (first - c))
-            for row, of_end in zip((0, -1), ends.values(), strict=True):
-                # Without the rounding of the path.
-                states[1 : len(of_end) + 1, row] = np.reshape(of_end, (len(of_end), given.n))
+            for row, exact in zip((0, -1), ends.values(), strict=True):
+                states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
             of_nodes = np.interp(speed.nodes, sigma, times)
             found = _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed))
             if found:
