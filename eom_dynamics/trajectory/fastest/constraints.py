@@ -65,12 +65,14 @@ class ConstraintRows(NamedTuple):
         value, bound: (M, R).
         change: derivatives of the values by x and its derivatives (4, M, R); zeros if they were not asked for.
         bound_change: derivative of the bounds by x (M, R).
+        heat: efforts over their limits of RMS (M, H), and derivatives (4, M, H) likewise.
     """
 
     value: Array
     bound: Array
     change: Array
     bound_change: Array
+    heat: tuple[Array, Array]
 
 
 class _Kind(NamedTuple):
@@ -126,10 +128,15 @@ class Constraints:
         self._allowed = 1.0
         self._reference = np.ones((len(nodes), 1))
         self._shares: Array = np.ones(())
+        hot = np.flatnonzero(np.isfinite(limits.effort_rms))
+        owners = limits.names["effort_rms"]
+        self._heat = _Kind("motor_effort", "RMS effort", owners, hot, limits.effort_rms[hot], rooted=False, affine=False)
+        self._steps = speed.steps[:, np.newaxis]
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
         self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine + self._general for i in each.columns]
         self.names += [*["acceleration of the tool"] * (self._tool is not None), "velocity"]
+        self.names += [f"RMS effort of {owners[i]}" for i in hot]
         self._rooted, self._general_rooted = _rooted(affine), _rooted(self._general)
         unit = np.zeros((4, len(nodes)))
         unit[0] = 1.0
@@ -159,13 +166,50 @@ class Constraints:
         found: Array = self._largest * self._allowed**2
         return found
 
+    @property
+    def heat_limits(self) -> Array:
+        """Limits of RMS efforts (H,)."""
+        return self._heat.limits
+
+    def tighten_heat(self, factors: Array) -> None:
+        """Reduce limits of RMS efforts by factors (H,)."""
+        self._heat = self._heat._replace(limits=self._heat.limits * factors)
+
+    def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
+        """Distances from the limits of RMS efforts.
+
+        Args:
+            x: x and its derivatives at the nodes (4, M).
+            rows: there.
+
+        Returns:
+            1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, M, H), and by pairs of
+            them, without those of the duration (M, 4, 4, H).
+        """
+        f, change = rows.heat
+        x0 = x[0][:, np.newaxis]
+        weights = self._steps / np.sqrt(x0)
+        by_x = -2 * weights * f * change
+        by_x[0] -= 0.5 * weights * (1 - f**2) / x0
+        # Of f²/√x, by squares.
+        inner = change.copy()
+        inner[0] -= 0.5 * f / x0
+        curvature = -2 * np.einsum("mh,kmh,lmh->mklh", weights, inner, inner)
+        curvature[:, 0, 0] -= 0.25 * weights * f**2 / x0**2
+        return np.sum(weights * (1 - f**2), axis=0), by_x, curvature
+
     def used(self, x: Array) -> Array | None:
         """Values over limits (M, number of names) at x and its derivatives (4, M); None as for :meth:`rows`."""
         self.set_reference(x[0])
         rows = self.rows(x, changes=False)
         if rows is None:
             return None
-        return np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / self.largest)[:, np.newaxis]], axis=1)
+        weights = self._steps / np.sqrt(x[0])[:, np.newaxis]
+        rms = np.sqrt(np.sum(weights * rows.heat[0] ** 2, axis=0) / np.sum(weights))
+        speeds = np.sqrt(x[0] / self.largest)[:, np.newaxis]
+        return np.concatenate(
+            [np.abs(rows.value) / rows.bound, speeds, np.broadcast_to(rms, (len(speeds), len(rms)))], axis=1
+        )
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
@@ -175,11 +219,16 @@ class Constraints:
         value = [(np.einsum("kmr,km->mr", self._slopes, x) + self._offset) * factor]
         bound, bound_change = [np.where(self._rooted, root, 1.0)], [np.where(self._rooted, slope, 0.0)]
         change = [self._slopes * factor] if changes else []
-        if self._general:
+        count = len(self._heat.columns)
+        heat = np.zeros((len(self.q), 0)), np.zeros((4, len(self.q), 0))
+        if self._general or count:
             try:
-                general, by_x = self._evaluated(self._general, x, changes=changes)
+                general, by_x = self._evaluated([*self._general, self._heat], x, changes=changes)
             except StateError:
                 return None
+            first = general.shape[1] - count
+            heat = general[:, first:], by_x[:, :, first:] if changes else np.zeros((4, len(self.q), count))
+            general, by_x = general[:, :first], by_x[:, :, :first]
             factor = np.where(self._general_rooted, self._reference, 1.0)
             value.append(general * factor)
             bound.append(np.where(self._general_rooted, root, 1.0))
@@ -203,6 +252,7 @@ class Constraints:
             np.concatenate(bound, axis=1) * shares,
             np.concatenate(change, axis=2) if changes else np.zeros((4, *values.shape)),
             np.concatenate(bound_change, axis=1) * shares,
+            heat,
         )
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:

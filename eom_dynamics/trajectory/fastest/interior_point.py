@@ -68,16 +68,23 @@ class InteriorPointSolution(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Coefficients, x … x''' at the nodes, and the distances from limits: of rows (2, M, R), and of x itself (2, M)."""
+    """Coefficients, x … x''' at the nodes, and distances from limits.
+
+    Attributes:
+        rows: of rows (2, M, R).
+        ends: of x itself (2, M).
+        heat: of RMS efforts (H,), their derivatives and curvature, see :meth:`.Constraints.heat`.
+    """
 
     c: Array
     x: Array
     rows: Array
     ends: Array
+    heat: tuple[Array, Array, Array]
 
     @property
     def inside(self) -> bool:
-        return bool(np.min(self.ends) > 0 and (self.rows.size == 0 or np.min(self.rows) > 0))
+        return bool(np.min(self.ends) > 0 and np.all(self.rows > 0) and np.all(self.heat[0] > 0))
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:
@@ -166,7 +173,7 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         dual = _longest((row_dual / of_rows, end_dual / of_ends))
         for _ in range(_MOST_HALVINGS):
             constraints.allow(t + primal * t_step)
-            if _is_inside(speed, constraints, c + primal * step):
+            if _is_inside(speed, constraints, c + primal * step, heated=False):
                 break
             primal *= 0.6
         else:
@@ -209,9 +216,9 @@ def minimise(
     if point is None or rows is None or not point.inside:
         raise TrajectoryError("the motion to start from does not meet the limits")
     unit = 1.0 / np.sum(speed.steps / np.sqrt(start))
-    count = point.rows.size + point.ends.size
+    count = point.rows.size + point.ends.size + point.heat[0].size
     mu = gap[0] / count
-    of_rows, of_ends = mu / point.rows, mu / point.ends
+    of_rows, of_ends, of_heat = mu / point.rows, mu / point.ends, mu / point.heat[0]
     durations: list[float] = []
     for steps in range(_MOST_STEPS):
         progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
@@ -222,31 +229,42 @@ def minimise(
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
         by_x = -0.5 * unit * speed.steps * x0**-1.5
-        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
+        heat, heat_change, heat_curvature = point.heat
+        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends), (of_heat, heat)):
             np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
         gradient = speed.gradient(_first(by_x))
-        residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
+        by_c = np.array([speed.gradient(each) for each in np.moveaxis(heat_change, 2, 0)]).reshape(-1, speed.count).T
+        residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends)) - by_c @ of_heat
         error = np.sum(np.abs(residual * point.c)[speed.free])
         if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
             return InteriorPointSolution(point.c, steps)
-        curvature = _curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends)
-        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
-        step = _solved(speed, curvature, pull - gradient)
-        if step is None:
+        # Durations in the limits of RMS efforts cancel against that which is minimised.
+        left = max(unit - float(np.sum(of_heat)), 0.0)
+        curvature = _curvature(speed, constraints, left, start, point, rows, of_rows, of_ends)
+        curvature -= heat_curvature @ of_heat
+        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends)) + by_c @ (mu / heat)
+        found = _solved(speed, curvature, np.column_stack([pull - gradient, by_c]))
+        if found is None:
             break
+        # Woodbury's formula: each of these limits depends on all coefficients.
+        small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
+        step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
         change = speed.at_nodes(step)
         row_change, end_change = _distance_changes(constraints, start, rows, change)
         row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
         end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
-        primal = _longest((row_change / point.rows, end_change / point.ends))
-        dual = _longest((row_dual / of_rows, end_dual / of_ends))
+        heat_step = by_c.T @ step
+        heat_dual = mu / heat - of_heat - of_heat / heat * heat_step
+        primal = _longest((row_change / point.rows, end_change / point.ends, heat_step / heat))
+        dual = _longest((row_dual / of_rows, end_dual / of_ends, heat_dual / of_heat))
         for _ in range(_MOST_HALVINGS):
             c_next = point.c + primal * step
             x_next = speed.at_nodes(c_next)
             following = constraints.rows(x_next, changes=True) if np.min(x_next[0]) > 0 else None
             if following is not None:
                 tried = _point(speed, constraints, c_next, x_next, start, following)
-                if np.all(tried.rows >= _LEFT * point.rows) and np.all(tried.ends >= _LEFT * point.ends):
+                pairs = (tried.rows, point.rows), (tried.ends, point.ends), (tried.heat[0], heat)
+                if all(np.all(after >= _LEFT * before) for after, before in pairs):
                     break
             primal *= 0.6
         else:
@@ -258,22 +276,27 @@ def minimise(
         point, rows = tried, following
         of_rows += dual * row_dual
         of_ends += dual * end_dual
+        of_heat += dual * heat_dual
     return InteriorPointSolution(point.c, steps)
 
 
-def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
+def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array, *, heated: bool = True) -> bool:
     x = speed.at_nodes(c)
     if not np.all(np.isfinite(x)) or np.min(x[0]) <= 0:
         return False
     rows = constraints.rows(x, changes=False)
-    return rows is not None and _point(speed, constraints, c, x, x[0], rows).inside
+    if rows is None:
+        return False
+    point = _point(speed, constraints, c, x, x[0], rows)
+    return point.inside if heated else bool(np.min(point.ends) > 0 and np.all(point.rows > 0))
 
 
 def _point(
     speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: ConstraintRows
 ) -> _Point:
     ends = np.stack([1 - x[0] / constraints.largest, x[0] / start])
-    return _Point(c, x, np.stack([rows.bound - rows.value, rows.bound + rows.value]), ends)
+    both = np.stack([rows.bound - rows.value, rows.bound + rows.value])
+    return _Point(c, x, both, ends, constraints.heat(x, rows))
 
 
 def _first(by_x: Array) -> Array:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
-from ..quantities import Load, quantities
+from ..quantities import Load, effort_rms, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import ratios
 from ..trajectory import sample
@@ -39,7 +39,7 @@ class ActiveLimit(NamedTuple):
 
     Attributes:
         start, end: s.
-        quantity: one of :data:`.UNITS`.
+        quantity: one of :data:`.UNITS`, or ``effort_rms`` over the whole motion.
         name: of the joint or motor.
     """
 
@@ -90,6 +90,10 @@ class FastestMotion(Spline):
             edges = np.diff(np.concatenate([[0], used[:, column].astype(int), [0]]))
             for first, after in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
                 found.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
+        if np.any(np.isfinite(self._limits.effort_rms)):
+            hot = effort_rms(self._arm, samples.t, Load(samples[1:])) >= _ACTIVE * self._limits.effort_rms
+            names = [("effort_rms", self._limits.names["effort_rms"][i]) for i in np.flatnonzero(hot)]
+            found += [ActiveLimit(self.start, self.end, *each) for each in names]
         return tuple(sorted(found))
 
 

@@ -17,7 +17,7 @@ from ...elastic.bounds import TOLERANCE, Bounds, bounds
 from ...elastic.limit_violations import beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
-from ..quantities import Load, derivatives_for_limits, quantities
+from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
 from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
@@ -329,7 +329,7 @@ def _entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints
 
 def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
     own = bounds(arm, limits)
-    for quantity, largest in own.largest.items():
+    for quantity, largest in (*own.largest.items(), ("effort_rms", own.effort_rms)):
         for name, most in zip(own.names[quantity], largest, strict=True):
             if not most > 0:
                 raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
@@ -343,7 +343,8 @@ def _require_limits(own: Bounds, tool: ToolLimits) -> None:
     for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
         if not value > 0:
             raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
-    if not any(np.any(np.isfinite(largest)) for largest in own.largest.values()) and not np.isfinite(min(tool[:2])):
+    limited = any(np.any(np.isfinite(largest)) for largest in (*own.largest.values(), own.effort_rms))
+    if not limited and not np.isfinite(min(tool[:2])):
         raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
 
 
@@ -386,6 +387,9 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     used = everywhere.used(fine.at_nodes(c))
     if used is None:
         return np.inf
+    count = len(constraints.heat_limits)
+    constraints.tighten_heat(1 / np.maximum(used[0, used.shape[1] - count :], 1.0))
+    used = used[:, : used.shape[1] - count]
     worst = np.max(used.reshape(-1, finer, used.shape[1]), axis=1)
     around = worst.copy()
     around[1:] = np.maximum(around[1:], worst[:-1])
@@ -393,6 +397,14 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     share = 1 / np.maximum(around, 1.0)
     constraints.tighten(share[:, :-1], share[:, -1])
     return float(np.max(used))
+
+
+def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
+    """RMS efforts over their limits, 0 without a limit (m,)."""
+    if not np.any(np.isfinite(own.effort_rms)):
+        return np.zeros(len(own.effort_rms))
+    t = check_times(motion, _CHECK_RATE)
+    return effort_rms(arm, t, Load(motion.derivatives(t))) / own.effort_rms
 
 
 def _distances(t: Array, places: Array) -> Array:
@@ -441,7 +453,11 @@ def _within_limits(
         used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
         over = np.flatnonzero(used > 1 + tolerance)
         if not len(over):
-            return motion
+            hot = _heat(arm, own, motion)
+            if np.all(hot <= 1 + tolerance):
+                return motion
+            constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
+            return None
         if moving:
             break
         scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
