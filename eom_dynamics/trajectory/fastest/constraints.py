@@ -146,6 +146,23 @@ class Constraints:
         for k in range(3 if np.any(self._rooted) else 2):
             self._slopes[k] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
         self._offset = value - self._slopes[0]
+        self._affine_heat = self._affine_efforts() if len(hot) else None
+
+    def _affine_efforts(self) -> tuple[Array, Array] | None:
+        """Slopes (4, M, H) and offset (M, H) of efforts with limits of RMS that are affine in x and x', else None."""
+        unit = np.zeros((4, len(self.q)))
+        unit[0] = 1.0
+        try:
+            value, ahead, beside, other = (
+                self._evaluated([self._heat], unit + np.reshape(step, (4, 1)), changes=False)[0]
+                for step in ([0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1.3, -1.7, 2.0, 5.0])
+            )
+        except StateError:
+            return None
+        slopes = np.stack([ahead - value, beside - value, 0 * value, 0 * value])
+        expected = value + 1.3 * slopes[0] - 1.7 * slopes[1]
+        scale = np.max(np.abs(value) + np.abs(slopes[0]) + np.abs(slopes[1]))
+        return (slopes, value - slopes[0]) if np.max(np.abs(other - expected)) < 1e-9 * scale else None
 
     def set_reference(self, x: Array) -> None:
         """Rescale the rows with a factor 1/√x so that this factor is 1 at these x (M,)."""
@@ -174,6 +191,8 @@ class Constraints:
     def tighten_heat(self, factors: Array) -> None:
         """Reduce limits of RMS efforts by factors (H,)."""
         self._heat = self._heat._replace(limits=self._heat.limits * factors)
+        if self._affine_heat is not None:
+            self._affine_heat = self._affine_heat[0] / factors, self._affine_heat[1] / factors
 
     def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
         """Distances from the limits of RMS efforts.
@@ -220,14 +239,21 @@ class Constraints:
         bound, bound_change = [np.where(self._rooted, root, 1.0)], [np.where(self._rooted, slope, 0.0)]
         change = [self._slopes * factor] if changes else []
         count = len(self._heat.columns)
-        heat = np.zeros((len(self.q), 0)), np.zeros((4, len(self.q), 0))
-        if self._general or count:
+        heat = np.zeros((len(self.q), count)), np.zeros((4, len(self.q), count))
+        kinds = self._general
+        if self._affine_heat is not None:
+            slopes, offset = self._affine_heat
+            heat, count = (np.einsum("kmh,km->mh", slopes, x) + offset, slopes), 0
+        elif count:
+            kinds = [*kinds, self._heat]
+        if kinds:
             try:
-                general, by_x = self._evaluated([*self._general, self._heat], x, changes=changes)
+                general, by_x = self._evaluated(kinds, x, changes=changes)
             except StateError:
                 return None
             first = general.shape[1] - count
-            heat = general[:, first:], by_x[:, :, first:] if changes else np.zeros((4, len(self.q), count))
+            if count:
+                heat = general[:, first:], by_x[:, :, first:] if changes else heat[1]
             general, by_x = general[:, :first], by_x[:, :, :first]
             factor = np.where(self._general_rooted, self._reference, 1.0)
             value.append(general * factor)

@@ -58,14 +58,23 @@ class FastestMotion(Spline):
     Attributes:
         parameters: parameters of the given path at the knots (K,).
         computing_time: s.
+        pace: knots and numbers of fixed coefficients of a :class:`.SquaredSpeed`, and its coefficients, from which the
+            search along a path that changed a little starts.
     """
 
     def __init__(
-        self, arm: ElasticArm, limits: Bounds, times: Array, states: Array, parameters: Array, computing_time: float
+        self,
+        arm: ElasticArm,
+        limits: Bounds,
+        times: Array,
+        states: Array,
+        parameters: Array,
+        computing_time: float,
+        pace: tuple[Array, tuple[int, int], Array],
     ) -> None:
         """Set knots and states, as :func:`motion_of` computes them."""
         super().__init__(times, states)
-        self._arm, self._limits = arm, limits
+        self._arm, self._limits, self.pace = arm, limits, pace
         self.parameters, self.computing_time = parameters, computing_time
 
     @property

@@ -98,6 +98,7 @@ def minimum_time(
     corner: float | None = None,
     start: Sequence[ArrayLike] = (),
     end: Sequence[ArrayLike] = (),
+    warm: FastestMotion | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> FastestMotion:
     """The fastest motion along a path, C⁴ and within all limits of joints and motors, from rest to rest by default.
@@ -117,6 +118,7 @@ def minimum_time(
         start, end: velocity, acceleration, jerk and snap of the joints at the start and the end, each (n,), or the
             first of these: the others are free. Along the path; the smoothest curve through waypoints bends to them.
             At rest if none is given.
+        warm: the motion along a similar path from rest to rest, from which the search starts.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
@@ -156,7 +158,11 @@ def minimum_time(
     def inside(c: Array, share: float) -> Array:
         found = feasible(speed, constraints, c, share)
         if found is None:
-            raise TrajectoryError("no speed along the path meets the limits")
+            used = constraints.used(speed.at_nodes(c * 1e-20))
+            i = -1 if used is None else int(np.argmax(np.max(used, axis=0)))
+            most = 0.0 if used is None else float(np.max(used))
+            why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
+            raise TrajectoryError(f"no speed along the path meets the limits{why}")
         return found
 
     def back(c: Array) -> Array:
@@ -164,13 +170,16 @@ def minimum_time(
             used = constraints.used(speed.at_nodes(c + step * (first - c)))
             if used is not None and np.max(used) < 1:
                 return c + step * (first - c)
-        return _entered(curve, speed, constraints, first)
+        return _entered(curve, speed, constraints, [first])
 
     if any(fixed):
-        first = _entered(curve, speed, constraints, *_between(speed, constraints, outset))
-    else:
+        first = _entered(curve, speed, constraints, _between(speed, constraints, outset))
+        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+    elif warm is None:
         first = inside(np.ones(speed.count), 0.5)
-    c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+    else:
+        c = first = inside(_similar(speed, warm), _INSIDE)
     _tighten(constraints, everywhere, fine, c, finer)
     for attempt in range(_ATTEMPTS):
         c = solved(
@@ -195,7 +204,19 @@ def minimum_time(
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
-    return FastestMotion(arm, own, found.t, found.states, parameters, time.perf_counter() - begin)
+    pace = speed.knots, speed.fixed, c
+    return FastestMotion(arm, own, found.t, found.states, parameters, time.perf_counter() - begin, pace)
+
+
+def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
+    """Coefficients of the squared speed of another motion."""
+    knots, fixed, c = warm.pace
+    if fixed == speed.fixed and np.array_equal(knots, speed.knots):
+        return c
+    places, matrix = speed.collocation()
+    x = SquaredSpeed(knots, fixed=fixed).values(c, places)[0]
+    found: Array = np.linalg.solve(matrix, x)
+    return found
 
 
 def _outset(
@@ -306,7 +327,7 @@ def _fade(u: Array) -> Array:
     return faded
 
 
-def _entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, *starts: Array) -> Array:
+def _entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, starts: Sequence[Array]) -> Array:
     """Coefficients within all limits, near one of those to start from.
 
     Raises:
