@@ -25,6 +25,7 @@ from eom_dynamics.trajectory import (
     through,
 )
 from eom_dynamics.trajectory.fastest.constraints import Constraints
+from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
@@ -130,6 +131,41 @@ def test_limits_of_a_tool() -> None:
     accelerations = np.linalg.norm(Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:]), axis=1)
     assert 0.99 < np.max(speeds) / 0.3 <= 1.0 + 1e-6
     assert np.max(accelerations) <= (1.0 + 1e-6) * 1.5
+
+
+def without_gravity() -> eom.ElasticArm:
+    return eom.ElasticArm(replace(eom.load_robot("pendulum"), gravity=np.zeros(3)), stiffness=np.inf)
+
+
+@pytest.mark.parametrize("limit", [2.0, 0.5])
+def test_a_joint_under_a_limit_of_rms_effort(limit: float) -> None:
+    arm = without_gravity()
+    limits = only(arm, effort_rms=limit)
+    motion = minimum_time(arm, [[0.0], [1.0]], limits=limits)
+    inertia = arm.dynamics.mass_matrix(np.zeros(1))[0, 0] + arm.rotor_inertia[0]
+    # The effort falls linearly from e to -e: its RMS is e/sqrt(3), the distance e T²/(6 inertia).
+    shortest = np.sqrt(6.0 / np.sqrt(3.0) * inertia / limit)
+    assert shortest <= motion.duration <= 1.006 * shortest
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+
+
+def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion() -> None:
+    arm = arm_of("sea_planar_2r")
+    free = minimum_time(arm, PLANAR)
+    limits = limits_of(arm)
+    first = arm.robot.joint_names[0]
+    t = np.linspace(0.0, free.end, 5001)
+    effort = arm.feedforward(*free.derivatives(t)).motor_effort[:, 0]
+    most = 0.8 * np.sqrt(np.mean(effort**2))
+    limits[first] = replace(limits[first], effort_rms=most)
+    motion = minimum_time(arm, PLANAR, limits=limits)
+    t = np.linspace(0.0, motion.end, 20001)
+    effort = arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0]
+    assert 0.99 < np.sqrt(np.trapezoid(effort**2, t) / motion.end) / most <= 1.0 + 1e-6
+    scaling = check(arm, free, rate=1000.0, limits=limits).time_scaling
+    assert scaling is not None
+    assert free.duration < motion.duration < scaling * free.duration
+    assert ("effort_rms", arm.motor_names[0]) in [each[2:] for each in motion.active]
 
 
 # --- Given states at the ends -------------------------------------------------------------
@@ -249,6 +285,27 @@ def test_progress_may_cancel() -> None:
         minimum_time(arm_of("panda"), PANDA, progress=progress)
 
 
+def test_the_motion_along_a_similar_path_begins_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
+    known = minimum_time(arm, PLANAR, limits=limits)
+    gaps = []
+
+    def recorded(*args: Any, gap: tuple[float, float], **kwargs: Any) -> Any:
+        gaps.append(gap[0])
+        return minimise(*args, gap=gap, **kwargs)
+
+    for path in (np.array(PLANAR) + 0.01, np.linspace(PLANAR[0], PLANAR[-1], 12)):
+        cold = minimum_time(arm, path, limits=limits)
+        with monkeypatch.context() as patch:
+            patch.setattr("eom_dynamics.trajectory.fastest.search.minimise", recorded)
+            warm = minimum_time(arm, path, limits=limits, warm=known)
+        assert warm.duration == pytest.approx(cold.duration, rel=1e-3)
+        assert worst(arm, warm, limits) <= 1.0 + 1e-6
+    assert gaps
+    assert max(gaps) < 0.1
+
+
 def test_many_paths_in_processes() -> None:
     arm = arm_of("planar_2r")
     limits = only(arm, velocity=1.5, acceleration=5.0)
@@ -278,6 +335,28 @@ def test_derivatives_of_the_limits() -> None:
         assert before is not None
         slope = (after.value - before.value) / (2 * h[:, np.newaxis])
         assert rows.change[k] == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.max(np.abs(rows.change)))
+
+
+@pytest.mark.parametrize("name", ["planar_2r", "sea_planar_2r"])
+def test_derivatives_of_rms_efforts(name: str) -> None:
+    arm = arm_of(name)
+    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
+    speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
+    limits = eom.elastic.bounds.bounds(arm, only(arm, velocity=1.0, effort_rms=20.0))
+    constraints = Constraints(arm, path, speed, limits, ToolLimits())
+
+    def distances(x: np.ndarray) -> Any:
+        rows = constraints.rows(x, changes=True)
+        assert rows is not None
+        return constraints.heat(x, rows)
+
+    x = np.array([[1.5], [0.3], [-2.0], [5.0]]) * np.linspace(0.8, 1.2, 7)
+    _, by_x, _ = distances(x)
+    for k, node in ((0, 2), (1, 3), (2, 4), (3, 4)):
+        h = np.zeros_like(x)
+        h[k, node] = 1e-5 * abs(x[k, node])
+        slope = (distances(x + h)[0] - distances(x - h)[0]) / (2 * h[k, node])
+        assert by_x[k, node] == pytest.approx(slope, rel=1e-4, abs=1e-7 * np.max(np.abs(by_x)))
 
 
 def test_time_derivatives_along_a_spline() -> None:
@@ -333,6 +412,12 @@ def _planar(**limits: float) -> dict[str, Any]:
         (PLANAR, {"corner": -1.0}, "corner must be a positive distance"),
         ([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], {"corner": 0.1}, "turns back at waypoint 1"),
         (PLANAR, _planar(), "there are no limits"),
+        (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
+        (
+            PLANAR,
+            _planar(velocity=1.0, effort_rms=5.0),
+            "no speed along the path meets the limits: in a slow motion, RMS effort of joint_1 is .* times its limit",
+        ),
         (PLANAR, _planar(velocity=0.0), "joint_1: limit of velocity must be positive, is 0"),
         (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
         (PLANAR, _planar(upper=0.5, velocity=1.0), "joint_1: position 1.2.* rad at .* is out of its range"),

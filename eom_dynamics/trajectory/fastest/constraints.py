@@ -130,7 +130,9 @@ class Constraints:
         self._shares: Array = np.ones(())
         hot = np.flatnonzero(np.isfinite(limits.effort_rms))
         owners = limits.names["effort_rms"]
-        self._heat = _Kind("motor_effort", "RMS effort", owners, hot, limits.effort_rms[hot], rooted=False, affine=False)
+        self._heat = _Kind(
+            "motor_effort", "RMS effort", owners, hot, limits.effort_rms[hot], rooted=False, affine=False
+        )
         self._steps = speed.steps[:, np.newaxis]
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
