@@ -69,9 +69,11 @@ def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds, t: Array) 
 
     def is_met(s: float) -> bool:
         slower = load.at(everything, np.array(s))
-        if np.any(np.isfinite(limits.effort_rms)):
-            if np.any(effort_rms(arm, t, slower) > (1 + TOLERANCE) * limits.effort_rms):
-                return False
+        hot = (
+            np.any(np.isfinite(limits.effort_rms)) and effort_rms(arm, t, slower) > (1 + TOLERANCE) * limits.effort_rms
+        )
+        if np.any(hot):
+            return False
         return bool(np.max(ratios(quantities(arm, slower, limits), limits)) <= 1 + TOLERANCE)
 
     good, bad = 1.0, 0.5

@@ -101,7 +101,7 @@ class SquaredSpeed:
 
     def collocation(self) -> tuple[Array, Array]:
         """Values of σ that determine the coefficients (count,), and x there by the coefficients (count, count)."""
-        sigma: Array = np.array([self._t[i + 1 : i + 1 + DEGREE] for i in range(self.count)]).mean(axis=1)
+        sigma = np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
         interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
         matrix = np.zeros((self.count, self.count))
         columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
