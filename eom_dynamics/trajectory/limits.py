@@ -96,7 +96,7 @@ class Verdict:
     _load: Load
     _limits: Bounds
     _t: Array
-    _slowed: Callable[[float], Load] | None
+    _slowed: Callable[[float], tuple[Array, Load]] | None
 
     @cached_property
     def exceeded(self) -> tuple[Peak, ...]:
@@ -133,7 +133,7 @@ class Verdict:
             if s is None or self._slowed is None:
                 break
             s *= 1 + _MARGIN
-            more = least_time_scaling(self._arm, self._slowed(s), self._limits)
+            more = least_time_scaling(self._arm, self._slowed(s)[1], self._limits)
             if more == 1:
                 break
             s = s * more if more else None
@@ -145,8 +145,11 @@ class Verdict:
             return s
 
         def is_met(s: float) -> bool:
-            slower = self._load.at(np.arange(len(self._t)), np.array(s))
-            return bool(np.all(effort_rms(self._arm, self._t, slower) <= (1 + TOLERANCE) * self._limits.effort_rms))
+            if self._slowed is None:
+                t, slower = self._t, self._load.at(np.arange(len(self._t)), np.array(s))
+            else:
+                t, slower = self._slowed(s)
+            return bool(np.all(effort_rms(self._arm, t, slower) <= (1 + TOLERANCE) * self._limits.effort_rms))
 
         low = high = s
         while not is_met(high):
@@ -213,7 +216,7 @@ def check(
     if isinstance(trajectory, Samples) or rate is None or not constant:
         return Verdict(tuple(peaks), arm, load, own, samples.t, None)
 
-    def slowed(s: float) -> Load:
+    def slowed(s: float) -> tuple[Array, Load]:
         slower = Scaled(trajectory, s)
         duration = slower.end - slower.start
         finest = rate if rate * duration <= _MOST else _MOST / duration
@@ -221,7 +224,7 @@ def check(
         states = slower.derivatives(t, len(STATE_NAMES) - 1)
         # A constant wrench may have derivatives, which are slowed down with the motion.
         load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, commanded_stiffness)
-        return load.at(np.arange(len(t)), np.array(s))
+        return t, load.at(np.arange(len(t)), np.array(s))
 
     return Verdict(tuple(peaks), arm, load, own, samples.t, slowed)
 
