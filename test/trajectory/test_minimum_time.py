@@ -261,6 +261,30 @@ def test_a_path_that_is_at_rest_at_its_ends() -> None:
     assert motion.duration == pytest.approx(line.duration, rel=3e-3)
 
 
+def test_the_spacing_of_waypoints_is_the_fastest_of_several() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=8.0)
+    waypoints = [[0.0, 0.5], [0.9, 0.1], [0.7, -0.2]]
+    usual = minimum_time(arm, waypoints, limits=limits)
+    motion = minimum_time(arm, waypoints, limits=limits, spacing_time=20.0)
+    others = [
+        minimum_time(arm, through([0.0, t, 1.0], waypoints, ends="free"), limits=limits).duration
+        for t in np.linspace(0.2, 0.8, 9)
+    ]
+    assert motion.duration < 0.995 * usual.duration
+    assert motion.duration < 1.001 * min(others)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 9999), 0)
+    assert np.min(np.linalg.norm(q - waypoints[1], axis=1)) < 1e-3
+
+
+def test_a_search_for_the_spacing_that_has_no_time_keeps_the_usual_one() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=8.0)
+    short = minimum_time(arm, PLANAR, limits=limits, spacing_time=1e-9)
+    assert short.duration == minimum_time(arm, PLANAR, limits=limits).duration
+
+
 def test_corners_are_blended_within_their_distance() -> None:
     arm = arm_of("planar_2r")
     waypoints, corner = np.array(PLANAR), 0.05
@@ -412,6 +436,13 @@ def _planar(**limits: float) -> dict[str, Any]:
         (PLANAR, {"corner": -1.0}, "corner must be a positive distance"),
         ([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], {"corner": 0.1}, "turns back at waypoint 1"),
         (PLANAR, _planar(), "there are no limits"),
+        (
+            PLANAR,
+            {"spacing_time": -1.0},
+            "spacing_time must be 0 s or more, and is for waypoints without corner; is -1",
+        ),
+        (PLANAR, {"spacing_time": 1.0, "corner": 0.1}, "spacing_time must be 0 s or more"),
+        (Corner(), {"spacing_time": 1.0}, "spacing_time must be 0 s or more"),
         (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
         (
             PLANAR,

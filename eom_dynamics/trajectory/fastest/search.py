@@ -25,6 +25,7 @@ from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .interior_point import feasible, meet, minimise
 from .motion import FastestMotion, motion_of
 from .path import GeometricPath
+from .spacing import fastest_spacing
 from .speed import SquaredSpeed
 from .waypoints import path_through
 
@@ -99,6 +100,7 @@ def minimum_time(
     start: Sequence[ArrayLike] = (),
     end: Sequence[ArrayLike] = (),
     warm: FastestMotion | None = None,
+    spacing_time: float = 0.0,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> FastestMotion:
     """The fastest motion along a path, C⁴ and within all limits of joints and motors, from rest to rest by default.
@@ -119,6 +121,8 @@ def minimum_time(
             first of these: the others are free. Along the path; the smoothest curve through waypoints bends to them.
             At rest if none is given.
         warm: the motion along a similar path from rest to rest, from which the search starts.
+        spacing_time: for the smoothest curve through waypoints, time to spend on the search for distances between them
+            along its parameter that give a faster motion, s; 0 keeps those by joint distances.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
@@ -133,6 +137,20 @@ def minimum_time(
     own, tool = _limits(arm, limits), tool or ToolLimits()
     ends = {name: _end(name, given) for name, given in (("start", start), ("end", end))}
     given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner, ends)
+    if not (spacing_time >= 0 and (spacing_time == 0 or (given is not path and corner is None))):
+        raise TrajectoryError(
+            f"spacing_time must be 0 s or more, and is for waypoints without corner; is {spacing_time}"
+        )
+    if spacing_time:
+
+        def along(distances: Array, similar: FastestMotion | None) -> FastestMotion:
+            curve = path_through(cast("ArrayLike", path), own, None, ends, distances)
+            progress(min((time.perf_counter() - begin) / spacing_time, 1.0))
+            return minimum_time(arm, curve, limits=limits, tool=tool, start=start, end=end, warm=similar or warm)
+
+        best = fastest_spacing(along, np.diff(cast("Spline", given).t), spacing_time)
+        best.computing_time = time.perf_counter() - begin
+        return best
     if given.n != arm.robot.n:
         raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
     for name, derivatives in ends.items():

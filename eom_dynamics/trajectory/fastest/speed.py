@@ -113,7 +113,7 @@ class SquaredSpeed:
         row = self._rows(self.knots[[end]], np.array([end % (len(self.knots) - 1)]))[0, : len(x)]
         # The k-th derivative is determined by the k + 1 outer coefficients.
         columns = slice(0, len(x)) if end == 0 else slice(-len(x), None)
-        found: Array = np.linalg.solve(row[:, columns], x)
+        found: Array = np.linalg.solve(row[:, columns], x).astype(float)
         return found
 
     def gradient(self, by_values: Array) -> Array:

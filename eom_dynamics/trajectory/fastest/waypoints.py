@@ -19,7 +19,13 @@ from ..waypoints import through
 _PASSING = 35 / 256
 
 
-def path_through(path: ArrayLike, limits: Bounds, corner: float | None, ends: Mapping[str, Sequence[Array]]) -> Spline:
+def path_through(
+    path: ArrayLike,
+    limits: Bounds,
+    corner: float | None,
+    ends: Mapping[str, Sequence[Array]],
+    distances: Array | None = None,
+) -> Spline:
     """Path through waypoints (K, n), over a parameter that grows with the distance.
 
     Args:
@@ -28,6 +34,7 @@ def path_through(path: ArrayLike, limits: Bounds, corner: float | None, ends: Ma
         corner: None for the smoothest curve through the waypoints; else straight lines, which are left near waypoints
             for blends that pass them at this distance, rad or m.
         ends: velocity … snap at ``"start"`` and ``"end"``, each (n,), that the curve must have; none at an end at rest.
+        distances: between waypoints along the parameter of the smoothest curve (K - 1,), by default by joint distances.
 
     Raises:
         TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
@@ -56,7 +63,8 @@ def path_through(path: ArrayLike, limits: Bounds, corner: float | None, ends: Ma
         if given and all(len(each) == len(weights) for each in given):
             pace = np.max(np.abs(given[0]) / weights)
             bent[end] = [each / pace ** (k + 1) for k, each in enumerate(given)]
-    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends=bent)
+    along = lengths if distances is None else distances
+    return through(np.append(0.0, np.cumsum(along)), waypoints, ends=bent)
 
 
 def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
