@@ -54,7 +54,7 @@ def path_through(
         k = int(np.argmax(still))
         raise TrajectoryError(f"waypoints {k} and {k + 1} are equal; remove one of them")
     if corner is not None:
-        return _blended(waypoints, steps, corner)
+        return blended(waypoints, steps, corner)
     velocity = limits.largest["velocity"][: steps.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     lengths = np.max(np.abs(steps) / weights, axis=1)
@@ -67,7 +67,7 @@ def path_through(
     return through(np.append(0.0, np.cumsum(along)), waypoints, ends=bent)
 
 
-def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
+def blended(waypoints: Array, steps: Array, corner: float) -> Spline:
     """Straight lines with blends of degree nine, over the length of the lines."""
     if not (np.isfinite(corner) and corner > 0):
         raise TrajectoryError(f"corner must be a positive distance, is {corner}")
