@@ -35,7 +35,8 @@ def minimum_times(
         arm: the arm; compiled code comes from the cache.
         paths: each as for :func:`.minimum_time`; they are pickled.
         workers: number of processes; by default that of the cores.
-        options: ``limits``, ``tool``, ``corner``, ``start``, ``end``, ``warm`` and ``spacing_time`` of :func:`.minimum_time`.
+        options: ``limits``, ``tool``, ``corner``, ``start``, ``end``, ``warm`` and ``spacing_time`` of
+            :func:`.minimum_time`.
     """
     # Most users of this package start no processes.
     import multiprocessing
