@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -62,6 +63,16 @@ def test_derivatives_of_the_twist_are_continuous_and_consistent() -> None:
     for k in range(3):
         expected = (ahead[k] - behind[k]) / (2 * h)
         np.testing.assert_allclose(here[k + 1], expected, rtol=1e-4, atol=1e-5 * np.max(np.abs(here[k + 1])) + 1e-7)
+
+
+def test_more_knots_make_the_same_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = straight_lines(poses(), CORNER)
+    # The function has the name of its module.
+    monkeypatch.setattr(sys.modules["eom_dynamics.trajectory.straight_lines"], "_PARTS", 24)
+    finer = straight_lines(poses(), CORNER)
+    t = np.linspace(path.start, path.end, 301)
+    for own, other in zip(path.derivatives(t), finer.derivatives(t), strict=True):
+        assert own == pytest.approx(other, abs=1e-5 * np.max(np.abs(other)))
 
 
 def test_the_fastest_motion_along_lines() -> None:
