@@ -31,6 +31,7 @@ class Bounds(NamedTuple):
         units: by quantity, a unit for each name.
         largest: by quantity except the position, largest magnitude for each name; infinite without a limit.
         lower, upper: range of the position for each joint.
+        effort_rms: largest root mean square of the effort of each motor over a motion, on the link side of its gear.
     """
 
     names: dict[str, tuple[str, ...]]
@@ -38,6 +39,7 @@ class Bounds(NamedTuple):
     largest: dict[str, Array]
     lower: Array
     upper: Array
+    effort_rms: Array
 
     def limited(self, *quantities: str) -> bool:
         """Whether any of these quantities has a limit."""
@@ -82,4 +84,6 @@ def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bound
         quantity: tuple(unit(quantity, types[name]) if quantity in _OF_JOINTS else text for name in names[quantity])
         for quantity, text in UNITS.items()
     }
-    return Bounds(names, units, largest, lower, upper)
+    owners = [arm.robot.joint_names[i] for i in arm.motor_joint]
+    names["effort_rms"], units["effort_rms"] = arm.motor_names, tuple(unit("effort", types[name]) for name in owners)
+    return Bounds(names, units, largest, lower, upper, np.array([own[name].effort_rms for name in owners]))

@@ -74,6 +74,7 @@ class Limits:
         effort: N m or N.
         acceleration, jerk: rad or m, per s² and s³.
         effort_rate: N m/s or N/s.
+        effort_rms: root mean square of the effort of a motor over a motion, on the link side of its gear, N m or N.
     """
 
     lower: float = -np.inf
@@ -83,6 +84,7 @@ class Limits:
     acceleration: float = np.inf
     jerk: float = np.inf
     effort_rate: float = np.inf
+    effort_rms: float = np.inf
 
 
 NO_LIMITS = Limits()

@@ -11,6 +11,7 @@ from .limits import Peak, Verdict, check
 from .pose_spline import PoseSpline, through_poses
 from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline
+from .straight_lines import straight_lines
 from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
@@ -44,6 +45,7 @@ __all__ = [
     "sample",
     "sample_times",
     "shortest_duration",
+    "straight_lines",
     "through",
     "through_poses",
 ]

@@ -19,9 +19,9 @@ from ..exceptions import TrajectoryError
 from ..renamed import former_keywords, warn_renamed
 from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
-from .quantities import Load, quantities
+from .quantities import Load, effort_rms, quantities
 from .spline import check_times
-from .time_scaling import fastest_time_scaling, least_time_scaling
+from .time_scaling import SLOWEST, fastest_time_scaling, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory
 
 # Relative margin of a time scaling, for times that are rounded to nanoseconds.
@@ -41,7 +41,7 @@ class Peak(NamedTuple):
     """Largest value of a quantity of a joint or motor, relative to its limit.
 
     Attributes:
-        quantity: one of :data:`.UNITS`.
+        quantity: one of :data:`.UNITS`, or ``effort_rms``, the root mean square of all samples, of motors with a limit.
         name: name of the joint or motor.
         unit: unit of value and limit.
         value: the value, with its sign.
@@ -95,7 +95,8 @@ class Verdict:
     _arm: ElasticArm
     _load: Load
     _limits: Bounds
-    _slowed: Callable[[float], Load] | None
+    _t: Array
+    _slowed: Callable[[float], tuple[Array, Load]] | None
 
     @cached_property
     def exceeded(self) -> tuple[Peak, ...]:
@@ -132,11 +133,33 @@ class Verdict:
             if s is None or self._slowed is None:
                 break
             s *= 1 + _MARGIN
-            more = least_time_scaling(self._arm, self._slowed(s), self._limits)
+            more = least_time_scaling(self._arm, self._slowed(s)[1], self._limits)
             if more == 1:
                 break
             s = s * more if more else None
-        return s
+        return None if s is None else self._least_for_rms(s)
+
+    def _least_for_rms(self, s: float) -> float | None:
+        """Least time scaling from s on that meets the limits of RMS efforts, by halves."""
+        if not np.any(np.isfinite(self._limits.effort_rms)):
+            return s
+
+        def is_met(s: float) -> bool:
+            if self._slowed is None:
+                t, slower = self._t, self._load.at(np.arange(len(self._t)), np.array(s))
+            else:
+                t, slower = self._slowed(s)
+            return bool(np.all(effort_rms(self._arm, t, slower) <= (1 + TOLERANCE) * self._limits.effort_rms))
+
+        low = high = s
+        while not is_met(high):
+            if high > SLOWEST:
+                return None
+            low, high = high, 2 * high
+        while high - low > 1e-9 * high:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if is_met(middle) else (middle, high)
+        return high
 
     @cached_property
     def margin(self) -> float | None:
@@ -145,7 +168,7 @@ class Verdict:
         1 means that a limit is used up, 0.8 that the motion may take 80 % of its time. Computed at first access, at the
         same samples of the path, see :func:`.fastest_time_scaling`.
         """
-        return fastest_time_scaling(self._arm, self._load, self._limits) if self.ok else None
+        return fastest_time_scaling(self._arm, self._load, self._limits, self._t) if self.ok else None
 
 
 @former_keywords(stiffness="commanded_stiffness")
@@ -186,12 +209,14 @@ def check(
     peaks = list(_position_peaks(own, samples.q @ E.T + e, samples.t))
     for quantity, values in quantities(arm, load).items():
         peaks += _peaks(quantity, own, values, samples.t)
+    if len(samples.t) > 1 and np.any(np.isfinite(own.effort_rms)):
+        peaks += _rms_peaks(own, effort_rms(arm, samples.t, load), samples.t)
     given = zip((*wrench, *commanded_stiffness), (*load.wrench, *load.stiffness), strict=True)
     constant = all(np.ndim(value) < rows.ndim for value, rows in given)
     if isinstance(trajectory, Samples) or rate is None or not constant:
-        return Verdict(tuple(peaks), arm, load, own, None)
+        return Verdict(tuple(peaks), arm, load, own, samples.t, None)
 
-    def slowed(s: float) -> Load:
+    def slowed(s: float) -> tuple[Array, Load]:
         slower = Scaled(trajectory, s)
         duration = slower.end - slower.start
         finest = rate if rate * duration <= _MOST else _MOST / duration
@@ -199,9 +224,9 @@ def check(
         states = slower.derivatives(t, len(STATE_NAMES) - 1)
         # A constant wrench may have derivatives, which are slowed down with the motion.
         load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, commanded_stiffness)
-        return load.at(np.arange(len(t)), np.array(s))
+        return t, load.at(np.arange(len(t)), np.array(s))
 
-    return Verdict(tuple(peaks), arm, load, own, slowed)
+    return Verdict(tuple(peaks), arm, load, own, samples.t, slowed)
 
 
 def _samples(arm: ElasticArm, trajectory: Trajectory | Samples, rate: float | None) -> Samples:
@@ -237,6 +262,15 @@ def _peaks(quantity: str, limits: Bounds, values: Array, t: Array) -> list[Peak]
         ratio = abs(value) / float(largest[i]) if largest[i] else range_ratio(abs(value), 0.0, 0.0)
         result.append(Peak(quantity, names[i], units[i], value, limit, ratio, float(t[row]), row))
     return result
+
+
+def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:
+    rows = zip(limits.names["effort_rms"], limits.units["effort_rms"], values, limits.effort_rms, strict=True)
+    return [
+        Peak("effort_rms", name, unit, float(value), float(most), float(value / most), float(t[-1]), len(t) - 1)
+        for name, unit, value, most in rows
+        if np.isfinite(most)
+    ]
 
 
 def _position_peaks(limits: Bounds, q: Array, t: Array) -> list[Peak]:

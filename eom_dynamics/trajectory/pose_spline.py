@@ -60,13 +60,13 @@ class PoseSpline:
             TrajectoryError: a shape is wrong, times do not increase, a number is not finite, a pose invalid, or there
                 is half a turn between two poses.
         """
-        self.t, self.poses = _waypoints(t, poses)
+        self.t, self.poses = checked_poses(t, poses)
         self.start, self.end = float(self.t[0]), float(self.t[-1])
         self.twists = np.array(twists, dtype=float)
         expected = (ORDERS - 1, len(self.t), 6)
         if self.twists.shape != expected or not np.all(np.isfinite(self.twists)):
             raise TrajectoryError(f"twists must be finite, of shape {expected}, have {self.twists.shape}")
-        steps = _steps(self.poses)
+        steps = steps_between(self.poses)
         with np.errstate(over="ignore", invalid="ignore"):
             starts = _coordinates(np.zeros_like(steps), self.twists[:, :-1])
             ends = _coordinates(steps, self.twists[:, 1:])
@@ -98,7 +98,7 @@ class PoseSpline:
             i = piece[rows[0]]
             x[:, rows] = self._pieces[i].derivatives(inside[rows] - self.t[i], order)
         C = self.poses[piece] @ lie.exp(x[0])
-        V = np.reshape(_twists(list(x)), (order, len(at), 6))
+        V = np.reshape(body_twists(list(x)), (order, len(at), 6))
         V[:, at != inside] = 0.0
         return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
 
@@ -128,8 +128,8 @@ def through_poses(
     Raises:
         TrajectoryError: as for :class:`PoseSpline`, or times are too uneven for the poses.
     """
-    t, P = _waypoints(t, poses)
-    development = np.concatenate([np.zeros((1, 6)), np.cumsum(_steps(P), axis=0)])
+    t, P = checked_poses(t, poses)
+    development = np.concatenate([np.zeros((1, 6)), np.cumsum(steps_between(P), axis=0)])
     ends = {"start": _end(start, "start"), "end": _end(end, "end")}
     try:
         path = through(t, development, ends=ends)
@@ -141,7 +141,7 @@ def through_poses(
     return PoseSpline(t, P, path.states[1:])
 
 
-def _twists(x: Sequence[Array]) -> list[Array]:
+def body_twists(x: Sequence[Array]) -> list[Array]:
     """V, Vd, … (N, 6) from coordinates and their derivatives (N, 6)."""
     orders = len(x) - 1
     term = list(x[1:])
@@ -159,7 +159,7 @@ def _coordinates(x: Array, twists: Array) -> Array:
     back = lie.right_jacobian_inverse(x)
     for V in twists:
         # Without the highest derivative, whose factor is the right Jacobian.
-        known = _twists([*derivatives, np.zeros_like(x)])[-1]
+        known = body_twists([*derivatives, np.zeros_like(x)])[-1]
         derivatives.append(times(back, V - known))
     return np.stack(derivatives)
 
@@ -170,7 +170,8 @@ def _bracket(a: Array, b: Array) -> Array:
     return np.concatenate([np.cross(w, b[..., :3]), np.cross(w, b[..., 3:]) + np.cross(v, b[..., :3])], axis=-1)
 
 
-def _waypoints(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
+def checked_poses(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
+    """Increasing times (K,) and poses (K, 4, 4) as arrays, K >= 2; raises TrajectoryError for others."""
     t, P = np.array(times, dtype=float), np.array(poses, dtype=float)
     if t.ndim != 1 or len(t) < 2 or P.shape != (len(t), 4, 4):
         raise TrajectoryError(f"times must be (K,) and poses (K, 4, 4), K >= 2, have {t.shape} and {P.shape}")
@@ -194,7 +195,7 @@ def _waypoints(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
     return t, P
 
 
-def _steps(poses: Array) -> Array:
+def steps_between(poses: Array) -> Array:
     """Screws (K - 1, 6) from pose to pose, in the first of them."""
     steps = lie.log(lie.inverse(poses[:-1]) @ poses[1:])
     angles = np.linalg.norm(steps[:, :3], axis=1)

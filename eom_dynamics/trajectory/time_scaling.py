@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds
-from .quantities import Load, all_joints, quantities
+from .quantities import Load, all_joints, effort_rms, quantities
 
 SLOWEST = 1e4
 """Largest time scaling in the search."""
@@ -56,19 +56,25 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
         s = least
 
 
-def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float:
+def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds, t: Array) -> float:
     """Least s <= 1 that meets all limits, at least 1/:data:`SLOWEST`, for a motion that meets them at s = 1.
 
     Where limits are met at some s below one that violates them, the search by halves may find either.
 
     Args:
         arm, load, limits: as for :func:`least_time_scaling`.
+        t: times of the samples (N,), s.
     """
     everything = np.arange(len(load.states[0]))
 
     def is_met(s: float) -> bool:
-        values = quantities(arm, load.at(everything, np.array(s)), limits)
-        return bool(np.max(ratios(values, limits)) <= 1 + TOLERANCE)
+        slower = load.at(everything, np.array(s))
+        hot = (
+            np.any(np.isfinite(limits.effort_rms)) and effort_rms(arm, t, slower) > (1 + TOLERANCE) * limits.effort_rms
+        )
+        if np.any(hot):
+            return False
+        return bool(np.max(ratios(quantities(arm, slower, limits), limits)) <= 1 + TOLERANCE)
 
     good, bad = 1.0, 0.5
     while is_met(bad):

@@ -356,3 +356,22 @@ def test_a_short_piece_that_is_slowed_down_meets_the_limits() -> None:
     assert s is not None
     assert check(pendulum(), Scaled(motion, s), rate=1000.0).ok
     assert not check(pendulum(), Scaled(motion, 0.99 * s), rate=1000.0).ok
+
+
+def test_rms_of_motor_efforts_and_the_time_scaling_that_meets_it() -> None:
+    arm = pendulum()
+    motion = rest_to_rest([-0.5], [1.0], 1.0)
+    (peak,) = (x for x in check(arm, motion, rate=1000.0, limits=limits_of_all(arm, effort_rms=5.0)).peaks[-1:])
+    t = np.linspace(0.0, 1.0, 20001)
+    effort = arm.feedforward(*motion.derivatives(t)).motor_effort
+    assert (peak.quantity, peak.name, peak.unit) == ("effort_rms", "swing", "N m")
+    assert peak.value == pytest.approx(np.sqrt(np.mean(effort**2)), rel=1e-4)
+    limits = limits_of_all(arm, effort_rms=0.9 * peak.value)
+    s = check(arm, motion, rate=1000.0, limits=limits).time_scaling
+    assert s is not None
+    met = check(arm, Scaled(motion, s), rate=1000.0, limits=limits)
+    assert met.ok
+    assert met.margin == pytest.approx(1.0, abs=1e-6)
+    assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0, limits=limits).ok
+    # Slow motions still hold the weight.
+    assert check(arm, motion, rate=1000.0, limits=limits_of_all(arm, effort_rms=0.1)).time_scaling is None

@@ -25,6 +25,7 @@ from eom_dynamics.trajectory import (
     through,
 )
 from eom_dynamics.trajectory.fastest.constraints import Constraints
+from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
@@ -132,6 +133,103 @@ def test_limits_of_a_tool() -> None:
     assert np.max(accelerations) <= (1.0 + 1e-6) * 1.5
 
 
+def without_gravity() -> eom.ElasticArm:
+    return eom.ElasticArm(replace(eom.load_robot("pendulum"), gravity=np.zeros(3)), stiffness=np.inf)
+
+
+@pytest.mark.parametrize("limit", [2.0, 0.5])
+def test_a_joint_under_a_limit_of_rms_effort(limit: float) -> None:
+    arm = without_gravity()
+    limits = only(arm, effort_rms=limit)
+    motion = minimum_time(arm, [[0.0], [1.0]], limits=limits)
+    inertia = arm.dynamics.mass_matrix(np.zeros(1))[0, 0] + arm.rotor_inertia[0]
+    # The effort falls linearly from e to -e: its RMS is e/sqrt(3), the distance e T²/(6 inertia).
+    shortest = np.sqrt(6.0 / np.sqrt(3.0) * inertia / limit)
+    assert shortest <= motion.duration <= 1.006 * shortest
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+
+
+def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion() -> None:
+    arm = arm_of("sea_planar_2r")
+    free = minimum_time(arm, PLANAR)
+    limits = limits_of(arm)
+    first = arm.robot.joint_names[0]
+    t = np.linspace(0.0, free.end, 5001)
+    effort = arm.feedforward(*free.derivatives(t)).motor_effort[:, 0]
+    most = 0.8 * np.sqrt(np.mean(effort**2))
+    limits[first] = replace(limits[first], effort_rms=most)
+    motion = minimum_time(arm, PLANAR, limits=limits)
+    t = np.linspace(0.0, motion.end, 20001)
+    effort = arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0]
+    assert 0.99 < np.sqrt(np.trapezoid(effort**2, t) / motion.end) / most <= 1.0 + 1e-6
+    scaling = check(arm, free, rate=1000.0, limits=limits).time_scaling
+    assert scaling is not None
+    assert free.duration < motion.duration < scaling * free.duration
+    assert ("effort_rms", arm.motor_names[0]) in [each[2:] for each in motion.active]
+
+
+# --- Given states at the ends -------------------------------------------------------------
+
+
+def test_from_a_given_velocity_to_rest() -> None:
+    arm = arm_of("pendulum")
+    v, a, d = 0.8, 4.0, 1.0
+    motion = minimum_time(arm, [[0.0], [d]], limits=only(arm, acceleration=a), start=[[v]])
+    top = np.sqrt(0.5 * v**2 + a * d)
+    shortest = (top - v) / a + top / a
+    assert shortest <= motion.duration <= 1.004 * shortest
+    assert motion.derivatives(0.0, 1)[1] == pytest.approx([v], rel=1e-14)
+
+
+@pytest.mark.parametrize("moving", [("start",), ("end",), ("start", "end")])
+@pytest.mark.parametrize("given", [1, 2, 4])
+def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], given: int) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=3.0, effort=30.0, effort_rate=500.0)
+    path = rest_to_rest([0.0, 0.5], [1.2, -0.6], 1.2)
+    ends = {name: path.derivatives(t)[1 : given + 1] for name, t in (("start", 0.4), ("end", 0.8)) if name in moving}
+    part = Part(path, 0.4 if "start" in moving else 0.0, 0.8 if "end" in moving else 1.2)
+    motion = minimum_time(arm, part, limits=limits, **ends)
+    assert motion.duration < part.end - part.start
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    for name, t in (("start", 0.0), ("end", motion.end)):
+        expected = ends.get(name, np.zeros((4, 2)))
+        np.testing.assert_allclose(motion.derivatives(t)[1 : len(expected) + 1], expected, rtol=1e-14)
+    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 500), 0)
+    # The straight line in joint space.
+    assert np.max(np.abs((q - [0.0, 0.5]) @ [1.1, 1.2])) < 1e-9
+
+
+def test_a_curve_through_waypoints_bends_to_the_given_states() -> None:
+    arm = arm_of("planar_2r")
+    states = [[0.3, 0.5], [-0.4, 0.2], [1.0, 2.0], [3.0, -5.0]]
+    limits = only(arm, velocity=1.5, acceleration=5.0, jerk=60.0)
+    motion = minimum_time(arm, PLANAR, limits=limits, start=states, end=[[0.5, -0.2]])
+    np.testing.assert_allclose(motion.derivatives(0.0)[1:], states, rtol=1e-14)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    assert np.min(np.linalg.norm(motion.derivatives(np.linspace(0, motion.end, 9999), 0)[0] - PLANAR[1], axis=1)) < 1e-3
+
+
+def test_scaling_kinematic_limits_and_velocities_scales_the_time() -> None:
+    arm = arm_of("planar_2r")
+    path = through([0.0, 1.0, 2.0], PLANAR, ends="free")
+    velocity = path.derivatives(0.0, 1)[1]
+    fast, slow = (
+        minimum_time(arm, path, limits=only(arm, velocity=s, acceleration=3 * s**2), start=[0.5 * s * velocity])
+        for s in (1.0, 0.5)
+    )
+    assert slow.duration == pytest.approx(2.0 * fast.duration, rel=1e-3, abs=4e-3)
+
+
+def test_the_motion_backwards_takes_as_long() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=1.5, acceleration=5.0)
+    speed = np.subtract(PLANAR[1], PLANAR[0])
+    there = minimum_time(arm, PLANAR, limits=limits, corner=0.05, start=[speed])
+    back = minimum_time(arm, PLANAR[::-1], limits=limits, corner=0.05, end=[-speed])
+    assert there.duration == pytest.approx(back.duration, rel=2e-4)
+
+
 # --- The motion ---------------------------------------------------------------------------
 
 
@@ -163,6 +261,30 @@ def test_a_path_that_is_at_rest_at_its_ends() -> None:
     assert motion.duration == pytest.approx(line.duration, rel=3e-3)
 
 
+def test_the_spacing_of_waypoints_is_the_fastest_of_several() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=8.0)
+    waypoints = [[0.0, 0.5], [0.9, 0.1], [0.7, -0.2]]
+    usual = minimum_time(arm, waypoints, limits=limits)
+    motion = minimum_time(arm, waypoints, limits=limits, spacing_time=20.0)
+    others = [
+        minimum_time(arm, through([0.0, t, 1.0], waypoints, ends="free"), limits=limits).duration
+        for t in np.linspace(0.2, 0.8, 9)
+    ]
+    assert motion.duration < 0.995 * usual.duration
+    assert motion.duration < 1.001 * min(others)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 9999), 0)
+    assert np.min(np.linalg.norm(q - waypoints[1], axis=1)) < 1e-3
+
+
+def test_a_search_for_the_spacing_that_has_no_time_keeps_the_usual_one() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=8.0)
+    short = minimum_time(arm, PLANAR, limits=limits, spacing_time=1e-9)
+    assert short.duration == minimum_time(arm, PLANAR, limits=limits).duration
+
+
 def test_corners_are_blended_within_their_distance() -> None:
     arm = arm_of("planar_2r")
     waypoints, corner = np.array(PLANAR), 0.05
@@ -185,6 +307,27 @@ def test_progress_may_cancel() -> None:
 
     with pytest.raises(CancelledError):
         minimum_time(arm_of("panda"), PANDA, progress=progress)
+
+
+def test_the_motion_along_a_similar_path_begins_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
+    known = minimum_time(arm, PLANAR, limits=limits)
+    gaps = []
+
+    def recorded(*args: Any, gap: tuple[float, float], **kwargs: Any) -> Any:
+        gaps.append(gap[0])
+        return minimise(*args, gap=gap, **kwargs)
+
+    for path in (np.array(PLANAR) + 0.01, np.linspace(PLANAR[0], PLANAR[-1], 12)):
+        cold = minimum_time(arm, path, limits=limits)
+        with monkeypatch.context() as patch:
+            patch.setattr("eom_dynamics.trajectory.fastest.search.minimise", recorded)
+            warm = minimum_time(arm, path, limits=limits, warm=known)
+        assert warm.duration == pytest.approx(cold.duration, rel=1e-3)
+        assert worst(arm, warm, limits) <= 1.0 + 1e-6
+    assert gaps
+    assert max(gaps) < 0.1
 
 
 def test_many_paths_in_processes() -> None:
@@ -218,6 +361,28 @@ def test_derivatives_of_the_limits() -> None:
         assert rows.change[k] == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.max(np.abs(rows.change)))
 
 
+@pytest.mark.parametrize("name", ["planar_2r", "sea_planar_2r"])
+def test_derivatives_of_rms_efforts(name: str) -> None:
+    arm = arm_of(name)
+    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
+    speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
+    limits = eom.elastic.bounds.bounds(arm, only(arm, velocity=1.0, effort_rms=20.0))
+    constraints = Constraints(arm, path, speed, limits, ToolLimits())
+
+    def distances(x: np.ndarray) -> Any:
+        rows = constraints.rows(x, changes=True)
+        assert rows is not None
+        return constraints.heat(x, rows)
+
+    x = np.array([[1.5], [0.3], [-2.0], [5.0]]) * np.linspace(0.8, 1.2, 7)
+    _, by_x, _ = distances(x)
+    for k, node in ((0, 2), (1, 3), (2, 4), (3, 4)):
+        h = np.zeros_like(x)
+        h[k, node] = 1e-5 * abs(x[k, node])
+        slope = (distances(x + h)[0] - distances(x - h)[0]) / (2 * h[k, node])
+        assert by_x[k, node] == pytest.approx(slope, rel=1e-4, abs=1e-7 * np.max(np.abs(by_x)))
+
+
 def test_time_derivatives_along_a_spline() -> None:
     speed = SquaredSpeed(np.linspace(0.0, 1.0, 11))
     c = np.random.default_rng(1).uniform(0.5, 1.5, speed.count)
@@ -235,6 +400,13 @@ def test_time_derivatives_along_a_spline() -> None:
 
 
 # --- What is refused ----------------------------------------------------------------------
+
+
+class Part:
+    """A part of a trajectory."""
+
+    def __init__(self, whole: Trajectory, start: float, end: float) -> None:
+        self.derivatives, self.n, self.start, self.end = whole.derivatives, whole.n, start, end
 
 
 class Corner:
@@ -264,6 +436,19 @@ def _planar(**limits: float) -> dict[str, Any]:
         (PLANAR, {"corner": -1.0}, "corner must be a positive distance"),
         ([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], {"corner": 0.1}, "turns back at waypoint 1"),
         (PLANAR, _planar(), "there are no limits"),
+        (
+            PLANAR,
+            {"spacing_time": -1.0},
+            "spacing_time must be 0 s or more, and is for waypoints without corner; is -1",
+        ),
+        (PLANAR, {"spacing_time": 1.0, "corner": 0.1}, "spacing_time must be 0 s or more"),
+        (Corner(), {"spacing_time": 1.0}, "spacing_time must be 0 s or more"),
+        (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
+        (
+            PLANAR,
+            _planar(velocity=1.0, effort_rms=5.0),
+            "no speed along the path meets the limits: in a slow motion, RMS effort of joint_1 is .* times its limit",
+        ),
         (PLANAR, _planar(velocity=0.0), "joint_1: limit of velocity must be positive, is 0"),
         (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
         (PLANAR, _planar(upper=0.5, velocity=1.0), "joint_1: position 1.2.* rad at .* is out of its range"),
@@ -281,6 +466,43 @@ def _planar(**limits: float) -> dict[str, Any]:
         ),
         (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
         (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
+        (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
+        (PLANAR, {"start": ["fast"]}, "start is not made of arrays of numbers"),
+        (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
+        (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
+        (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
+        (
+            PLANAR,
+            _planar(velocity=1.0) | {"corner": 0.1, "start": [[0.8, 0.7]]},
+            "the velocity at the start is not along the path: joint_2 has 0.7, along the path -0.0",
+        ),
+        (PLANAR, _planar(velocity=1.0) | {"corner": 0.1, "end": [[-0.2, -0.4]]}, "at the end is against the direction"),
+        (
+            PLANAR,
+            _planar(velocity=1.0) | {"start": [[1.2, -0.3]]},
+            r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2 rad/s",
+        ),
+        (
+            PLANAR,
+            _planar(velocity=3.0, effort=60.0) | {"start": [[1.2, -0.3], [300.0, 0.0]]},
+            "joint_1: effort .* N m at the start exceeds its limit 60 N m by",
+        ),
+        (
+            PLANAR,
+            _planar(velocity=3.0) | {"tool": ToolLimits(speed=0.5), "start": [[1.2, -0.3]]},
+            "at the start the tool is .* times too fast",
+        ),
+        (
+            [[0.0, 0.0], [0.1, 0.1]],
+            _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]},
+            "no motion with the given states at its ends meets the limits: at best, acceleration of joint_1 is .* "
+            "times its limit at .* of the path; give slower ones",
+        ),
+        (
+            rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0),
+            _planar(velocity=3.0) | {"start": [[1.0, 1.0]]},
+            "not along the path",
+        ),
     ],
 )
 def test_what_is_refused(path: Any, options: dict[str, Any], message: str) -> None:

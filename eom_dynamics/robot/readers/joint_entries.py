@@ -16,7 +16,7 @@ from ..model import Limits
 from .elasticity import named, read_actuator, read_law, read_rotor, read_spring
 from .section import Section
 
-_RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
+_RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate", "effort_rms")
 
 
 def with_entries(joint: JointDescription, section: Section, *, actuated: bool = True) -> JointDescription:

@@ -26,6 +26,8 @@ from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 
+_OF_MOTORS = ("motor_velocity", "motor_effort", "voltage")
+
 # Squared speeds above which a path is not limited in its velocity at a node: it hardly moves there.
 _LARGEST_SPEED = 1e30
 
@@ -63,26 +65,32 @@ class ConstraintRows(NamedTuple):
         value, bound: (M, R).
         change: derivatives of the values by x and its derivatives (4, M, R); zeros if they were not asked for.
         bound_change: derivative of the bounds by x (M, R).
+        heat: efforts over their limits of RMS (M, H), and derivatives (4, M, H) likewise.
     """
 
     value: Array
     bound: Array
     change: Array
     bound_change: Array
+    heat: tuple[Array, Array]
 
 
 class _Kind(NamedTuple):
     """Limits of a quantity.
 
     Attributes:
-        name: of the quantity.
-        columns: its joints or motors with a limit.
+        name: of the state, or the value of a feedforward.
+        quantity: in words.
+        owners: names of its joints or motors.
+        columns: those with a limit.
         limits: of these.
         rooted: whether rows are divided by √x.
         affine: whether they are affine then.
     """
 
     name: str
+    quantity: str
+    owners: tuple[str, ...]
     columns: NDArray[np.intp]
     limits: Array
     rooted: bool
@@ -93,7 +101,7 @@ class Constraints:
     """Limits of an arm at nodes of a path.
 
     Attributes:
-        largest: upper bound of x by velocities (M,).
+        names: of the rows, and of the bound of x.
     """
 
     def __init__(
@@ -107,20 +115,30 @@ class Constraints:
         ratios = np.abs(arm.robot.coupling[0])
         with np.errstate(divide="ignore", over="ignore"):
             most = np.min(limits.largest["velocity"][:, np.newaxis] / ratios, axis=0)
-            self.largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
+            largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
         self._tool: tuple[Array, Array] | None = None
         if np.isfinite(tool.speed) or np.isfinite(tool.acceleration):
             _, V, Vd = Kinematics(arm.robot).motion(self.q, *self._path[:2], frame=tool.frame)
             with np.errstate(divide="ignore", over="ignore"):
-                self.largest = np.minimum(self.largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
+                largest = np.minimum(largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
             curved = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
             if np.isfinite(tool.acceleration):
                 self._tool = 0.5 * V[:, 3:] / tool.acceleration, curved / tool.acceleration
-        self.largest = speed.capped(np.minimum(self.largest, _LARGEST_SPEED))
+        self._largest = speed.capped(np.minimum(largest, _LARGEST_SPEED))
+        self._allowed = 1.0
         self._reference = np.ones((len(nodes), 1))
         self._shares: Array = np.ones(())
+        hot = np.flatnonzero(np.isfinite(limits.effort_rms))
+        owners = limits.names["effort_rms"]
+        self._heat = _Kind(
+            "motor_effort", "RMS effort", owners, hot, limits.effort_rms[hot], rooted=False, affine=False
+        )
+        self._steps = speed.steps[:, np.newaxis]
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
+        self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine + self._general for i in each.columns]
+        self.names += [*["acceleration of the tool"] * (self._tool is not None), "velocity"]
+        self.names += [f"RMS effort of {owners[i]}" for i in hot]
         self._rooted, self._general_rooted = _rooted(affine), _rooted(self._general)
         unit = np.zeros((4, len(nodes)))
         unit[0] = 1.0
@@ -130,6 +148,23 @@ class Constraints:
         for k in range(3 if np.any(self._rooted) else 2):
             self._slopes[k] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
         self._offset = value - self._slopes[0]
+        self._affine_heat = self._affine_efforts() if len(hot) else None
+
+    def _affine_efforts(self) -> tuple[Array, Array] | None:
+        """Slopes (4, M, H) and offset (M, H) of efforts with limits of RMS that are affine in x and x', else None."""
+        unit = np.zeros((4, len(self.q)))
+        unit[0] = 1.0
+        try:
+            value, ahead, beside, other = (
+                self._evaluated([self._heat], unit + np.reshape(step, (4, 1)), changes=False)[0]
+                for step in ([0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1.3, -1.7, 2.0, 5.0])
+            )
+        except StateError:
+            return None
+        slopes = np.stack([ahead - value, beside - value, 0 * value, 0 * value])
+        expected = value + 1.3 * slopes[0] - 1.7 * slopes[1]
+        scale = np.max(np.abs(value) + np.abs(slopes[0]) + np.abs(slopes[1]))
+        return (slopes, value - slopes[0]) if np.max(np.abs(other - expected)) < 1e-9 * scale else None
 
     def set_reference(self, x: Array) -> None:
         """Rescale the rows with a factor 1/√x so that this factor is 1 at these x (M,)."""
@@ -138,7 +173,64 @@ class Constraints:
     def tighten(self, rows: Array, speeds: Array) -> None:
         """Reduce limits by factors: of the rows (M, R), and of speeds along the path (M,)."""
         self._shares = self._shares * rows
-        self.largest = self.largest * speeds**2
+        self._largest = self._largest * speeds**2
+
+    def allow(self, factor: float) -> None:
+        """Multiply all limits by a factor, until it is set again."""
+        self._allowed = factor
+
+    @property
+    def largest(self) -> Array:
+        """Upper bound of x by velocities (M,)."""
+        found: Array = self._largest * self._allowed**2
+        return found
+
+    @property
+    def heat_limits(self) -> Array:
+        """Limits of RMS efforts (H,)."""
+        return self._heat.limits
+
+    def tighten_heat(self, factors: Array) -> None:
+        """Reduce limits of RMS efforts by factors (H,)."""
+        self._heat = self._heat._replace(limits=self._heat.limits * factors)
+        if self._affine_heat is not None:
+            self._affine_heat = self._affine_heat[0] / factors, self._affine_heat[1] / factors
+
+    def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
+        """Distances from the limits of RMS efforts.
+
+        Args:
+            x: x and its derivatives at the nodes (4, M).
+            rows: there.
+
+        Returns:
+            1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, M, H), and by pairs of
+            them, without those of the duration (M, 4, 4, H).
+        """
+        f, change = rows.heat
+        x0 = x[0][:, np.newaxis]
+        weights = self._steps / np.sqrt(x0)
+        by_x = -2 * weights * f * change
+        by_x[0] -= 0.5 * weights * (1 - f**2) / x0
+        # Of f²/√x, by squares.
+        inner = change.copy()
+        inner[0] -= 0.5 * f / x0
+        curvature = -2 * np.einsum("mh,kmh,lmh->mklh", weights, inner, inner)
+        curvature[:, 0, 0] -= 0.25 * weights * f**2 / x0**2
+        return np.sum(weights * (1 - f**2), axis=0), by_x, curvature
+
+    def used(self, x: Array) -> Array | None:
+        """Values over limits (M, number of names) at x and its derivatives (4, M); None as for :meth:`rows`."""
+        self.set_reference(x[0])
+        rows = self.rows(x, changes=False)
+        if rows is None:
+            return None
+        weights = self._steps / np.sqrt(x[0])[:, np.newaxis]
+        rms = np.sqrt(np.sum(weights * rows.heat[0] ** 2, axis=0) / np.sum(weights))
+        speeds = np.sqrt(x[0] / self.largest)[:, np.newaxis]
+        return np.concatenate(
+            [np.abs(rows.value) / rows.bound, speeds, np.broadcast_to(rms, (len(speeds), len(rms)))], axis=1
+        )
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
@@ -148,11 +240,23 @@ class Constraints:
         value = [(np.einsum("kmr,km->mr", self._slopes, x) + self._offset) * factor]
         bound, bound_change = [np.where(self._rooted, root, 1.0)], [np.where(self._rooted, slope, 0.0)]
         change = [self._slopes * factor] if changes else []
-        if self._general:
+        count = len(self._heat.columns)
+        heat = np.zeros((len(self.q), count)), np.zeros((4, len(self.q), count))
+        kinds = self._general
+        if self._affine_heat is not None:
+            slopes, offset = self._affine_heat
+            heat, count = (np.einsum("kmh,km->mh", slopes, x) + offset, slopes), 0
+        elif count:
+            kinds = [*kinds, self._heat]
+        if kinds:
             try:
-                general, by_x = self._evaluated(self._general, x, changes=changes)
+                general, by_x = self._evaluated(kinds, x, changes=changes)
             except StateError:
                 return None
+            first = general.shape[1] - count
+            if count:
+                heat = general[:, first:], by_x[:, :, first:] if changes else heat[1]
+            general, by_x = general[:, :first], by_x[:, :, :first]
             factor = np.where(self._general_rooted, self._reference, 1.0)
             value.append(general * factor)
             bound.append(np.where(self._general_rooted, root, 1.0))
@@ -170,11 +274,13 @@ class Constraints:
         values = np.concatenate(value, axis=1)
         if not np.all(np.isfinite(values)):
             return None
+        shares = self._shares * self._allowed
         return ConstraintRows(
             values,
-            np.concatenate(bound, axis=1) * self._shares,
+            np.concatenate(bound, axis=1) * shares,
             np.concatenate(change, axis=2) if changes else np.zeros((4, *values.shape)),
-            np.concatenate(bound_change, axis=1) * self._shares,
+            np.concatenate(bound_change, axis=1) * shares,
+            heat,
         )
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
@@ -253,16 +359,24 @@ def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
         torque = np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
     smooth = not arm.robot.joint_friction
     rows = (
-        ("qdd", of_leaders["acceleration"], False, True),
-        ("tau", largest["effort"], False, smooth),
-        ("qddd", of_leaders["jerk"], True, True),
-        ("taud", largest["effort_rate"], True, smooth),
-        ("motor_velocity", largest["motor_speed"] / gear, True, False),
-        ("motor_effort", np.broadcast_to(torque, gear.shape) * gear, False, False),
-        ("voltage", largest["motor_voltage"], False, False),
+        ("qdd", "acceleration", of_leaders["acceleration"], False, True),
+        ("tau", "effort", largest["effort"], False, smooth),
+        ("qddd", "jerk", of_leaders["jerk"], True, True),
+        ("taud", "effort rate", largest["effort_rate"], True, smooth),
+        ("motor_velocity", "motor speed", largest["motor_speed"] / gear, True, False),
+        ("motor_effort", "motor torque", np.broadcast_to(torque, gear.shape) * gear, False, False),
+        ("voltage", "motor voltage", largest["motor_voltage"], False, False),
     )
     return [
-        _Kind(name, np.flatnonzero(np.isfinite(most)), most[np.isfinite(most)], rooted, affine)
-        for name, most, rooted, affine in rows
+        _Kind(
+            name,
+            quantity,
+            arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names,
+            np.flatnonzero(np.isfinite(most)),
+            most[np.isfinite(most)],
+            rooted,
+            affine,
+        )
+        for name, quantity, most, rooted, affine in rows
         if np.any(np.isfinite(most))
     ]

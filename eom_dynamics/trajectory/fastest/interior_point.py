@@ -42,6 +42,9 @@ _PACE = 0.5
 # Steps in which the duration must decrease.
 _PATIENCE = 10
 
+# Limits are met from this share of them on, and are first widened to this multiple of the largest value.
+_ENTERED, _WIDER = 0.97, 1.2
+
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
 
@@ -65,16 +68,23 @@ class InteriorPointSolution(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Coefficients, x … x''' at the nodes, and the distances from limits: of rows (2, M, R), and of x itself (2, M)."""
+    """Coefficients, x … x''' at the nodes, and distances from limits.
+
+    Attributes:
+        rows: of rows (2, M, R).
+        ends: of x itself (2, M).
+        heat: of RMS efforts (H,), their derivatives and curvature, see :meth:`.Constraints.heat`.
+    """
 
     c: Array
     x: Array
     rows: Array
     ends: Array
+    heat: tuple[Array, Array, Array]
 
     @property
     def inside(self) -> bool:
-        return bool(np.min(self.ends) > 0 and (self.rows.size == 0 or np.min(self.rows) > 0))
+        return bool(np.min(self.ends) > 0 and np.all(self.rows > 0) and np.all(self.heat[0] > 0))
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:
@@ -106,6 +116,79 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
     return c * largest * inside
 
 
+def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
+    """Change the free coefficients until all limits are met, or until they are violated by the least factor.
+
+    Minimises the factor t of limits t |limit| that are met, with the same method as :func:`minimise`. Curvature is
+    neglected altogether.
+
+    Args:
+        speed, constraints: the problem.
+        c: coefficients of a positive x.
+    """
+    constraints.allow(1.0)
+    used = constraints.used(speed.at_nodes(c))
+    if used is None:
+        return c
+    t, best, mu, worst = _WIDER * float(np.max(used)), c, np.inf, [np.inf]
+    for _ in range(_MOST_STEPS):
+        x = speed.at_nodes(c)
+        start = x[0]
+        constraints.allow(1.0)
+        used = constraints.used(x)
+        if used is None:
+            break
+        if np.max(used) < np.min(worst):
+            best = c
+        worst.append(float(np.max(used)))
+        if worst[-1] < _ENTERED or (len(worst) > _PATIENCE and worst[-1] > 0.999 * worst[-_PATIENCE]):
+            break
+        constraints.allow(t)
+        rows = constraints.rows(x, changes=True)
+        if rows is None:
+            break
+        point = _point(speed, constraints, c, x, start, rows)
+        by_t = np.stack([rows.bound, rows.bound]) / t, np.stack([2 * x[0] / (constraints.largest * t), 0 * start])
+        if not np.isfinite(mu):
+            mu = 0.1 * t / (point.rows.size + point.ends.size)
+            of_rows, of_ends = mu / point.rows, mu / point.ends
+        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
+            np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
+        weights = of_rows / point.rows, of_ends / point.ends
+        curvature = _curvature(speed, constraints, 0.0, start, point, rows, of_rows, of_ends)
+        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
+        border = speed.gradient(_pulled(constraints, start, rows, weights[0] * by_t[0], weights[1] * by_t[1]))
+        steps = _solved(speed, curvature, np.stack([pull, border], axis=1))
+        if steps is None:
+            break
+        corner = sum(float(np.sum(w * by**2)) for w, by in zip(weights, by_t, strict=True))
+        right = sum(float(np.sum(mu / d * by)) for d, by in zip((point.rows, point.ends), by_t, strict=True)) - 1.0
+        t_step = float(right - border @ steps[:, 0]) / float(corner - border @ steps[:, 1])
+        step = steps[:, 0] - t_step * steps[:, 1]
+        row_change, end_change = _distance_changes(constraints, start, rows, speed.at_nodes(step))
+        row_change, end_change = row_change + t_step * by_t[0], end_change + t_step * by_t[1]
+        row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
+        end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
+        primal = _longest((row_change / point.rows, end_change / point.ends))
+        dual = _longest((row_dual / of_rows, end_dual / of_ends))
+        for _ in range(_MOST_HALVINGS):
+            constraints.allow(t + primal * t_step)
+            if _is_inside(speed, constraints, c + primal * step, heated=False):
+                break
+            primal *= 0.6
+        else:
+            break
+        for least, share in _REDUCTIONS:
+            if primal > least:
+                mu *= share
+                break
+        t, c = t + primal * t_step, c + primal * step
+        of_rows += dual * row_dual
+        of_ends += dual * end_dual
+    constraints.allow(1.0)
+    return best
+
+
 def minimise(
     speed: SquaredSpeed,
     constraints: Constraints,
@@ -133,9 +216,9 @@ def minimise(
     if point is None or rows is None or not point.inside:
         raise TrajectoryError("the motion to start from does not meet the limits")
     unit = 1.0 / np.sum(speed.steps / np.sqrt(start))
-    count = point.rows.size + point.ends.size
+    count = point.rows.size + point.ends.size + point.heat[0].size
     mu = gap[0] / count
-    of_rows, of_ends = mu / point.rows, mu / point.ends
+    of_rows, of_ends, of_heat = mu / point.rows, mu / point.ends, mu / point.heat[0]
     durations: list[float] = []
     for steps in range(_MOST_STEPS):
         progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
@@ -146,32 +229,42 @@ def minimise(
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
         by_x = -0.5 * unit * speed.steps * x0**-1.5
-        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
+        heat, heat_change, heat_curvature = point.heat
+        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends), (of_heat, heat)):
             np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
         gradient = speed.gradient(_first(by_x))
-        residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends))
-        error = np.sum(np.abs(residual * point.c))
+        by_c = np.array([speed.gradient(each) for each in np.moveaxis(heat_change, 2, 0)]).reshape(-1, speed.count).T
+        residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends)) - by_c @ of_heat
+        error = np.sum(np.abs(residual * point.c)[speed.free])
         if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
             return InteriorPointSolution(point.c, steps)
-        matrix = speed.bands(_curvature(speed, constraints, unit, start, point, rows, of_rows, of_ends))
-        matrix[0] *= 1 + 1e-12
-        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
-        step = _solved(matrix, pull - gradient)
-        if step is None:
+        # Durations in the limits of RMS efforts cancel against that which is minimised.
+        left = max(unit - float(np.sum(of_heat)), 0.0)
+        curvature = _curvature(speed, constraints, left, start, point, rows, of_rows, of_ends)
+        curvature -= heat_curvature @ of_heat
+        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends)) + by_c @ (mu / heat)
+        found = _solved(speed, curvature, np.column_stack([pull - gradient, by_c]))
+        if found is None:
             break
+        # Woodbury's formula: each of these limits depends on all coefficients.
+        small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
+        step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
         change = speed.at_nodes(step)
         row_change, end_change = _distance_changes(constraints, start, rows, change)
         row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
         end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
-        primal = _longest((row_change / point.rows, end_change / point.ends))
-        dual = _longest((row_dual / of_rows, end_dual / of_ends))
+        heat_step = by_c.T @ step
+        heat_dual = mu / heat - of_heat - of_heat / heat * heat_step
+        primal = _longest((row_change / point.rows, end_change / point.ends, heat_step / heat))
+        dual = _longest((row_dual / of_rows, end_dual / of_ends, heat_dual / of_heat))
         for _ in range(_MOST_HALVINGS):
             c_next = point.c + primal * step
             x_next = speed.at_nodes(c_next)
             following = constraints.rows(x_next, changes=True) if np.min(x_next[0]) > 0 else None
             if following is not None:
                 tried = _point(speed, constraints, c_next, x_next, start, following)
-                if np.all(tried.rows >= _LEFT * point.rows) and np.all(tried.ends >= _LEFT * point.ends):
+                pairs = (tried.rows, point.rows), (tried.ends, point.ends), (tried.heat[0], heat)
+                if all(np.all(after >= _LEFT * before) for after, before in pairs):
                     break
             primal *= 0.6
         else:
@@ -183,22 +276,27 @@ def minimise(
         point, rows = tried, following
         of_rows += dual * row_dual
         of_ends += dual * end_dual
+        of_heat += dual * heat_dual
     return InteriorPointSolution(point.c, steps)
 
 
-def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array) -> bool:
+def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array, *, heated: bool = True) -> bool:
     x = speed.at_nodes(c)
     if not np.all(np.isfinite(x)) or np.min(x[0]) <= 0:
         return False
     rows = constraints.rows(x, changes=False)
-    return rows is not None and _point(speed, constraints, c, x, x[0], rows).inside
+    if rows is None:
+        return False
+    point = _point(speed, constraints, c, x, x[0], rows)
+    return point.inside if heated else bool(np.min(point.ends) > 0 and np.all(point.rows > 0))
 
 
 def _point(
     speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: ConstraintRows
 ) -> _Point:
     ends = np.stack([1 - x[0] / constraints.largest, x[0] / start])
-    return _Point(c, x, np.stack([rows.bound - rows.value, rows.bound + rows.value]), ends)
+    both = np.stack([rows.bound - rows.value, rows.bound + rows.value])
+    return _Point(c, x, both, ends, constraints.heat(x, rows))
 
 
 def _first(by_x: Array) -> Array:
@@ -251,18 +349,23 @@ def _curvature(
     return K
 
 
-def _solved(bands: Array, right: Array) -> Array | None:
-    """Solution of a symmetric, positive definite system; None if rounding has made it indefinite."""
+def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
+    """Changes of the coefficients for right sides (count, …), zero for fixed ones; None if the matrix is indefinite."""
     # Its import takes longer than that of this library.
     from scipy.linalg.lapack import dpbsv
 
     # Coefficients near the ends differ from others by orders of magnitude.
+    bands = speed.bands(curvature)[:, speed.free]
+    bands[0] *= 1 + 1e-12
     scale = 1 / np.sqrt(bands[0])
-    scaled = bands.copy()
     for k in range(len(bands)):
-        scaled[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    _, found, refused = dpbsv(scaled, right * scale, lower=1)
-    return None if refused else found * scale
+        bands[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
+    _, found, refused = dpbsv(bands, (right[speed.free].T * scale).T, lower=1)
+    if refused:
+        return None
+    step = np.zeros_like(right)
+    step[speed.free] = (found.T * scale).T
+    return step
 
 
 def _longest(relative: tuple[Array, ...]) -> float:

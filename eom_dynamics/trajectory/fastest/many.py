@@ -21,7 +21,7 @@ from .search import minimum_time
 # Chunks of paths for each process: some paths take longer than others.
 _CHUNKS = 4
 
-_Found = tuple[Array, Array, Array, float]
+_Found = tuple[Array, Array, Array, float, tuple[Array, tuple[int, int], Array]]
 
 
 def minimum_times(
@@ -35,7 +35,8 @@ def minimum_times(
         arm: the arm; compiled code comes from the cache.
         paths: each as for :func:`.minimum_time`; they are pickled.
         workers: number of processes; by default that of the cores.
-        options: ``limits``, ``tool`` and ``corner`` of :func:`.minimum_time`.
+        options: ``limits``, ``tool``, ``corner``, ``start``, ``end``, ``warm`` and ``spacing_time`` of
+            :func:`.minimum_time`.
     """
     # Most users of this package start no processes.
     import multiprocessing
@@ -54,4 +55,4 @@ def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | Array
         motion = minimum_time(arm, path, **options)
     except TrajectoryError as error:
         return error
-    return motion.t, motion.states, motion.parameters, motion.computing_time
+    return motion.t, motion.states, motion.parameters, motion.computing_time, motion.pace

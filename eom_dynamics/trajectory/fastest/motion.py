@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
-from ..quantities import Load, quantities
+from ..quantities import Load, effort_rms, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import ratios
 from ..trajectory import sample
@@ -39,7 +39,7 @@ class ActiveLimit(NamedTuple):
 
     Attributes:
         start, end: s.
-        quantity: one of :data:`.UNITS`.
+        quantity: one of :data:`.UNITS`, or ``effort_rms`` over the whole motion.
         name: of the joint or motor.
     """
 
@@ -58,14 +58,23 @@ class FastestMotion(Spline):
     Attributes:
         parameters: parameters of the given path at the knots (K,).
         computing_time: s.
+        pace: knots and numbers of fixed coefficients of a :class:`.SquaredSpeed`, and its coefficients, from which the
+            search along a path that changed a little starts.
     """
 
     def __init__(
-        self, arm: ElasticArm, limits: Bounds, times: Array, states: Array, parameters: Array, computing_time: float
+        self,
+        arm: ElasticArm,
+        limits: Bounds,
+        times: Array,
+        states: Array,
+        parameters: Array,
+        computing_time: float,
+        pace: tuple[Array, tuple[int, int], Array],
     ) -> None:
         """Set knots and states, as :func:`motion_of` computes them."""
         super().__init__(times, states)
-        self._arm, self._limits = arm, limits
+        self._arm, self._limits, self.pace = arm, limits, pace
         self.parameters, self.computing_time = parameters, computing_time
 
     @property
@@ -90,13 +99,17 @@ class FastestMotion(Spline):
             edges = np.diff(np.concatenate([[0], used[:, column].astype(int), [0]]))
             for first, after in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
                 found.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
+        if np.any(np.isfinite(self._limits.effort_rms)):
+            hot = effort_rms(self._arm, samples.t, Load(samples[1:])) >= _ACTIVE * self._limits.effort_rms
+            names = [("effort_rms", self._limits.names["effort_rms"][i]) for i in np.flatnonzero(hot)]
+            found += [ActiveLimit(self.start, self.end, *each) for each in names]
         return tuple(sorted(found))
 
 
 def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array, Array, Array]:
     """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
     counts = np.full(len(speed.knots) - 1, _PARTS)
-    counts[[0, -1]] = _END_PARTS
+    counts[speed.resting] = _END_PARTS
     sigma = divided(speed.knots, counts)
     passed = np.searchsorted(sigma, path.breaks)
     # Move the nearest knot to each knot of a given spline.

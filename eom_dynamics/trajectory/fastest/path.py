@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest."""
+"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest, or with given states."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -13,8 +15,14 @@ from ..trajectory import Trajectory
 
 # Parameters s = phi(σ) from 0 to 1 whose first four derivatives vanish at both ends, at the start, and nowhere.
 _BOTH = Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
-_START = Polynomial([0, 0, 0, 0, 0, 5, -4])
+_START = Polynomial([0, 0, 0, 0, 0, 14, -28, 20, -5])
 _NEITHER = Polynomial([0.0, 1.0])
+
+# Largest distances of given derivatives at an end from the path, relative to their terms: the higher the derivative of
+# an interpolated motion along the path, the less exact.
+_ALONG = (1e-4, 1e-4, 1e-3, 1e-2)
+
+_RATES = ("velocity", "acceleration", "jerk", "snap")
 
 # Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
 _REST = 1e-9
@@ -47,18 +55,20 @@ def chain(outer: Array, inner: Array) -> Array:
 
 
 class GeometricPath:
-    """A path q(σ), σ from 0 to 1, whose derivatives up to the fourth vanish at both ends.
+    """A path q(σ), σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
 
     Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
-    smooth, positive rate of σ is a C⁴ motion from rest to rest.
+    smooth, positive rate of σ is a C⁴ motion from rest to rest. At an end that moves, the derivatives are those given.
 
     Attributes:
         n: number of joints.
         breaks: values of σ, between 0 and 1, at which a fifth derivative may jump: the inner knots of a spline.
     """
 
-    def __init__(self, path: Trajectory) -> None:
-        """Take the curve of a trajectory; its timing does not matter.
+    def __init__(self, path: Trajectory, fixed: tuple[int, int] = (0, 0)) -> None:
+        """Take the curve of a trajectory, and the numbers of derivatives given at its ends.
+
+        The timing of the trajectory does not matter.
 
         Raises:
             TrajectoryError: the path has no start or end, has no length, or is not smooth.
@@ -74,6 +84,7 @@ class GeometricPath:
         scale = np.sum(np.max(np.abs(np.diff(q, axis=0)), axis=1))
         powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
         ends = np.max(np.abs(np.array(rates)[:, [0, -1]] * powers), axis=(0, 2)) > _REST * scale
+        ends &= np.array(fixed) == 0
         if ends.all():
             phi = _BOTH
         elif ends[0]:
@@ -91,6 +102,36 @@ class GeometricPath:
         s = np.clip(self._start + self._length * phi[0], self._start, self._start + self._length)
         q, *rates = self._evaluated(s)
         return q, chain(np.array(rates), self._length * phi[1:])
+
+    def end_rates(self, end: int, given: Sequence[Array], names: Sequence[str]) -> Array:
+        """Derivatives (m,) of σ by time at an end at which the joints have a given velocity … snap.
+
+        Args:
+            end: 0, or -1.
+            given: m derivatives of q by time, each (n,).
+            names: of the joints.
+
+        Raises:
+            TrajectoryError: they are not along the path.
+        """
+        along = self.derivatives(np.array([-float(end)]))[1]
+        tangent, rates = along[0, 0], np.zeros((4, 1))
+        size = max(float(tangent @ tangent), np.finfo(float).tiny)
+        where = "start" if end == 0 else "end"
+        for k, derivative in enumerate(given):
+            # The k-th derivative of q is the tangent times that of σ, and terms of lower ones.
+            rest = chain(along, rates)[k, 0]
+            rates[k] = tangent @ (derivative - rest) / size
+            away = np.abs(derivative - rest - tangent * rates[k])
+            worst = int(np.argmax(away))
+            if away[worst] > _ALONG[k] * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
+                raise TrajectoryError(
+                    f"the {_RATES[k]} at the {where} is not along the path: {names[worst]} has "
+                    f"{derivative[worst]:.6g}, along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"
+                )
+            if k == 0 and rates[0] <= 0:
+                raise TrajectoryError(f"the velocity at the {where} is against the direction of the path")
+        return rates[: len(given), 0]
 
     def parameter(self, sigma: Array) -> Array:
         """Parameters of the given path at σ, in the shape of σ."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,14 +16,16 @@ from ...elastic.bounds import TOLERANCE, Bounds, bounds
 from ...elastic.limit_violations import beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
-from ..quantities import Load, derivatives_for_limits, quantities
+from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
 from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import least_time_scaling, ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
+from .ends import between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, motion_of
 from .path import GeometricPath
+from .spacing import fastest_spacing
 from .speed import SquaredSpeed
 from .waypoints import path_through
 
@@ -31,6 +33,18 @@ from .waypoints import path_through
 _INTERVALS = 120
 _PER_PIECE = 12
 _END = 0.03
+
+# Ends of the intervals next to an end that moves, over the length of the others.
+_GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
+
+# Shares of the way back to the motion to start from.
+_BACK = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+
+# Shares of that way for violations between nodes; a motion with given states at its ends is not slowed down.
+_CORRECTIONS = (0.0, 1e-3, 4e-3)
+
+# Shortest duration of such an interval, s.
+_SHORTEST = 4e-4
 
 # Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
 # change within a millisecond where they turn back.
@@ -44,6 +58,12 @@ _ATTEMPTS = 8
 _SCALED = 1e-3
 _SLOWEST = 0.1
 _AROUND = 2e-3
+
+# Nodes at either end at which limits are not tightened with all others.
+_AT_ENDS = 24
+
+# Violation that is left if an end has a given state, relative: its motion is not slowed down.
+_AT_MOVING_ENDS = 1e-6
 
 # Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
 _START, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-4
@@ -64,9 +84,13 @@ def minimum_time(
     limits: Mapping[str, Limits] | None = None,
     tool: ToolLimits | None = None,
     corner: float | None = None,
+    start: Sequence[ArrayLike] = (),
+    end: Sequence[ArrayLike] = (),
+    warm: FastestMotion | None = None,
+    spacing_time: float = 0.0,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> FastestMotion:
-    """The fastest motion from rest to rest along a path, C⁴ and within all limits of joints and motors.
+    """The fastest motion along a path, C⁴ and within all limits of joints and motors, from rest to rest by default.
 
     Limits are those of :func:`.check`: position, velocity, acceleration, jerk, effort and effort rate of joints; speed,
     torque, current and voltage of motors, with friction, gear losses and springs of the arm; and those of a tool.
@@ -80,6 +104,12 @@ def minimum_time(
         tool: limits of a tool.
         corner: for waypoints, distance from a waypoint at which the motion passes it, rad or m in joint space; lines
             between waypoints are straight but for the blends there.
+        start, end: velocity, acceleration, jerk and snap of the joints at the start and the end, each (n,), or the
+            first of these: the others are free. Along the path; the smoothest curve through waypoints bends to them.
+            At rest if none is given.
+        warm: the motion along a similar path from rest to rest, from which the search starts.
+        spacing_time: for the smoothest curve through waypoints, time to spend on the search for distances between them
+            along its parameter that give a faster motion, s; 0 keeps those by joint distances.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
@@ -87,21 +117,43 @@ def minimum_time(
 
     Raises:
         TrajectoryError: no motion along the path meets the limits (a position is out of range, or the effort at rest
-            exceeds a limit), the path is not smooth, or there are no limits. The message has the place on the path.
+            exceeds a limit), the path is not smooth, a state at an end is not along the path or beyond a limit, or
+            there are no limits. The message has the place on the path.
     """
     begin = time.perf_counter()
     own, tool = _limits(arm, limits), tool or ToolLimits()
-    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner)
+    ends = {name: end_states(name, given) for name, given in (("start", start), ("end", end))}
+    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner, ends)
+    if not (spacing_time >= 0 and (spacing_time == 0 or (given is not path and corner is None))):
+        raise TrajectoryError(
+            f"spacing_time must be 0 s or more, and is for waypoints without corner; is {spacing_time}"
+        )
+    if spacing_time:
+
+        def along(distances: Array, similar: FastestMotion | None) -> FastestMotion:
+            curve = path_through(cast("ArrayLike", path), own, None, ends, distances)
+            progress(min((time.perf_counter() - begin) / spacing_time, 1.0))
+            return minimum_time(arm, curve, limits=limits, tool=tool, start=start, end=end, warm=similar or warm)
+
+        best = fastest_spacing(along, np.diff(cast("Spline", given).t), spacing_time)
+        best.computing_time = time.perf_counter() - begin
+        return best
     if given.n != arm.robot.n:
         raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
-    curve = GeometricPath(given)
-    speed = SquaredSpeed(_knots(curve))
+    for name, derivatives in ends.items():
+        if any(each.shape != (given.n,) for each in derivatives):
+            raise TrajectoryError(f"{name} must have derivatives of shape ({given.n},), one number for each joint")
+    fixed = len(ends["start"]), len(ends["end"])
+    curve = GeometricPath(given, fixed)
+    moving = outset(curve, ends, arm.robot.joint_names)
+    speed = SquaredSpeed(_knots(curve, moving), fixed=fixed)
     _require_limits(own, tool)
+    require_ends(arm, own, tool, curve, ends)
     _require_positions(arm, own, curve, speed.nodes)
     _require_statics(arm, own, curve, speed.nodes)
     constraints = Constraints(arm, curve, speed, own, tool)
     finer = _FINE_OF_MOTORS if own.of_motors else _FINE
-    fine = SquaredSpeed(speed.knots, speed.counts * finer)
+    fine = SquaredSpeed(speed.knots, speed.counts * finer, fixed)
     everywhere = Constraints(arm, curve, fine, own, tool)
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
@@ -111,36 +163,81 @@ def minimum_time(
     def inside(c: Array, share: float) -> Array:
         found = feasible(speed, constraints, c, share)
         if found is None:
-            raise TrajectoryError("no speed along the path meets the limits")
+            used = constraints.used(speed.at_nodes(c * 1e-20))
+            i = -1 if used is None else int(np.argmax(np.max(used, axis=0)))
+            most = 0.0 if used is None else float(np.max(used))
+            why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
+            raise TrajectoryError(f"no speed along the path meets the limits{why}")
         return found
 
-    c = solved(inside(np.ones(speed.count), 0.5), (_START, _TIGHTENED), (0.0, 0.5))
+    def back(c: Array) -> Array:
+        for step in _BACK:
+            used = constraints.used(speed.at_nodes(c + step * (first - c)))
+            if used is not None and np.max(used) < 1:
+                return c + step * (first - c)
+        return entered(curve, speed, constraints, [first])
+
+    if any(fixed):
+        first = entered(curve, speed, constraints, between(speed, constraints, moving))
+        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+    elif warm is None:
+        first = inside(np.ones(speed.count), 0.5)
+        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+    else:
+        c = first = inside(_similar(speed, warm), _INSIDE)
     _tighten(constraints, everywhere, fine, c, finer)
     for attempt in range(_ATTEMPTS):
-        c = solved(inside(c, _INSIDE), (_GO_ON, _END_GAP), (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt))
+        c = solved(
+            back(c) if any(fixed) else inside(c, _INSIDE),
+            (_GO_ON, _END_GAP),
+            (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt),
+        )
         last = attempt == _ATTEMPTS - 1
         if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
             continue
-        times, states, sigma = motion_of(curve, speed, c)
-        of_nodes = np.interp(speed.nodes, sigma, times)
-        if motion := _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last=last):
+        for share in _CORRECTIONS if any(fixed) else (0.0,):
+            times, states, sigma = motion_of(curve, speed, c + share * (first - c))
+            for row, exact in zip((0, -1), ends.values(), strict=True):
+                states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
+            of_nodes = np.interp(speed.nodes, sigma, times)
+            found = _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed))
+            if found:
+                break
+        if found:
             break
     else:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
-    return FastestMotion(arm, own, motion.t, motion.states, parameters, time.perf_counter() - begin)
+    pace = speed.knots, speed.fixed, c
+    return FastestMotion(arm, own, found.t, found.states, parameters, time.perf_counter() - begin, pace)
 
 
-def _knots(curve: GeometricPath) -> Array:
+def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
+    """Coefficients of the squared speed of another motion."""
+    knots, fixed, c = warm.pace
+    if fixed == speed.fixed and np.array_equal(knots, speed.knots):
+        return c
+    places, matrix = speed.collocation()
+    x = SquaredSpeed(knots, fixed=fixed).values(c, places)[0]
+    found: Array = np.linalg.solve(matrix, x)
+    return found
+
+
+def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
     count = max(_INTERVALS, _PER_PIECE * (len(curve.breaks) + 1))
-    end = _END * _INTERVALS / count
-    return np.concatenate([[0.0], np.linspace(end, 1.0 - end, count - 1), [1.0]])
+    outer = {end: np.array([0.0, _END * _INTERVALS / count]) for end in (0, -1)}
+    for end, x, _ in moving:
+        # What is fixed leaves the first intervals little freedom.
+        lengths = _GRADED / count
+        outer[end] = np.append(0.0, lengths[lengths > min(_SHORTEST * np.sqrt(x[0]), 0.5 / count)])
+    first, last = outer[0], 1.0 - outer[-1][::-1]
+    return np.concatenate([first[:-1], np.linspace(first[-1], last[0], count - 1), last[1:]])
 
 
 def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
     own = bounds(arm, limits)
-    for quantity, largest in own.largest.items():
+    for quantity, largest in (*own.largest.items(), ("effort_rms", own.effort_rms)):
         for name, most in zip(own.names[quantity], largest, strict=True):
             if not most > 0:
                 raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
@@ -154,7 +251,8 @@ def _require_limits(own: Bounds, tool: ToolLimits) -> None:
     for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
         if not value > 0:
             raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
-    if not any(np.any(np.isfinite(largest)) for largest in own.largest.values()) and not np.isfinite(min(tool[:2])):
+    limited = any(np.any(np.isfinite(largest)) for largest in (*own.largest.values(), own.effort_rms))
+    if not limited and not np.isfinite(min(tool[:2])):
         raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
 
 
@@ -194,12 +292,12 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
 
 def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
     """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
-    x = fine.at_nodes(c)
-    everywhere.set_reference(x[0])
-    rows = everywhere.rows(x, changes=False)
-    if rows is None:
+    used = everywhere.used(fine.at_nodes(c))
+    if used is None:
         return np.inf
-    used = np.concatenate([np.abs(rows.value) / rows.bound, np.sqrt(x[0] / everywhere.largest)[:, np.newaxis]], axis=1)
+    count = len(constraints.heat_limits)
+    constraints.tighten_heat(1 / np.maximum(used[0, used.shape[1] - count :], 1.0))
+    used = used[:, : used.shape[1] - count]
     worst = np.max(used.reshape(-1, finer, used.shape[1]), axis=1)
     around = worst.copy()
     around[1:] = np.maximum(around[1:], worst[:-1])
@@ -207,6 +305,14 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     share = 1 / np.maximum(around, 1.0)
     constraints.tighten(share[:, :-1], share[:, -1])
     return float(np.max(used))
+
+
+def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
+    """RMS efforts over their limits, 0 without a limit (m,)."""
+    if not np.any(np.isfinite(own.effort_rms)):
+        return np.zeros(len(own.effort_rms))
+    t = check_times(motion, _CHECK_RATE)
+    return effort_rms(arm, t, Load(motion.derivatives(t))) / own.effort_rms
 
 
 def _distances(t: Array, places: Array) -> Array:
@@ -223,12 +329,12 @@ def _within_limits(
     motion: Spline,
     constraints: Constraints,
     times: Array,
-    *,
     last: bool,
+    moving: bool,
 ) -> Spline | None:
     """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
 
-    The last attempt may slow it down by more.
+    The last attempt may slow it down by more. Motions with given states at their ends are not slowed down.
 
     Args:
         arm: the arm.
@@ -237,7 +343,10 @@ def _within_limits(
         motion: from 0 s.
         constraints: limits to tighten.
         times: of the nodes (M,), s.
+        last: whether this is the last attempt.
+        moving: whether an end has a given state.
     """
+    tolerance = _AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     order, suspects = derivatives_for_limits(arm, own), None
     for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
         t = check_times(motion, _CHECK_RATE)
@@ -250,19 +359,28 @@ def _within_limits(
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
         used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
-        over = np.flatnonzero(used > 1 + 0.5 * TOLERANCE)
+        over = np.flatnonzero(used > 1 + tolerance)
         if not len(over):
-            return motion
+            hot = _heat(arm, own, motion)
+            if np.all(hot <= 1 + tolerance):
+                return motion
+            constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
+            return None
+        if moving:
+            break
         scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
         if scaling is not None:
             scaling = max(scaling, float(np.max(of_tool)))
         if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
             break
         if not own.of_motors:
-            # Elsewhere, quantities of joints decrease with a longer duration, or approach those at rest.
+            # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
             suspects = t[over] / motion.end
         motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
     shares = np.ones(len(times))
+    if moving:
+        # The peaks between nodes would move on; states at the ends may be at a limit.
+        shares[_AT_ENDS:-_AT_ENDS] /= min(float(np.max(used)), 1 + _BETWEEN) ** 2
     near = np.searchsorted(times, t[over] * times[-1] / motion.end)
     for k in (-1, 0, 1):
         np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (used[over] * (1 + _BETWEEN)))

@@ -7,7 +7,8 @@ With x(σ), the time derivatives of σ are functions of x, x', x'', x''' at the 
 
 A spline of degree four is three times continuously differentiable: so is the speed over σ, and σ(t) four times. Near an
 end at rest, where the path is q - q_0 ~ σ⁵, a constant acceleration is σ ~ t^(2/5), hence x ~ σ^-3: the spline is
-multiplied by a weight with this power.
+multiplied by a weight with this power. At an end with a given velocity, x and those derivatives that are given fix as
+many coefficients.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ END_NODES = 16
 # Least duration of these intervals, s.
 _END_TIME = 2e-3
 
+# Distance of a node from an end with a given state, in steps.
+_NEAR = 0.02
+
 # Power of the weight at an end, and the distance from the end within which it is constant.
 _POWER = 3
 _LAYER = 0.01
@@ -46,23 +50,31 @@ class SquaredSpeed:
         nodes: values of σ (M,), evenly distributed in each interval; 0 and 1 are among them.
         steps: share of each node in the unit interval (M,).
         rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (M, 4, DEGREE + 1).
+        fixed: number of coefficients that given states fix at the start and at the end, 0 at an end at rest.
+        free: the others.
+        resting: indices of the intervals next to an end at rest: 0, -1, or both.
     """
 
-    def __init__(self, knots: Array, counts: NDArray[np.intp] | None = None) -> None:
-        """Set the knots, and the numbers of nodes between them."""
-        self.knots = knots
+    def __init__(self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0)) -> None:
+        """Set the knots, the numbers of nodes between them, and of fixed coefficients."""
+        self.knots, self.fixed = knots, fixed
+        self.resting = [end for end, number in zip((0, -1), fixed, strict=True) if not number]
         if counts is None:
             counts = np.full(len(knots) - 1, NODES)
-            counts[[0, -1]] = END_NODES
+            counts[self.resting] = END_NODES
         self.counts = counts
         self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
         self.count = len(knots) - 1 + DEGREE
+        self.free = slice(fixed[0], self.count - fixed[1])
         self._first = np.concatenate([[0], np.cumsum(counts)[:-1]])
         interval = np.repeat(np.arange(len(counts)), counts)
         self.steps = (np.diff(knots) / counts)[interval]
-        # In the middle of their steps, but for the first and last interval, in which both ends are nodes.
+        # In the middle of their steps, but for intervals next to an end at rest, which is a node.
         offset = np.full(len(interval), 0.5)
-        offset[: counts[0]], offset[-counts[-1] :] = 0.0, 1.0
+        # Next to an end that moves, where what is given may be at a limit.
+        offset[[0, -1]] = _NEAR, 1 - _NEAR
+        for end in self.resting:
+            offset[interval == interval[end]] = -float(end)
         self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + offset) * self.steps
         self.rows = self._rows(self.nodes, interval)
         self._columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
@@ -78,18 +90,31 @@ class SquaredSpeed:
         A path q - q_0 ~ σ⁵ does not limit x by its velocity there. The bound grows no faster than the weight, and an
         interval takes as long as two cycles of a drive at 1 kHz.
         """
-        w, bound = _weight(self.nodes)[0], largest.copy()
-        for part, length in (
-            (slice(0, self.counts[0]), self.knots[1]),
-            (slice(-self.counts[-1], None), 1 - self.knots[-2]),
-        ):
+        w, bound = self._weight(self.nodes)[0], largest.copy()
+        parts = (slice(0, self.counts[0]), self.counts[0] - 1), (slice(-self.counts[-1], None), -self.counts[-1])
+        for end in self.resting:
+            part, edge = parts[end]
+            length = np.diff(self.knots)[end]
             bound[part] = np.minimum(bound[part], (length / _END_TIME) ** 2)
-        for part, edge in (
-            (slice(0, self.counts[0]), self.counts[0] - 1),
-            (slice(-self.counts[-1], None), -self.counts[-1]),
-        ):
             bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
         return bound
+
+    def collocation(self) -> tuple[Array, Array]:
+        """Values of σ that determine the coefficients (count,), and x there by the coefficients (count, count)."""
+        sigma = np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
+        interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
+        matrix = np.zeros((self.count, self.count))
+        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
+        np.put_along_axis(matrix, columns, self._rows(sigma, interval)[:, 0], axis=1)
+        return sigma, matrix
+
+    def end_coefficients(self, end: int, x: Array) -> Array:
+        """The first (end 0) or last (end -1) m coefficients, for x … x''' or the first m of them (m,) at that end."""
+        row = self._rows(self.knots[[end]], np.array([end % (len(self.knots) - 1)]))[0, : len(x)]
+        # The k-th derivative is determined by the k + 1 outer coefficients.
+        columns = slice(0, len(x)) if end == 0 else slice(-len(x), None)
+        found: Array = np.linalg.solve(row[:, columns], x).astype(float)
+        return found
 
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … x''' at the nodes (4, M)."""
@@ -124,21 +149,21 @@ class SquaredSpeed:
         basis = BSpline(self._t, np.eye(DEGREE + 1)[np.arange(self.count) % (DEGREE + 1)], DEGREE)
         columns = (interval[:, np.newaxis] + np.arange(DEGREE + 1)) % (DEGREE + 1)
         y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(4)]
-        w = _weight(sigma)
+        w = self._weight(sigma)
         return np.stack(
             [sum(comb(k, j) * w[j][:, np.newaxis] * y[k - j] for j in range(k + 1)) for k in range(4)], axis=1
         )
 
-
-def _weight(sigma: Array) -> Array:
-    """The weight and its derivatives 1 … 3 (4, N)."""
-    ends = []
-    for distance, sign in ((sigma, 1.0), (1.0 - sigma, -1.0)):
-        power = [(distance + _LAYER) ** -_POWER]
-        for k in range(3):
-            power.append(power[-1] * -sign * (_POWER + k) / (distance + _LAYER))
-        ends.append(power)
-    return np.array([sum(comb(k, j) * ends[0][j] * ends[1][k - j] for j in range(k + 1)) for k in range(4)])
+    def _weight(self, sigma: Array) -> Array:
+        """The weight and its derivatives 1 … 3 (4, N)."""
+        ends = []
+        for number, distance, sign in zip(self.fixed, (sigma, 1.0 - sigma), (1.0, -1.0), strict=True):
+            exponent = 0 if number else _POWER
+            power = [(distance + _LAYER) ** -exponent]
+            for k in range(3):
+                power.append(power[-1] * -sign * (exponent + k) / (distance + _LAYER))
+            ends.append(power)
+        return np.array([sum(comb(k, j) * ends[0][j] * ends[1][k - j] for j in range(k + 1)) for k in range(4)])
 
 
 def time_derivatives(x: Array) -> Array:

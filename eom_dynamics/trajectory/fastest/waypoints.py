@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -17,7 +19,13 @@ from ..waypoints import through
 _PASSING = 35 / 256
 
 
-def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Spline:
+def path_through(
+    path: ArrayLike,
+    limits: Bounds,
+    corner: float | None,
+    ends: Mapping[str, Sequence[Array]],
+    distances: Array | None = None,
+) -> Spline:
     """Path through waypoints (K, n), over a parameter that grows with the distance.
 
     Args:
@@ -25,6 +33,8 @@ def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Splin
         limits: limits of the arm.
         corner: None for the smoothest curve through the waypoints; else straight lines, which are left near waypoints
             for blends that pass them at this distance, rad or m.
+        ends: velocity … snap at ``"start"`` and ``"end"``, each (n,), that the curve must have; none at an end at rest.
+        distances: between waypoints along the parameter of the smoothest curve (K - 1,), by default by joint distances.
 
     Raises:
         TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
@@ -44,14 +54,20 @@ def path_through(path: ArrayLike, limits: Bounds, corner: float | None) -> Splin
         k = int(np.argmax(still))
         raise TrajectoryError(f"waypoints {k} and {k + 1} are equal; remove one of them")
     if corner is not None:
-        return _blended(waypoints, steps, corner)
+        return blended(waypoints, steps, corner)
     velocity = limits.largest["velocity"][: steps.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     lengths = np.max(np.abs(steps) / weights, axis=1)
-    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends="free")
+    bent = {}
+    for end, given in ends.items():
+        if given and all(len(each) == len(weights) for each in given):
+            pace = np.max(np.abs(given[0]) / weights)
+            bent[end] = [each / pace ** (k + 1) for k, each in enumerate(given)]
+    along = lengths if distances is None else distances
+    return through(np.append(0.0, np.cumsum(along)), waypoints, ends=bent)
 
 
-def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
+def blended(waypoints: Array, steps: Array, corner: float) -> Spline:
     """Straight lines with blends of degree nine, over the length of the lines."""
     if not (np.isfinite(corner) and corner > 0):
         raise TrajectoryError(f"corner must be a positive distance, is {corner}")

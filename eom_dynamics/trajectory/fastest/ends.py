@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Given states at the ends of fastest motions, and motions with these states to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import TOLERANCE, Bounds
+from ...exceptions import StateError, TrajectoryError
+from ..quantities import Load, quantities
+from ..spline import ORDERS
+from .constraints import Constraints, ToolLimits, tool_slowdowns
+from .interior_point import meet
+from .path import GeometricPath
+from .speed import SquaredSpeed
+
+# Of motions with given states at their ends: powers of x at an end at rest, for smooth motions, limited jerk and
+# limited acceleration; lengths within which accelerations and speeds change; and squared speeds elsewhere.
+_POWERS = (0.0, 4 / 3, 3.0)
+_FADING = (0.25, 0.06, 0.015)
+_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.04)
+_LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
+
+# Motions with given states at the ends from which the search for one within all limits starts.
+_STARTS = 3
+
+# Derivatives that quantities depend on; those of motors, on all.
+_ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
+
+
+def end_states(name: str, given: Sequence[ArrayLike]) -> list[Array]:
+    """Derivatives at an end, each finite (n,)."""
+    try:
+        states = [np.asarray(x, dtype=float) for x in given]
+    except (TypeError, ValueError):
+        raise TrajectoryError(f"{name} is not made of arrays of numbers") from None
+    if len(states) >= ORDERS:
+        raise TrajectoryError(f"{name} must be (velocity, acceleration, jerk, snap) or the first of them")
+    if not all(each.ndim == 1 and np.all(np.isfinite(each)) for each in states):
+        raise TrajectoryError(f"derivatives of {name} must be finite, one number for each joint")
+    if states and not np.any(states[0]):
+        raise TrajectoryError(f"the velocity of {name} is zero; omit {name} for a motion from or to rest")
+    return states
+
+
+def outset(
+    curve: GeometricPath, ends: Mapping[str, Sequence[Array]], names: Sequence[str]
+) -> list[tuple[int, Array, int]]:
+    """Ends that move: 0 or -1, x … x''' there, zero if not given, and how many of them are given."""
+    found = []
+    for end, given in zip((0, -1), ends.values(), strict=True):
+        if given:
+            a, b, c, d = np.append(curve.end_rates(end, given, names), np.zeros(ORDERS - 1 - len(given)))
+            found.append((end, np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2]), len(given)))
+    return found
+
+
+def require_ends(
+    arm: ElasticArm, own: Bounds, tool: ToolLimits, curve: GeometricPath, ends: Mapping[str, Sequence[Array]]
+) -> None:
+    """Raise an error where a given state at an end exceeds a limit."""
+    for (name, given), sigma in zip(ends.items(), (0.0, 1.0), strict=True):
+        if not given:
+            continue
+        q = curve.derivatives(np.array([sigma]))[0]
+        load = Load((q, *[x[np.newaxis] for x in given], *[np.zeros_like(q)] * (ORDERS - 1 - len(given))))
+        try:
+            values = quantities(arm, load)
+        except StateError as error:
+            raise TrajectoryError(f"the springs cannot follow at the {name}: {error}") from error
+        for quantity, value in values.items():
+            used = np.nan_to_num(np.abs(value[0]) / own.largest[quantity], nan=0.0)
+            i = int(np.argmax(used))
+            if used[i] > 1 + TOLERANCE and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
+                unit, most = own.units[quantity][i], own.largest[quantity][i]
+                raise TrajectoryError(
+                    f"{own.names[quantity][i]}: {quantity} {value[0, i]:.6g} {unit} at the {name} exceeds its limit "
+                    f"{most:g} {unit} by {abs(value[0, i]) - most:.3g} {unit}"
+                )
+        slower = ToolLimits(tool.speed, tool.acceleration if len(given) > 1 else np.inf, tool.frame)
+        factor = tool_slowdowns(arm, slower, load.states)[0]
+        if factor > 1 + TOLERANCE:
+            raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
+
+
+def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tuple[int, Array, int]]) -> list[Array]:
+    """Coefficients of motions with given states at their ends, at other speeds between them; the best ones first.
+
+    Accelerations at the ends fade within a length, and the speed changes within another.
+    """
+    sigma = np.linspace(0.0, 1.0, 20 * len(speed.knots))
+    known = np.zeros(speed.count)
+    for end, x, given in moving:
+        known[slice(0, given) if end == 0 else slice(-given, None)] = speed.end_coefficients(end, x[:given])
+    places, matrix = speed.collocation()
+    inverse = np.linalg.inv(matrix[speed.free, speed.free])
+    tried = []
+    fastest = max(x[0] for _, x, _ in moving)
+    for power, fading, length, level in product(_POWERS, _FADING, _LENGTHS, _LEVELS):
+        logarithm = np.full(len(sigma), np.log(level * fastest))
+        for end in speed.resting:
+            logarithm -= power * np.log(np.abs(sigma + end) + 0.01)
+        for end, x, _ in moving:
+            away = sigma + end
+            rates = x[1:] / x[0]
+            slope = (rates[0] + (rates[1] - rates[0] ** 2) * away) * _fade(away / fading)
+            change = np.append(0.0, np.cumsum(0.5 * (slope[1:] + slope[:-1]) * np.diff(sigma)))
+            own = np.log(x[0]) + change - change[end]
+            logarithm += _fade(away / length) * (own - logarithm)
+        x = np.exp(np.interp(places, sigma, np.clip(logarithm, -200.0, 200.0)))
+        c = known.copy()
+        c[speed.free] = inverse @ (x - matrix @ known)[speed.free]
+        at_nodes = speed.at_nodes(c)
+        used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
+        tried.append((np.inf if used is None else float(np.max(used)), c))
+    # Many that look the same differ where it does not matter.
+    different = dict(sorted(((round(worst, 3), c) for worst, c in tried), key=lambda each: each[0]))
+    return list(different.values())[:_STARTS]
+
+
+def _fade(u: Array) -> Array:
+    """From 1 at 0 to 0 at -1 and 1."""
+    v = np.clip(1.0 - np.abs(u), 0.0, 1.0)
+    faded: Array = v**3 * (10 - 15 * v + 6 * v**2)
+    return faded
+
+
+def entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, starts: Sequence[Array]) -> Array:
+    """Coefficients within all limits, near one of those to start from.
+
+    Raises:
+        TrajectoryError: there are none, for given states at the ends.
+    """
+    least, where = np.inf, ""
+    for start in starts:
+        c = meet(speed, constraints, start)
+        used = constraints.used(speed.at_nodes(c))
+        if used is None:
+            continue
+        k, i = np.unravel_index(int(np.argmax(used)), used.shape)
+        if used[k, i] < 1:
+            return c
+        if used[k, i] < least:
+            least, place = used[k, i], float(curve.parameter(speed.nodes[k]))
+            where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.6g} of the path"
+    raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")
