@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Action follow_joint_trajectory: goals are played, observed, cancelled and refused as by a trajectory controller."""
 
+import signal
 from array import array
 
 import numpy as np
@@ -45,6 +46,13 @@ class Arm:
             self.position = np.array(self.node.feedforward[-1].motor_position)
         names = ["gripper", *NAMES[::-1]]
         self._states.publish(JointState(name=names, position=array("d", [0.1, *self.position[::-1]])))
+
+    def forget(self):
+        """Stand at home, without commands, some of which may still be on their way."""
+        while self.node.feedforward:
+            self.node.feedforward.clear()
+            self.node.spin(0.2)
+        self.position = HOME
 
     def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
@@ -104,9 +112,7 @@ def at_home(arm):
     if np.max(np.abs(here - HOME)) > 0.02:
         arm.node.transition("deactivate")
         arm.node.transition("activate")
-        arm.node.spin(0.1)  # commands of before that are still on their way
-        arm.node.feedforward.clear()
-        arm.position = HOME
+        arm.forget()
         assert arm.ask([0.0, 0.1], [HOME, HOME])[1] == CODES.SUCCESSFUL
     arm.feedback.clear()
     del arm.node.feedforward[:-1]
@@ -203,6 +209,28 @@ def test_the_present_position_at_time_zero_is_reached(at_home):
 def test_goals_that_cannot_be_followed_are_rejected(at_home, options, reason):
     given = {"times": [0.0, 1.0], "positions": [HOME, TARGET], **options}
     assert reason in at_home.refusal(given.pop("times"), given.pop("positions"), **given)
+
+
+def test_a_later_first_point_is_reached_from_the_measured_position(at_home):
+    at_home.node.transition("deactivate")
+    at_home.node.transition("activate")  # nothing is commanded from which to start
+    at_home.forget()
+    assert at_home.ask([1.0], [TARGET]) == (SUCCEEDED, 0, "")
+    commanded = np.array([m.motor_position for m in at_home.node.feedforward])
+    assert np.max(np.abs(commanded[0] - HOME)) < 0.02 and np.max(np.abs(np.diff(commanded, axis=0))) < 0.02
+
+
+def test_a_rejected_goal_is_not_played_later(at_home):
+    at_home.node.process.process.send_signal(signal.SIGSTOP)
+    try:
+        assert "no node has answered" in at_home.refusal([0.0, 1.0], [HOME, TARGET])
+    finally:
+        at_home.node.process.process.send_signal(signal.SIGCONT)
+    at_home.node.spin(1.0)
+    assert (
+        not at_home.node.feedforward
+        or np.max(np.abs(np.subtract(at_home.node.feedforward[-1].motor_position, HOME))) < 0.02
+    )
 
 
 def test_goals_with_the_same_header_have_different_identities(at_home):

@@ -7,9 +7,10 @@ measured joint states.
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +90,6 @@ class FollowTrajectory:
         self._names = RequestNames("follow_joint_trajectory")
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
-        # Identity of the trajectory under way, of a goal or not.
-        self._under_way = ""
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -119,16 +118,20 @@ class FollowTrajectory:
         """Accept a goal once the dynamics node plays its motion."""
         told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
         execution = self._executions[told.request] = _Execution(self._node, request, self.kind)
+        published = False
         try:
-            execution.plan = plan = await self._worker.compute(lambda: self._planned(request))
-            if not self._under_way:
-                self._require_start(plan, await execution.state())
+            measured = {} if any(x.is_under_way for x in self._executions.values()) else await execution.state()
+            execution.plan = plan = await self._worker.compute(lambda: self._planned(request, measured))
             self._publish(plan.motion, told.header, told.request)
+            published = True
             await execution.answer()
         except _RefusedByPlayerError as error:
             self._node.get_logger().warning(f"goal refused: {printable(str(error))}")
         except Exception as error:
             self._refuse(told, error)
+            if published:
+                # A node that is late to answer must not play what was rejected.
+                self._stop()
         else:
             self._node.get_logger().info(f"goal accepted: {plan.motion.end - plan.motion.start:.3g} s")
             execution.done.add_done_callback(lambda _: self._end(told.request))
@@ -157,11 +160,12 @@ class FollowTrajectory:
             self._node.get_logger().warning(f"goal aborted: {printable(text)}")
         return self.kind.Result(error_code=code, error_string=text)
 
-    def _planned(self, request: Any) -> GoalMotion:
-        """Check a goal and fit its motion; runs in the worker's thread."""
+    def _planned(self, request: Any, measured: Mapping[str, float]) -> GoalMotion:
+        """Check a goal and fit its motion from measured positions of joints; runs in the worker's thread."""
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
-        names, motion = self._fit(request.trajectory)
+        names, motion = self._fit(_from(measured, request.trajectory))
+        self._require_start(names, motion, measured)
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         tolerance = request.goal_time_tolerance
@@ -171,30 +175,22 @@ class FollowTrajectory:
         stamp = request.trajectory.header.stamp
         return GoalMotion(tuple(names), motion, stamp.sec * _SECOND + stamp.nanosec, path, goal, goal_time)
 
-    def _require_start(self, plan: GoalMotion, measured: list[Array]) -> None:
-        """Refuse a motion that is to start away from the measured position of the arm at rest.
-
-        Raises:
-            TrajectoryError: it is.
-        """
-        now = self._node.get_clock().now().nanoseconds
-        t = (now - plan.stamp) / _SECOND if plan.stamp else 0.0
-        if not measured or not plan.motion.start <= t <= plan.motion.end:
-            return
-        away = np.abs(plan.motion.derivatives(t, 0)[0] - measured[0])
+    def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, float]) -> None:
+        """Raise TrajectoryError for a motion that starts away from the measured positions of an arm at rest."""
         largest = self._node.get_parameter("start_tolerance").value
-        if np.any(away > largest):
-            joint = int(np.nanargmax(away))
-            raise TrajectoryError(
-                f"{plan.names[joint]} is {away[joint]:.3g} rad or m from the start of the trajectory, must be at most "
-                f"{largest:g} (parameter start_tolerance): plan from the present position"
-            )
+        for name, start in zip(names, motion.derivatives(motion.start, 0)[0].tolist(), strict=True):
+            if abs(start - measured.get(name, start)) > largest:
+                raise TrajectoryError(
+                    f"{name} is {abs(start - measured[name]):.3g} rad or m from the start of the trajectory, must be "
+                    f"at most {largest:g} (parameter start_tolerance): plan from the present position"
+                )
 
     def _on_status(self, status: TrajectoryStatus) -> None:
         if status.status == status.ACCEPTED:
-            self._under_way = status.request
-        elif status.request == self._under_way and status.status in (status.FINISHED, status.STOPPED):
-            self._under_way = ""
+            # That of a node that has restarted: the one before never said so.
+            for name, execution in tuple(self._executions.items()):
+                if execution.is_playing and name != status.request:
+                    execution.replaced()
         if status.request in self._executions:
             self._executions[status.request].on_status(status)
 
@@ -236,15 +232,18 @@ class _Execution:
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._states)
 
-    async def state(self) -> list[Array]:
-        """Measured position and velocity (n,), NaN where there is none; empty if nobody publishes joint states.
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the motion is played, as far as is known: a node that was killed does not say that it ends."""
+        return self.is_playing and self.elapsed <= self.plan.motion.end + self.plan.goal_time
 
-        Raises:
-            StateError: a joint state cannot be used.
-        """
+    async def state(self) -> dict[str, float]:
+        """Measured positions, rad or m, by joint; empty if nobody publishes joint states."""
         if self._node.count_publishers(self._states.topic_name):
             await self._within_patience(self._known, None)
-        return self._measured()
+        state = self._state
+        known = {} if state is None else dict(zip(state.name, state.position, strict=False))
+        return {name: x for name, x in known.items() if math.isfinite(x)}
 
     async def answer(self) -> None:
         """Wait for the dynamics node, to which the motion was sent.
@@ -267,6 +266,11 @@ class _Execution:
             await future
         finally:
             self._node.destroy_timer(timer)
+
+    def replaced(self) -> None:
+        """End, since another trajectory is played."""
+        self.is_playing = False
+        self.end(self._kind.Result.INVALID_GOAL, "replaced by another trajectory")
 
     def end(self, code: int, text: str) -> None:
         """Complete, once."""
@@ -365,6 +369,20 @@ class _Execution:
 
 class _RefusedByPlayerError(TrajectoryError):
     """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
+
+
+def _from(measured: Mapping[str, float], trajectory: JointTrajectory) -> JointTrajectory:
+    """Trajectory that begins at measured positions, where its first point comes later and all are known."""
+    first = trajectory.points[:1]
+    names = trajectory.joint_names
+    if (
+        not first
+        or not (first[0].time_from_start.sec or first[0].time_from_start.nanosec)
+        or not {*names} <= {*measured}
+    ):
+        return trajectory
+    start = JointTrajectoryPoint(positions=[measured[name] for name in names])
+    return JointTrajectory(header=trajectory.header, joint_names=names, points=[start, *trajectory.points])
 
 
 def _point(t: float, rows: Sequence[Array]) -> JointTrajectoryPoint:
