@@ -22,6 +22,7 @@ from eom_dynamics.elastic.spring_chain import SpringChain, SpringStage, chain_mo
 from eom_dynamics.equations import RigidBody, newton_euler, system_form
 from eom_dynamics.equations.coriolis_tensor import coriolis_tensor
 from eom_dynamics.exceptions import EomDynamicsError, RobotDescriptionError, StateError
+from eom_dynamics.export import capabilities, project
 from eom_dynamics.lagrange import LagrangianError
 from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.messages.base_motion import force_is_unset, read_base_motion
@@ -448,10 +449,9 @@ def test_symbols_of_casadi_point_there_too(kind: str) -> None:
 def test_a_symbolic_robot_points_there_too() -> None:
     robot = eom.load_robot("planar_2r")
     heavy = replace(robot.joints[0], mass=sp.Symbol("m"))
-    with pytest.raises(
-        TypeError, match=r"planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dynamics\.la"
-    ):
-        eom.Dynamics(replace(robot, joints=(heavy, *robot.joints[1:])))
+    for function in (eom.Dynamics, capabilities, lambda x: project(x, ["effort"])):
+        with pytest.raises(TypeError, match=r"planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dyna"):
+            function(replace(robot, joints=(heavy, *robot.joints[1:])))
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators import checks
 from ..actuators.actuator import stacked
-from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arguments import not_negative
 from ..arrays import Array
 from ..codegen import floating_programs
@@ -155,26 +153,16 @@ class ElasticArm(CompiledMethods):
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
         if self.rotor_model not in ROTOR_MODELS:
             raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
-        self.springs, self.coupled = _springs(robot, stiffness)
-        self.transmission = robot.transmission
-        given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
-        self.rotor_inertia = checks.not_negative("rotor_inertia", checks.repeated("rotor_inertia", given, robot.n))
-        independent = robot.independent_joints
-        self.side = MotorSide(
-            robot.joint_names,
-            self.springs,
-            self.coupled,
-            self.transmission,
-            tuple(self.rotor_inertia.tolist()),
-            tuple(joint.actuator for joint in independent),
-            tuple(joint.gear_ratio for joint in independent),
-        )
+        self.side = MotorSide.of(robot, stiffness, rotor_inertia)
+        self.springs, self.coupled, self.transmission = self.side.springs, self.side.coupled, self.side.transmission
+        self.rotor_inertia = np.array(self.side.rotor_inertia)
         self.functions = MotorFunctions(self.side, self.dynamics.backend)
         self.spring_set = SpringSet(self.side, self.functions)
         self.stiffness, self.variable = self.side.rest_stiffness, self.side.variable
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
         self.motor_joint, self.motor_names = self.side.motor_joint, self.side.motor_names
         self.motor_inertia = self.rotor_inertia[self.motor_joint]
+        independent = robot.independent_joints
         joints = [independent[i] for i in self.motor_joint]
         self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
         self.friction = stacked([joint.actuator.friction for joint in joints])
@@ -633,18 +621,6 @@ class ElasticArm(CompiledMethods):
 def _base_vectors(base: BaseMotion, samples: tuple[int, ...]) -> list[Array]:
     """Angular velocity and specific force of a moving base, and their time derivatives."""
     return [row for part in checked_base(base) for row in part]
-
-
-def _springs(
-    robot: Robot, stiffness: ArrayLike | None
-) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
-    """Springs of the joints, and the spring between coupled joints."""
-    if stiffness is None:
-        return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
-    given = checks.numbers("stiffness", stiffness)
-    if robot.n > 1 and given.shape == (robot.n, robot.n):
-        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
-    return tuple(map(spring_of_stiffness, checks.repeated("stiffness", given, robot.n))), None
 
 
 def _like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:

@@ -24,7 +24,6 @@ from .functions import (
     LINEARIZATION,
     LINEARIZATION_WITH_PAYLOAD,
     PLANT,
-    arm_of,
     links_of,
 )
 from .plant import ACCELERATIONS, MOTOR_STATE
@@ -95,7 +94,7 @@ def robot_header(project: Project) -> str:
 
 def _constants(project: Project) -> str:
     """Limits, and transmission."""
-    arm = arm_of(project.robot)
+    arm = project.arm
     check, n, m = LimitCheck(arm), project.robot.n, len(arm.motor_names)
     names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
     ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]

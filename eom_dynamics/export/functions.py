@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,11 +15,10 @@ from ..codegen import floating_programs
 from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
-from ..elastic import ElasticArm, flat_programs, motor_programs
+from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.motor_programs import Run
 from ..elastic.motor_side import MotorSide
-from ..exceptions import KernelWarning
 from ..robot import Robot
 from ..states import STATE_NAMES
 from .plant import MOTOR_STATE, plant, why_no_plant
@@ -121,13 +119,6 @@ class Steps:
 
 Function: TypeAlias = Program | Steps
 """A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
-
-
-def arm_of(robot: Robot) -> ElasticArm:
-    """The arm of a robot, without a warning where its kernels are slow for lack of a compiler."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KernelWarning)
-        return ElasticArm(robot)
 
 
 def links_of(robot: Robot) -> str:

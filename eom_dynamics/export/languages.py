@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..codegen.backends import require_numeric_robot
+from ..elastic.motor_side import MotorSide
 from ..exceptions import EomDynamicsError
 from ..extras import missing
 from ..robot import Robot
 from . import c_project, casadi_files, cpp_project, cuda_project, matlab, ros2_control
-from .functions import FEEDFORWARD, FUNCTIONS, arm_of, why_not
+from .functions import FEEDFORWARD, FUNCTIONS, why_not
 from .project import PRECISIONS, Project
 from .stored_values import StoredValues
 
@@ -77,7 +79,8 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
             f"only a Robot can be exported, with a fixed or moving base and without loops; not {type(robot).__name__}"
         )
         return {name: Capability((), dict.fromkeys(FUNCTIONS, reason)) for name in LANGUAGES}
-    side = arm_of(robot).side
+    require_numeric_robot(robot)
+    side = MotorSide.of(robot)
     reasons = {function: why_not(robot, side, function) for function in FUNCTIONS}
     found = {}
     for name, language in LANGUAGES.items():

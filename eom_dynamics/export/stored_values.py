@@ -32,7 +32,7 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import OF_MOTORS, PLANT, Function, Steps, arm_of, links_of
+from .functions import OF_MOTORS, PLANT, Function, Steps, links_of
 from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 
@@ -151,7 +151,7 @@ def _tolerance(project: Project, q: Array) -> float:
     if not {"flat_state", "flat_state" + WITH_PAYLOAD} & set(project.functions):
         return SINGLE_TOLERANCE
     # They solve equations with the mass matrix, whose condition multiplies errors of rounding.
-    condition = np.linalg.cond(arm_of(project.robot).dynamics.mass_matrix(q)).max()
+    condition = np.linalg.cond(project.arm.dynamics.mass_matrix(q)).max()
     return max(SINGLE_TOLERANCE, float(np.finfo(np.float32).eps * condition))
 
 
