@@ -24,7 +24,7 @@ import numpy as np
 from .expressions import ELEMENTARY, Op
 from .program import MonotoneFunction, Program
 from .segments import split
-from .straight_line import FUNCTIONS, Syntax, Values, angles, definitions, straight_line, value_name
+from .straight_line import FUNCTIONS, Syntax, Values, definitions, straight_line, value_name
 
 # Definitions in a function: compiling this many takes a quarter of a second; more take disproportionately longer.
 _SEGMENT = 1000
@@ -85,7 +85,7 @@ def c_source(program: Program) -> str:
             *(["#include <math.h>"] if "sqrt" in used_functions(program) else []),
             "#include <stddef.h>",
             "#include <stdint.h>",
-            *([scalar_sincos()] if angles(program) else []),
+            *([scalar_sincos()] if program.angles else []),
             _over_lanes(program),
             functions_source(program, "one", packed=True),
             core_source(program, "one", "double", packed=True),
@@ -108,7 +108,7 @@ def batch_source(program: Program, signature: str) -> str:
 def _over_lanes(program: Program) -> str:
     """Functions and tables that the arithmetic over lanes takes."""
     parts = [csrc("lanes.h")]
-    if angles(program):
+    if program.angles:
         parts += [sincos_source("lanes", "lanes", "lane_bits"), csrc("sincos_lanes.h"), _angle_tables(program)]
     return "\n".join([*parts, functions_source(program, "lanes")])
 
@@ -124,10 +124,10 @@ def _batch_functions(program: Program, signature: str, *, only_finite: bool = Fa
                 signature=signature,
                 input_total=str(sum(program.inputs.values())),
                 output_total=str(len(program.results)),
-                angles=str(len(angles(program))),
+                angles=str(len(program.angles)),
                 load_rest=load_rest,
                 load=load,
-                sincos=csrc("angles_batch.c") if angles(program) else "",
+                sincos=csrc("angles_batch.c") if program.angles else "",
                 store=store,
                 check=_finite_check(program) if only_finite else "",
                 done="    return count;\n" if only_finite else "",
@@ -159,13 +159,13 @@ def _state_source(program: Program) -> str:
         output_total=str(len(program.results)),
         load="\n".join(load),
         store="\n".join(store),
-        sincos=csrc("angles_state.c") if angles(program) else "",
-        angles=str(len(angles(program))),
+        sincos=csrc("angles_state.c") if program.angles else "",
+        angles=str(len(program.angles)),
     )
 
 
 def _angle_tables(program: Program) -> str:
-    positions, scales, shifts = zip(*angles(program), strict=True)
+    positions, scales, shifts = zip(*program.angles, strict=True)
     return (
         f"enum {{ EOM_ANGLES = {len(positions)} }};\n"
         f"static const size_t eom_angle_inputs[EOM_ANGLES] = {{{', '.join(map(str, positions))}}};\n"
@@ -387,7 +387,7 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
     """The function of a root, and the root; over lanes, the roots of rows of numbers."""
     program, kind = root.program, _REALS[suffix]
     parameters = [f"p{i}" for i in range(program.inputs["p"])]
-    lines, results = straight_line(program, ["x", *parameters], [], kind.syntax)
+    lines, results = straight_line(program, ["x", *parameters], kind.syntax)
     names = ("value", "slope", "curvature")
     body = [*lines, *(f"    *{name} = {_broadcast(r, suffix)};" for name, r in zip(names, results, strict=True))]
     templates = csrc("root_step.h.in") + csrc("root_rows.h.in" if suffix == "lanes" else "root.h.in")
@@ -421,7 +421,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
             them over lanes.
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
-    sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(angles(program)))]
+    sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(program.angles))]
     values = Values(program, inputs, sines, c_syntax(suffix))
     results = values.results()
     for i, result in enumerate(program.results):

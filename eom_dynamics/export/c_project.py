@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..codegen.emit_c import batch_source, c_syntax, filled, functions_source, scalar_sincos, used_functions
 from ..codegen.expressions import Op
 from ..codegen.program import Program
-from ..codegen.straight_line import angles, straight_line, used_inputs
+from ..codegen.straight_line import straight_line, used_inputs
 from .c_text import (
     batch_prototype,
     call,
@@ -19,7 +19,6 @@ from .c_text import (
     function_comment,
     real,
     sincos_calls,
-    sincos_names,
     state_prototype,
     wrapped,
 )
@@ -110,7 +109,7 @@ def _source(project: Project, lines: list[str]) -> str:
 def _math(project: Project, program: Program) -> list[str]:
     """Lines that include what the arithmetic of a program takes."""
     # Compilers warn about static functions that are not used.
-    return [*(["#define EOM_SINCOS"] if angles(program) else []), f'#include "{project.library}_math.h"', ""]
+    return [*(["#define EOM_SINCOS"] if program.angles else []), f'#include "{project.library}_math.h"', ""]
 
 
 def _state(project: Project, function: Function) -> list[str]:
@@ -126,7 +125,7 @@ def _state(project: Project, function: Function) -> list[str]:
         ]
     suffix = "single" if project.precision == "single" else "one"
     inputs, syntax = entries(function, "{name}[{index}]"), c_syntax(suffix)
-    lines, results = straight_line(function, inputs, sincos_names(function), syntax)
+    lines, results = straight_line(function, inputs, syntax)
     outputs = [f"{name}[{k}]" for name, size in function.outputs.items() for k in range(size)]
     return [
         *_math(project, function),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..arrays import Array
 from ..codegen.program import Program
-from ..codegen.straight_line import Syntax, angles
+from ..codegen.straight_line import Syntax
 from .functions import Function
 from .project import SUMMARIES, Project, matrix_size, plain, table
 from .stored_values import StoredValues
@@ -46,7 +46,7 @@ def function_comment(project: Project, name: str) -> list[str]:
 def _cost(function: Function) -> list[str]:
     if not isinstance(function, Program):
         return []
-    pairs = len(angles(function))
+    pairs = len(function.angles)
     return [f"{function.operations} operations and {pairs} pair{'s' * (pairs != 1)} of sine and cosine a state."]
 
 
@@ -74,17 +74,12 @@ def sincos_calls(
         syntax: that of the language.
         number: type of the numbers.
     """
-    if not angles(program):
+    if not program.angles:
         return []
-    lines = [f"{number} " + ", ".join(f"s{k}, c{k}" for k in range(len(angles(program)))) + ";"]
-    for k, angle in enumerate(angles(program)):
-        lines.append(f"{function}({angle.text(inputs, syntax)}, &s{k}, &c{k});")
+    lines = [f"{number} " + ", ".join(f"s{k}, c{k}" for k in range(len(program.angles))) + ";"]
+    for k, angle in enumerate(program.angles):
+        lines.append(f"{function}({syntax.angle(angle, inputs)}, &s{k}, &c{k});")
     return lines
-
-
-def sincos_names(program: Program) -> list[tuple[str, str]]:
-    """Names that :func:`sincos_calls` declares."""
-    return [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
 
 
 def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..codegen.emit_c import c_syntax, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_text import call, checks_head, comment, constants, function_comment, prototype, sincos_calls, sincos_names
+from .c_text import call, checks_head, comment, constants, function_comment, prototype, sincos_calls
 from .functions import Function, Steps
 from .project import Project
 from .stored_values import StoredValues
@@ -52,7 +52,7 @@ def _source(project: Project, program: Program) -> str:
     inputs = [_entry(name, k) for name, size in program.inputs.items() for k in range(size)]
     outputs = [_entry(name, k) for name, size in program.outputs.items() for k in range(size)]
     syntax = c_syntax("device")
-    lines, results = straight_line(program, inputs, sincos_names(program), syntax)
+    lines, results = straight_line(program, inputs, syntax)
     body = [
         *sincos_calls(program, inputs, "sincos", syntax),
         *(line.strip() for line in lines),

@@ -17,7 +17,6 @@ from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
-from ..codegen.straight_line import angles
 from ..elastic import chain_gains
 from ..elastic.carried_rotors import SPIN, rotor_robot
 from ..elastic.flat_programs import HELD, REFERENCE
@@ -210,7 +209,7 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     """
     moving = project.robot.independent_joints[joint]
     exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
-    taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
+    taken = [angle for program in project.programs.values() for angle in program.angles if angle.position == joint]
     # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
     exact = exact and not ("spring_efforts" in project.functions and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
