@@ -26,6 +26,7 @@ from ..actuators.actuator import stacked
 from ..arguments import not_negative
 from ..arrays import Array
 from ..codegen import floating_programs
+from ..codegen.backends import KERNELS
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import (
     CompiledFunction,
@@ -69,6 +70,8 @@ from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES, directional
 from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
+
+_ON_BASE = "feedforward_on_base"
 
 
 class Feedforward(NamedTuple):
@@ -230,7 +233,7 @@ class ElasticArm(CompiledMethods):
             return Feedforward(*self._run("feedforward", *motion, **given))
         if self.rotors is not None:
             raise StateError("the complete rotor model has no moving base; the reduced one has")
-        return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
+        return Feedforward(*self._run(_ON_BASE, *motion, base=base, **given))
 
     @former_keywords(stiffness="commanded_stiffness")
     def ahead(
@@ -259,12 +262,8 @@ class ElasticArm(CompiledMethods):
         """
         after = np.array([not_negative(lead, "lead")])
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
-        method = "feedforward"
-        if base is not None:
-            method, given = f"{method}_on_base", given | {"base": base}
-        if payload is not None:
-            method, given = method + WITH_PAYLOAD, given | {"payload": payload}
-        signature = self.signature(method)
+        given |= {name: x for name, x in (("base", base), ("payload", payload)) if x is not None}
+        signature = self.signature(_method(on_base=base is not None, payload=payload is not None))
         arrays, samples = signature.checked(states, given, finite=True)
         known = dict(zip((vector.name for vector in signature.inputs), arrays, strict=True))
 
@@ -361,7 +360,7 @@ class ElasticArm(CompiledMethods):
                 check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
             ),
         )
-        if method == "feedforward_on_base":
+        if method == _ON_BASE:
             parts = tuple(Vector(name, (3,), "motion of the base") for names in IMU_NAMES for name in names)
             keywords += (Keyword("base", parts, check=_base_vectors),)
         motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
@@ -380,24 +379,24 @@ class ElasticArm(CompiledMethods):
 
     def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
         """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
-        return self._function("feedforward" + "_on_base" * on_base + WITH_PAYLOAD * payload).stages
+        return self._function(_method(on_base=on_base, payload=payload)).stages
 
-    def _stages(self, *, on_base: bool, payload: bool) -> list[Stage]:
-        (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
-        if on_base and payload:
-            return [stage_of(floating_programs.imu_efforts(self.robot, payload=True), self.backend), motors]
+    def _links(self, *, on_base: bool, payload: bool) -> Stage:
+        """Program of the links."""
         if on_base:
-            (links,) = self.carried._function("imu_efforts").stages
-            return [links._replace(outputs=EFFORT_NAMES), motors]
+            recipe = floating_programs.efforts_on_base(payload=payload)
+            return Stage(KERNELS[self.backend](self.robot, recipe), recipe.inputs, recipe.outputs)
         if self.rotors is None:
-            return [*self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages, motors]
-        return [stage_of(links_with_rotors(self.robot, self.side, payload=payload), self.backend), motors]
+            (stage,) = self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages
+            return stage
+        return stage_of(links_with_rotors(self.robot, self.side, payload=payload), self.backend)
 
     def _function(self, name: str) -> CompiledFunction:
         if name not in self._functions:
+            links = self._links(on_base=name.startswith(_ON_BASE), payload=name.endswith(WITH_PAYLOAD))
             self._functions[name] = CompiledFunction(
                 self.signature(name),
-                self._stages(on_base="_on_base" in name, payload=name.endswith(WITH_PAYLOAD)),
+                [links, *self.functions.function("motors", spin=self.rotors is not None).stages],
                 intermediate={"spin": len(self.motor_joint)} if self.rotors is not None else {},
                 finite_results=bool(self.variable.any()),
                 refuse=self._refuse,
@@ -414,8 +413,7 @@ class ElasticArm(CompiledMethods):
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
         """Raise the error of inputs for which the command is not finite."""
-        method = "feedforward_on_base" if IMU_NAMES[1][0] in inputs else "feedforward"
-        method += WITH_PAYLOAD * (PAYLOAD_NAMES[0] in inputs)
+        method = _method(on_base=IMU_NAMES[1][0] in inputs, payload=PAYLOAD_NAMES[0] in inputs)
         with np.errstate(all="ignore"):
             efforts = self._link_efforts(method, inputs)
         refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
@@ -443,7 +441,7 @@ class ElasticArm(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Joint efforts tau, taud, taudd for q … qdddd in the reduced rotor model, as in :meth:`feedforward`."""
         if base is not None and payload is not None:
-            method = "feedforward_on_base" + WITH_PAYLOAD
+            method = _method(on_base=True, payload=True)
             signature = self.signature(method)
             inputs, _ = signature.checked(states, {"wrench": wrench, "base": base, "payload": payload}, finite=True)
             return self._link_efforts(method, dict(zip((x.name for x in signature.inputs), inputs, strict=True)))
@@ -616,6 +614,11 @@ class ElasticArm(CompiledMethods):
         if not np.all(np.isfinite(given[..., self.damped])):
             raise StateError("deflection must be finite at damped joints")
         return given
+
+
+def _method(*, on_base: bool, payload: bool) -> str:
+    """Name of the feedforward on a base at rest or in motion, without or with payloads."""
+    return (_ON_BASE if on_base else "feedforward") + WITH_PAYLOAD * payload
 
 
 def _base_vectors(base: BaseMotion, samples: tuple[int, ...]) -> list[Array]:

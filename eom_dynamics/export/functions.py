@@ -53,7 +53,7 @@ STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
 _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
     "links_with_rotors": links_with_rotors,
     "links_with_rotors" + WITH_PAYLOAD: partial(links_with_rotors, payload=True),
-    "efforts_on_base": lambda robot, side: floating_programs.imu_efforts(robot),
+    "efforts_on_base": lambda robot, side: floating_programs.efforts_on_base()(robot),
 }
 
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyType(
