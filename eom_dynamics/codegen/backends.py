@@ -101,7 +101,7 @@ KERNELS: Mapping[str, Callable[[Robot | None, Recipe], Kernel]] = MappingProxyTy
 def kernel_of(program: Program, backend: str) -> Kernel:
     """Kernel of a program that has been traced, on one of KERNELS."""
     content = digest(repr(program.inputs), repr(program.outputs), repr(program.nodes), repr(program.results))
-    return KERNELS[backend](None, Recipe(program.name.removeprefix("eom_"), lambda _: program, (content,)))
+    return KERNELS[backend](None, Recipe(program.name, lambda _: program, (content,)))
 
 
 def require_robot(robot: object) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .expressions import ELEMENTARY, Op
-from .program import MonotoneFunction, Program
+from .program import MonotoneFunction, Program, c_name
 from .segments import split
 from .straight_line import FUNCTIONS, Syntax, Values, definitions, straight_line, value_name
 
@@ -89,7 +89,7 @@ def c_source(program: Program) -> str:
             _over_lanes(program),
             functions_source(program, "one", packed=True),
             core_source(program, "one", "double", packed=True),
-            _batch_functions(program, f"size_t {program.name}_batch", only_finite=True),
+            _batch_functions(program, f"size_t {c_name(program.name)}_batch", only_finite=True),
             _state_source(program),
         ]
     )
@@ -154,7 +154,7 @@ def _state_source(program: Program) -> str:
     ]
     return filled(
         csrc("entry_state.c.in"),
-        name=program.name,
+        name=c_name(program.name),
         input_total=str(sum(program.inputs.values())),
         output_total=str(len(program.results)),
         load="\n".join(load),

@@ -111,7 +111,7 @@ class Program:
 
 
 def c_name(program: str) -> str:
-    """Name of a program in C."""
+    """Name of the function of a program in compiled code."""
     return f"eom_{program}"
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from .expressions import Expression, Scalar
-from .program import Program, c_name, trace
+from .program import Program, trace
 
 Inputs: TypeAlias = Mapping[str, list[Expression]]
 """Entries of the input vectors by name, in order."""
@@ -59,7 +59,7 @@ def declared(
 
     def traced(robot: Robot) -> Program:
         sizes = {vector: (lengths or {}).get(vector, _length(robot, vector)) for vector in given}
-        return trace(c_name(name), sizes, lambda x: dict(zip(found, compute(robot, x), strict=True)))
+        return trace(name, sizes, lambda x: dict(zip(found, compute(robot, x), strict=True)))
 
     return Recipe(name, traced, details, given, found)
 

@@ -98,10 +98,12 @@ class Steps:
     Attributes:
         name: a C identifier.
         programs: in order.
+        keys: their names without that of the robot.
     """
 
     name: str
     programs: tuple[Program, ...]
+    keys: tuple[str, ...]
 
     @property
     def inputs(self) -> Sizes:
@@ -157,8 +159,9 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
             if name in found:
                 continue
             if name in _STEPS:
-                programs = [found[step] for step in _STEPS[name](robot)]
-                found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)))
+                keys = _STEPS[name](robot)
+                programs = (found[key] for key in keys)
+                found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)), keys)
             else:
                 found[name] = replace(_program(robot, side, name), name=f"{prefix}_{name}")
     return found

@@ -131,9 +131,8 @@ def stored_values(project: Project, states: int = 10, *, closed_form: bool = Tru
         if key in outputs:
             continue
         found: dict[str, Array] = {}
-        for step in function.programs if isinstance(function, Steps) else (function,):
-            name = step.name.removeprefix(f"{project.name}_")
-            known = outputs.get(name, {}) if step.inputs.keys().isdisjoint(found) else {}
+        for name in function.keys if isinstance(function, Steps) else (key,):
+            known = outputs.get(name, {}) if project.functions[name].inputs.keys().isdisjoint(found) else {}
             found |= known or results(project, name, {**inputs, **found})
         outputs[key] = {name: found[name] for name in function.outputs}
     outputs = {key: outputs[key] for key in project.functions}

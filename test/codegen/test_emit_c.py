@@ -20,7 +20,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.codegen.emit_c import c_source, scalar_sincos
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression
-from eom_dynamics.codegen.program import Program, trace
+from eom_dynamics.codegen.program import Program, c_name, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 
 # Vectors have these lengths, one more, 3 and 6: below, at and above each number of lanes.
@@ -136,9 +136,10 @@ def test_memory_accesses(lanes: list[str], tmp_path: Path) -> None:
         pytest.skip("the compiler's sanitizers are not installed")
     programs = [neighbours_program(n) for n in SIZES]
     main = SANITIZED_MAIN.replace("@counts@", ", ".join(map(str, COUNTS)))
-    main = main.replace("@declarations@", "\n".join(f"one {p.name}; batch {p.name}_batch;" for p in programs))
-    names = (f"{{{n}, {p.name}, {p.name}_batch}}" for n, p in zip(SIZES, programs, strict=True))
-    main = main.replace("@programs@", ", ".join(names))
+    names = [c_name(program.name) for program in programs]
+    main = main.replace("@declarations@", "\n".join(f"one {name}; batch {name}_batch;" for name in names))
+    entries = (f"{{{n}, {name}, {name}_batch}}" for n, name in zip(SIZES, names, strict=True))
+    main = main.replace("@programs@", ", ".join(entries))
     sources = [main, *map(c_source, programs)]
     compiled = compile_c(sources, tmp_path, "-std=gnu11", "-O0", "-ffp-contract=off", *lanes, *sanitizers)
     assert compiled.returncode == 0, compiled.stderr
