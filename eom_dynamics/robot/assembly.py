@@ -79,11 +79,12 @@ def assemble(
     if len(description.joints) > _MOST_JOINTS:
         description.refuse("joints", f"must be at most {_MOST_JOINTS}, are {len(description.joints)}")
     _check_names(description)
-    root_link(description)
+    base = root_link(description)
     for option, name in given_links:
         link_of(replace(description, prefix=""), name, option)  # not an entry of the file
-    part = select_subtree(resolve_mimics(description), root, tips, branches)
-    base = root if root is not None and root in part.links else root_link(part)
+    if root is not None:
+        base = link_of(description, root, "root")
+    part = select_subtree(resolve_mimics(description), base, tips, branches)
     bodies = _Bodies(part, base)
     if not bodies.joints:
         part.refuse("joints", "at least one joint must move; all are fixed")
