@@ -40,7 +40,7 @@ def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = 
     close = close_match(name, names if candidates is None else candidates)
     if close is not None:
         return f"did you mean {close}?"
-    return f"known are {listed(names)}" if names else "known are none"
+    return f"known are {listed(names)}" if names else "none are defined"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -79,7 +79,11 @@ def test_poses_are_checked(pose: Any) -> None:
         (lambda: body.seen_from(pose), "frame"),
         (lambda: eom.floating_equations_of_motion(ROBOT, pose, np.zeros(2), np.zeros(8)), "pose"),
     ):
-        check(call, StateError, rf"^{name} is no pose: it must be a rotation matrix, a translation, and a last row")
+        check(
+            call,
+            StateError,
+            rf"^{name} is not a homogeneous transform: it must be a rotation matrix",
+        )
 
 
 def test_rounded_rotations_are_poses() -> None:
@@ -373,7 +377,7 @@ LOOPS = [
     (lambda: cut(successor=True), RobotDescriptionError, "successor must be the index of a joint"),
     (lambda: cut(successor=99), RobotDescriptionError, "successor must be the index of a joint"),
     (lambda: cut(predecessor_pose=None), StateError, r"predecessor_pose must have shape \(4, 4\), has \(\)"),
-    (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is no pose"),
+    (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is not a homogeneous transform"),
     (lambda: cut(screws=[1.0]), StateError, r"screws must have shape \(k, 6\), has \(1,\)"),
     (lambda: LOOPED.close("a", CLOSED), StateError, r"u must have shape \(1,\)"),
     (lambda: LOOPED.motion(CLOSED, [None]), StateError, "qd must be real numbers"),

@@ -77,7 +77,7 @@ def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression
 
 
 def _bias(robot: Robot, x: Inputs) -> Outputs:
-    """Joint efforts at rest accelerations: C qd + Q_grav + Q_ext."""
+    """Joint efforts at zero acceleration: C qd + Q_grav + Q_ext."""
     return recursion.inverse_dynamics(link_tree(robot), [x["q"], x["qd"], [0.0] * robot.n], levels(x, "W"))
 
 

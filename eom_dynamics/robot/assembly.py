@@ -60,7 +60,7 @@ def assemble(
             the description, else the last body.
         branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.subtree.BRANCHES`.
         gravity: (3,), m/s², in the frame of the base.
-        unphysical: one of :data:`UNPHYSICAL`, for inertia that no body can have, motion without inertia, and mimic
+        unphysical: one of :data:`UNPHYSICAL`, for physically inconsistent inertia, motion without inertia, and mimic
             joints that have no leader.
 
     Raises:
@@ -104,7 +104,7 @@ def assemble(
             )
         )
     if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
-        reason = f"link gives inertias about the centre of mass that no body can have ({', '.join(names)}); try com"
+        reason = f"link gives physically inconsistent inertia about the centre of mass ({', '.join(names)}); try com"
         violations.append((f"{part.prefix}inertia_reference", reason))
     for where, reason in violations:
         warnings.warn(f"{part.source}: {where}: {reason}", RobotDescriptionWarning, stacklevel=3)
@@ -175,7 +175,7 @@ class _Bodies:
             self._add(joint, part)
 
     def violations(self, part: Description) -> list[tuple[str, str]]:
-        """Location and reason for each body with an inertia that none can have."""
+        """Location and reason for each body with a physically inconsistent inertia."""
         found = []
         for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
@@ -190,7 +190,7 @@ class _Bodies:
         return found
 
     def inconsistent_about_center(self) -> list[str]:
-        """Names of the bodies with an inertia about the centre of mass that none can have."""
+        """Names of the bodies with a physically inconsistent inertia about the centre of mass."""
         bodies = [("base", self.base), *((joint.name, joint.inertial) for joint in self.joints)]
         return [name for name, body in bodies if body_violation(body)]
 

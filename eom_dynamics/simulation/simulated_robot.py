@@ -102,7 +102,7 @@ class SimulatedRobot:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
-            StateError: the period is not positive, ``limited`` no truth value or the seed no integer;
+            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer;
                 ``command_period`` or ``drive_delay`` is not a number of steps; or an antagonistic pair
                 cannot hold its joint in the initial position at nominal stiffness.
         """

@@ -53,7 +53,7 @@ class Stepper:
             limited: whether to clip motor efforts to the limits of torque, current and voltage.
 
         Raises:
-            StateError: ``period`` is not positive, or ``limited`` no truth value.
+            StateError: ``period`` is not positive, or ``limited`` not a bool.
             TypeError: ``plant`` is not an ElasticPlant.
         """
         require_plant(plant)

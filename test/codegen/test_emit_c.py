@@ -52,7 +52,7 @@ def lanes(request: pytest.FixtureRequest) -> list[str]:
 def test_optimised_code(lanes: list[str], tmp_path: Path) -> None:
     """A batch gives the same bits as its states: at each count, with rows that are packed, strided, or shared."""
     n = SIZES[-1]
-    program = CompiledProgram(c_source(neighbours_program(n)), f"p{n}", tmp_path, *lanes, "-ffp-contract=off")
+    program = CompiledProgram(c_source(neighbours_program(n)), c_name(f"p{n}"), tmp_path, *lanes, "-ffp-contract=off")
     rng = np.random.default_rng(n)
     for count, gap, shared in itertools.product(COUNTS, (0, 1, 8), (False, True)):
         a = rng.uniform(-3, 3, (max(count, 1), n + gap))[:, :n]
@@ -179,7 +179,9 @@ def test_kernels_need_no_libraries() -> None:
 def test_c_agrees_with_python(computations: list[Tape], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Bit for bit, since both do the same operations in the same order."""
     program = trace("p", {"x": 3}, lambda x: {"y": [value for tape in computations for value in tape.run(x["x"])]})
-    compiled = CompiledProgram(c_source(program), "p", tmp_path_factory.mktemp("tape"), "-O0", "-ffp-contract=off")
+    compiled = CompiledProgram(
+        c_source(program), c_name("p"), tmp_path_factory.mktemp("tape"), "-O0", "-ffp-contract=off"
+    )
     x = np.random.default_rng(0).uniform(-2, 2, (11, 3))
     y, one = np.empty((11, len(program.results))), np.empty(len(program.results))
     compiled.batch([x], [y])

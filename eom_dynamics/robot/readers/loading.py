@@ -64,7 +64,7 @@ def load_robot(
             ``drop`` leaves them out with everything below them. By default that of the file, else ``lump``.
         gravity: gravitational acceleration (3,) in the frame of the base, m/s²; by default that of the file, which for
             a URDF is [0, 0, -9.80665].
-        unphysical: how to treat a body with an inertia that none can have, a motion without inertia, or a mimic
+        unphysical: how to treat physically inconsistent inertia, a motion without inertia, or a mimic
             joint that no joint leads: ``refuse`` it, the default for parameter files; or ``warn``
             (:class:`RobotDescriptionWarning`) and compute with it, the default for URDFs.
         xacro_arguments: values of the arguments of a xacro file; not for other sources.
