@@ -176,4 +176,4 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
         )
     }
 )
-"""The programs, by the name of the method of :class:`eom_dynamics.Dynamics` that runs them."""
+"""Recipes by the name of their program."""
