@@ -34,14 +34,14 @@ if(UNIX)
 endif()"""
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     texts = sources(project)
     for function in project.functions.values():
         texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
     texts["CMakeLists.txt"] = _cmake(project)
     texts[f"test_{project.library}.c"] = _test(project, stored)
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def sources(project: Project) -> dict[str, str]:
@@ -132,7 +132,7 @@ def _state(project: Project, function: Function) -> list[str]:
         functions_source(function, suffix),
         prototype,
         "{",
-        *(f"    (void){name};" for name in _unused(function)),
+        *(f"    (void){name};" for name in _unread_inputs(function)),
         *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax, real(project))),
         *lines,
         *(f"    {output} = {result};" for output, result in zip(outputs, results, strict=True)),
@@ -232,7 +232,7 @@ def _cmake(project: Project) -> str:
     sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
     return filled(
         template("c_CMakeLists.txt.in"),
-        notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("# "),
         library=project.library,
         option=project.library.upper(),
         sources="\n".join(f"  {source}" for source in sources),
@@ -244,12 +244,12 @@ def _calls_math(project: Project) -> bool:
     return project.precision == "single" or any("sqrt" in used_functions(x) for x in project.programs.values())
 
 
-def _unused(program: Program) -> list[str]:
+def _unread_inputs(program: Program) -> list[str]:
     """Inputs of which the program reads no entry."""
     used = used_inputs(program)
-    unused, at = [], 0
+    unread, at = [], 0
     for name, size in program.inputs.items():
         if not used.intersection(range(at, at + size)):
-            unused.append(name)
+            unread.append(name)
         at += size
-    return unused
+    return unread

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -52,8 +53,7 @@ def type_name(project: Project) -> str:
 
 def comment(project: Project) -> str:
     """Notice of a project as a C++ comment, safe against backslashes at line ends."""
-    lines = (f"// {line}".rstrip() for line in project.notice())
-    return "\n".join(f"{line} //" if line.endswith("\\") else line for line in lines)
+    return re.sub(r"\\$", r"\\ //", project.notice_as("// "), flags=re.MULTILINE)
 
 
 def robot_header(project: Project) -> str:

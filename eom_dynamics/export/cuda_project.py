@@ -19,7 +19,7 @@ from .stored_values import StoredValues
 from .templates import template
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     library = f"{project.library}_cuda"
     texts = {
@@ -31,7 +31,7 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
         texts[f"{function.name}.cu"] = (
             _steps(project, function) if isinstance(function, Steps) else _source(project, function)
         )
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def _header(project: Project) -> str:
@@ -115,7 +115,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
 def _cmake(project: Project) -> str:
     return filled(
         template("cuda_CMakeLists.txt.in"),
-        notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("# "),
         library=f"{project.library}_cuda",
         sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .languages import LANGUAGES, UnavailableError, unavailable, why_not_here
+from .languages import LANGUAGES, UnavailableError, language_unavailable, library_missing
 from .project import Project
 from .readme import readme
 from .stored_values import stored_values
@@ -26,9 +26,9 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
         UnavailableError: a language of ``languages`` cannot be generated here, or for this project.
     """
     wanted = list(dict.fromkeys(LANGUAGES if languages is None else languages))
-    unable = {language: reason for language in wanted if (reason := unavailable(project, language))}
-    missing = {language: reason for language in wanted if language not in unable and (reason := why_not_here(language))}
-    generated = [language for language in wanted if language not in unable | missing]
+    unable = {x: reason for x in wanted if (reason := language_unavailable(project, x))}
+    missing = {x: reason for x in wanted if x not in unable and (reason := library_missing(x))}
+    generated = [x for x in wanted if x not in unable | missing]
     if languages is not None and len(generated) < len(wanted):
         raise UnavailableError(next(iter((unable | missing).values())))
     stored = stored_values(project)

@@ -21,13 +21,13 @@ from ..elastic.motor_programs import Run
 from ..elastic.motor_side import MotorSide
 from ..robot import Robot
 from ..states import STATE_NAMES
-from .plant import MOTOR_STATE, plant, why_no_plant
+from .plant import MOTOR_STATE, plant, plant_unavailable
 
 FEEDFORWARD = "feedforward"
 """Name of the function from the motion of the links to motor motion and efforts."""
 
 ON_BASE = "feedforward_on_base"
-"""Name of the same on a moving base."""
+"""Name of the feedforward on a moving base."""
 
 FEEDFORWARD_WITH_PAYLOAD = FEEDFORWARD + WITH_PAYLOAD
 """Name of the feedforward that takes the parameters of payloads."""
@@ -128,13 +128,13 @@ def links_of(robot: Robot) -> str:
     return "inverse_dynamics" if robot.rotor_model == "reduced" else "links_with_rotors"
 
 
-def why_not(robot: Robot, side: MotorSide, function: str) -> str | None:
+def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | None:
     """Reason why a function of a robot cannot be exported, or None."""
     reduced = robot.rotor_model == "reduced"
     if function.removesuffix(WITH_PAYLOAD) in (PLANT, LINEARIZATION, "flat_state", "linearizing_snap"):
         for name in [] if function == PLANT else np.array(side.joint_names)[side.damped]:
             return f"{name}: is damped; there is no code of {function}"
-        return why_no_plant(robot, side, function)
+        return plant_unavailable(robot, side, function)
     if function.removesuffix(WITH_PAYLOAD) == "links_with_rotors" and reduced:
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
     if function == ON_BASE and not reduced:
@@ -150,7 +150,7 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
     Args:
         robot: the robot.
         side: its motor side.
-        wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`why_not`.
+        wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`function_unavailable`.
         prefix: beginning of their names in code.
     """
     found: dict[str, Function] = {}
@@ -202,4 +202,4 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
 
 def _feedback(robot: Robot, side: MotorSide, name: str) -> tuple[str, ...]:
     """Feedback linearization with its steps, where it can be exported."""
-    return () if why_not(robot, side, name) else (*_STEPS[name](robot), name)
+    return () if function_unavailable(robot, side, name) else (*_STEPS[name](robot), name)

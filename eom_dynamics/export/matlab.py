@@ -22,11 +22,11 @@ _MATLAB = Syntax("{name} = {value};", times=".*", nan="NaN", infinity="Inf")
 _WIDTH = 120
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the functions and of the test by name."""
     texts = {f"{function.name}.m": _function(project, name, function) for name, function in project.functions.items()}
     texts[f"test_{project.library}.m"] = _test(project, stored)
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def _statements(project: Project, function: Function) -> list[str]:
@@ -114,7 +114,7 @@ def _function(project: Project, name: str, function: Function) -> str:
             "%",
             *(f"%   {line}" for line in (*usage, *notes)),
             "%",
-            *(f"%   {line}".rstrip() for line in project.notice()),
+            project.notice_as("%   "),
             "",
             *body,
             "end\n",
@@ -127,7 +127,7 @@ def _test(project: Project, stored: StoredValues) -> str:
     arrays, names = stored.named(project.functions)
     return filled(
         template("test_dynamics.m.in"),
-        notice="\n".join(f"% {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("% "),
         library=project.library,
         tolerance=repr(TOLERANCE),
         stored="\n".join(f"stored.{name} = [\n{_rows(values)}]';" for name, values in arrays.items()),

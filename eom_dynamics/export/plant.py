@@ -61,7 +61,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
     return trace("plant", inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
 
 
-def why_no_plant(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
+def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
     """Reason why a robot's plant, or another function, cannot be exported; None if it can."""
     if robot.rotor_model != "reduced":
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"

@@ -30,8 +30,8 @@ from .functions import (
     ON_BASE,
     PLANT,
     Function,
+    function_unavailable,
     functions,
-    why_not,
 )
 
 PRECISIONS = ("double", "single")
@@ -206,6 +206,10 @@ class Project:
             f"Gravity is a constant of the code: [{gravity}] m/s^2 in the base frame.",
         ]
 
+    def notice_as(self, prefix: str) -> str:
+        """The header of each file as comment lines, which begin with a prefix."""
+        return "\n".join(f"{prefix}{line}".rstrip() for line in self.notice())
+
     def meaning(self, vector: str) -> str:
         """Description of an input or output, with its unit."""
         if vector in _MATRICES:
@@ -272,8 +276,8 @@ def project(robot: Robot, wanted: Iterable[str], *, precision: str = PRECISIONS[
     require_numeric_robot(robot)
     wanted, side = list(wanted), MotorSide.of(robot)
     for function in wanted:
-        if reason := why_not(robot, side, function):
-            others = ", ".join(name for name in FUNCTIONS if not why_not(robot, side, name))
+        if reason := function_unavailable(robot, side, function):
+            others = ", ".join(name for name in FUNCTIONS if not function_unavailable(robot, side, name))
             raise RobotDescriptionError(f"{reason}; functions that can be exported: {others}")
     name = identifier(robot.name, "robot")
     if name.lower() == "eom" or name.lower().startswith("eom_"):  # the prefix of what is the same for all robots

@@ -78,7 +78,7 @@ class StoredValues:
         return len(self.inputs["q"])
 
     def tolerance(self, function: str, output: str) -> Array:
-        """Allowed error of an output (states,)."""
+        """Allowed error of an output (states,) of the traced programs, in double precision."""
         largest = np.nan_to_num(np.abs(self.outputs[function][output])).max(axis=1)
         return np.asarray(TOLERANCE * (1.0 + largest))
 
