@@ -95,7 +95,7 @@ class CasadiKernel:
 KERNELS: Mapping[str, Callable[[Robot | None, Recipe], Kernel]] = MappingProxyType(
     {"native": NativeKernel, "casadi": CasadiKernel, "numpy": NumpyKernel}
 )
-"""Kernels of a robot and the recipe of a program, by backend, the fastest first."""
+"""Kernel classes by backend, the fastest first; each takes a robot and a recipe."""
 
 
 def kernel_of(program: Program, backend: str) -> Kernel:

@@ -357,7 +357,7 @@ class ElasticArm(CompiledMethods):
                 (deflection,),
                 defaults=(np.full(n, SETTLED),),
                 alone=True,
-                check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
+                check=lambda value, samples: [x for x in [self._given_deflection(value, samples)] if x is not None],
             ),
         )
         if method == _ON_BASE:
@@ -448,10 +448,10 @@ class ElasticArm(CompiledMethods):
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench, payload=payload)
         w, f = checked_base(base)
-        return self.carried.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
+        return self.on_moving_base.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
 
     @cached_property
-    def carried(self) -> FloatingBase:
+    def on_moving_base(self) -> FloatingBase:
         """Dynamics of the links on a moving base, compiled at first access."""
         return FloatingBase(self.robot)
 
@@ -505,7 +505,7 @@ class ElasticArm(CompiledMethods):
         efforts = joint_states(self.robot.n, tau, taud, taudd)
         samples = efforts[0].shape[:-1]
         return self.spring_set.deflections(
-            efforts, self._commanded(commanded_stiffness, samples), self._state(deflection, samples)
+            efforts, self._commanded(commanded_stiffness, samples), self._given_deflection(deflection, samples)
         )
 
     @former_keywords(stiffness="commanded_stiffness")
@@ -577,7 +577,7 @@ class ElasticArm(CompiledMethods):
         if start is None:
             result[0] = self.spring_set.settled([x[0] for x in efforts])
         else:
-            result[0] = np.where(self.damped, self.deflection_state(start, (self.robot.n,)), 0.0)
+            result[0] = np.where(self.damped, self.checked_deflection(start, (self.robot.n,)), 0.0)
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
@@ -602,13 +602,13 @@ class ElasticArm(CompiledMethods):
             given.append(np.where(self.variable, array, 0.0))
         return given
 
-    def _state(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
-        """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
+    def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
+        """:meth:`checked_deflection`, that without transient at joints without a damper; None for None."""
         if deflection is None:
             return None
-        return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
+        return np.where(self.damped, self.checked_deflection(deflection, (*samples, self.robot.n)), SETTLED)
 
-    def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
+    def checked_deflection(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
         given = _like_joints(deflection, "deflection", shape)
         if not np.all(np.isfinite(given[..., self.damped])):

@@ -86,7 +86,7 @@ def load_robot(
 
 
 def read_description(
-    name: str,
+    source: str,
     inertia_reference: str | None = None,
     xacro_arguments: Mapping[str, str] = MappingProxyType({}),
     expand: Expand = expand_xacro,
@@ -96,23 +96,23 @@ def read_description(
     Raises:
         RobotDescriptionError: as of :func:`load_robot`.
     """
-    packaged = name in packaged_robots()
-    found = PARAMETER_FILE if packaged else format_of(name)
-    is_text = found is not None and not packaged and found.recognizes(name)
-    label = "robot_description" if is_text else f"{name}.yaml" if packaged else f"{name:.200}"
-    if xacro_arguments and not name.endswith(XACRO_ENDING):
+    packaged = source in packaged_robots()
+    found = PARAMETER_FILE if packaged else format_of(source)
+    is_text = found is not None and not packaged and found.recognizes(source)
+    label = "robot_description" if is_text else f"{source}.yaml" if packaged else f"{source:.200}"
+    if xacro_arguments and not source.endswith(XACRO_ENDING):
         raise RobotDescriptionError(
             f"{label}: xacro_arguments are for .xacro files; a parameter file names them in robot.xacro_arguments"
         )
     if found is None:
-        close = close_match(name, packaged_robots())
+        close = close_match(source, packaged_robots())
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor "
             f"{', '.join(each.title for each in FORMATS)}, or the text of a URDF or parameter file"
             + (f"; did you mean {close}?" if close else "")
         )
-    path = None if packaged or is_text else Path(name)
-    content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else name if is_text else None
+    path = None if packaged or is_text else Path(source)
+    content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else source if is_text else None
     return found.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 
