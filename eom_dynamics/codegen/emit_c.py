@@ -24,7 +24,7 @@ import numpy as np
 from .expressions import ELEMENTARY, Op
 from .program import MonotoneFunction, Program, c_name
 from .segments import split
-from .straight_line import FUNCTIONS, Syntax, Values, definitions, straight_line, value_name
+from .straight_line import FUNCTIONS, NodeExpressions, Syntax, definitions, straight_line, value_name
 
 # Definitions in a function: compiling this many takes a quarter of a second; more take disproportionately longer.
 _SEGMENT = 1000
@@ -422,7 +422,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
     sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(program.angles))]
-    values = Values(program, inputs, sines, c_syntax(suffix))
+    values = NodeExpressions(program, inputs, sines, c_syntax(suffix))
     results = values.results()
     for i, result in enumerate(program.results):
         if result.node is None:
@@ -431,7 +431,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     groups = _packed_order(program, values)
     if not packed:
         groups = _with_lookups_together(program, groups)
-    lines = _Lines(program, values, packed=packed, over_lanes=real == "lanes")
+    lines = _GroupEmitter(program, values, packed=packed, over_lanes=real == "lanes")
     order = [node for group in groups for node in group]
     text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
     segments, slots = split(program, groups, _SEGMENT)
@@ -452,7 +452,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     return "\n".join(text)
 
 
-def _packed_order(program: Program, values: Values) -> list[list[int]]:
+def _packed_order(program: Program, values: NodeExpressions) -> list[list[int]]:
     """Definitions in an order in which functions of the same name follow one another, each as a group of its own."""
     level: dict[int, int] = {}
     simple: dict[int, list[int]] = {}
@@ -495,10 +495,10 @@ def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) ->
     return groups
 
 
-class _Lines:
+class _GroupEmitter:
     """Lines of groups of definitions: one for each definition, or one for all, in the place of the first."""
 
-    def __init__(self, program: Program, values: Values, *, packed: bool, over_lanes: bool) -> None:
+    def __init__(self, program: Program, values: NodeExpressions, *, packed: bool, over_lanes: bool) -> None:
         self._program, self._values, self._packed, self._over_lanes = program, values, packed, over_lanes
 
     def of(self, group: Sequence[int]) -> list[str]:

@@ -68,7 +68,7 @@ class Lines(NamedTuple):
     results: list[str]
 
 
-class Values:
+class NodeExpressions:
     """Expressions of the values of a program's nodes in a language."""
 
     def __init__(
@@ -142,8 +142,8 @@ _SIGNS = {Op.ADD: "+", Op.SUB: "-"}
 
 
 def straight_line(program: Program, inputs: Sequence[str], syntax: Syntax) -> Lines:
-    """Text of a program whose sines are s0, s1, ... and cosines c0, c1, ...; arguments are those of :class:`Values`."""
-    values = Values(program, inputs, [(f"s{k}", f"c{k}") for k in range(len(program.angles))], syntax)
+    """Text of a program with the sines s0, ... and cosines c0, ...; arguments are those of :class:`NodeExpressions`."""
+    values = NodeExpressions(program, inputs, [(f"s{k}", f"c{k}") for k in range(len(program.angles))], syntax)
     return Lines([values.definition(index) for index in definitions(program)], values.results())
 
 
