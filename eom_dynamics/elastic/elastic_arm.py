@@ -448,10 +448,10 @@ class ElasticArm(CompiledMethods):
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench, payload=payload)
         w, f = checked_base(base)
-        return self.on_moving_base.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
+        return self.carried.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
 
     @cached_property
-    def on_moving_base(self) -> FloatingBase:
+    def carried(self) -> FloatingBase:
         """Dynamics of the links on a moving base, compiled at first access."""
         return FloatingBase(self.robot)
 
@@ -577,7 +577,7 @@ class ElasticArm(CompiledMethods):
         if start is None:
             result[0] = self.spring_set.settled([x[0] for x in efforts])
         else:
-            result[0] = np.where(self.damped, self.checked_deflection(start, (self.robot.n,)), 0.0)
+            result[0] = np.where(self.damped, self.deflection_state(start, (self.robot.n,)), 0.0)
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
@@ -603,12 +603,12 @@ class ElasticArm(CompiledMethods):
         return given
 
     def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
-        """:meth:`checked_deflection`, that without transient at joints without a damper; None for None."""
+        """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
         if deflection is None:
             return None
-        return np.where(self.damped, self.checked_deflection(deflection, (*samples, self.robot.n)), SETTLED)
+        return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
 
-    def checked_deflection(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
+    def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
         given = _like_joints(deflection, "deflection", shape)
         if not np.all(np.isfinite(given[..., self.damped])):

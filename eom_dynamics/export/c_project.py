@@ -182,14 +182,8 @@ def _called(function: str, arguments: list[str]) -> str:
 def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.c.in"),
-        **checks_head(project, stored),
         scalar=real(project),
-        checks="\n".join(
-            _check(function, names)
-            for function, names in zip(
-                project.functions.values(), stored.named(project.functions)[1].values(), strict=True
-            )
-        ),
+        **checks_head(project, stored, _check),
     )
 
 

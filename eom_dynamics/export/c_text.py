@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..arrays import Array
 from ..codegen.program import Program
@@ -82,14 +82,18 @@ def sincos_calls(
     return lines
 
 
-def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:
-    """Fields that the templates of the tests in C and CUDA share."""
+def checks_head(
+    project: Project, stored: StoredValues, check: Callable[[Function, Mapping[str, str]], str]
+) -> dict[str, str]:
+    """Fields that the templates of the tests in C and CUDA share; ``check`` gives the text for a function."""
+    arrays, names = stored.named(project.functions)
     return {
         "notice": comment(project.notice()),
         "library": project.library,
         "states": str(stored.count),
         "tolerance": repr(stored.relative_tolerance),
-        "stored": constant_arrays(stored.named(project.functions)[0], rows="STATES"),
+        "stored": constant_arrays(arrays, rows="STATES"),
+        "checks": "\n".join(check(function, names[key]) for key, function in project.functions.items()),
         "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
 

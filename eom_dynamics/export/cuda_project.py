@@ -81,16 +81,7 @@ def _steps(project: Project, function: Steps) -> str:
 
 
 def _test(project: Project, stored: StoredValues) -> str:
-    return filled(
-        template("test_dynamics.cu.in"),
-        **checks_head(project, stored),
-        checks="\n".join(
-            _check(function, names)
-            for function, names in zip(
-                project.functions.values(), stored.named(project.functions)[1].values(), strict=True
-            )
-        ),
-    )
+    return filled(template("test_dynamics.cu.in"), **checks_head(project, stored, _check))
 
 
 def _check(function: Function, stored: Mapping[str, str]) -> str:
