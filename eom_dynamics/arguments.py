@@ -31,7 +31,8 @@ def checked_pose(value: ArrayLike, name: str) -> Array:
     away = float(np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), initial=0.0))
     if away > _ORTHOGONAL or np.any(np.linalg.det(R) < 0) or np.any(C[..., 3, :] != [0, 0, 0, 1]):
         raise StateError(
-            f"{name} is no pose: it must be a rotation matrix, a translation, and a last row 0 0 0 1; see lie.pose"
+            f"{name} is not a homogeneous transform: it must be a rotation matrix, a translation, and a last row "
+            "0 0 0 1; see lie.pose"
         )
     return C
 
@@ -75,7 +76,7 @@ def positive(value: Any, name: str, error: type[EomDynamicsError] = StateError) 
     """A finite number above zero.
 
     Raises:
-        StateError, or this error: it is something else, such as a truth value or a text.
+        StateError, or this error: it is something else, such as a bool or a text.
     """
     if not is_positive(value):
         raise error(f"{name} must be a finite number > 0, is {shown(value)}")
@@ -102,7 +103,7 @@ def real_number(value: ArrayLike, name: str) -> float:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number; None of anything else, such as a truth value or a text."""
+    """A finite number; None of anything else, such as a bool or a text."""
     value = value[()] if isinstance(value, np.ndarray) else value
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return None

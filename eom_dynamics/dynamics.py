@@ -40,7 +40,7 @@ from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 _HIGHEST_ORDER = 10
 
 # Programs of other names than their methods, as exported code has them.
-_RECIPES = {
+_PROGRAM_OF_METHOD = {
     "inverse_dynamics_derivatives": "effort_partials",
     "forward_dynamics_derivatives": "forward_dynamics_partials",
 }
@@ -380,12 +380,12 @@ class Dynamics(CompiledMethods):
             efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
             states = joint_vectors(n, self.order + 3, required=3)
             return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
-        return declared_signature(PROGRAMS[_RECIPES.get(method, method)], _vectors(self.robot), shape)
+        return declared_signature(PROGRAMS[_PROGRAM_OF_METHOD.get(method, method)], _vectors(self.robot), shape)
 
     def _recipe(self, name: str) -> Recipe:
         if name == "inverse_dynamics" + WITH_PAYLOAD:
             return inverse_dynamics_of_order(self.order, payload=True)
-        return PROGRAMS[_RECIPES.get(name, name)]
+        return PROGRAMS[_PROGRAM_OF_METHOD.get(name, name)]
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if name.startswith("forward_dynamics") and not self._articulated:

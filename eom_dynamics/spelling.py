@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 
 # No robot has longer names, and hints with more names do not help. A comparison takes some 10 µs.
@@ -40,7 +40,7 @@ def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = 
     close = close_match(name, names if candidates is None else candidates)
     if close is not None:
         return f"did you mean {close}?"
-    return f"known are {listed(names)}" if names else "known are none"
+    return f"known are {listed(names)}" if names else "none are defined"
 
 
 def listed(names: Iterable[str]) -> str:
@@ -63,3 +63,10 @@ def duplicates(names: Iterable[str]) -> list[str]:
             again[name] = None
         seen.add(name)
     return list(again)
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """Return the name, with underscores added until it is not taken."""
+    while name in taken:
+        name += "_"
+    return name

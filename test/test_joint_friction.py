@@ -150,7 +150,7 @@ def test_symbolic_efforts() -> None:
 @pytest.mark.parametrize("flags", lane_flags().values(), ids=lane_flags().keys())
 def test_compiled_hyperbolic_tangent(flags: list[str], tmp_path: Path) -> None:
     program = trace("p", {"x": 1}, lambda x: {"y": [x["x"][0].tanh(), (-2.0 * x["x"][0]).tanh()]})
-    compiled = CompiledProgram(c_source(program), "p", tmp_path, *flags)
+    compiled = CompiledProgram(c_source(program), "eom_p", tmp_path, *flags)
     rng = np.random.default_rng(5)
     x = np.concatenate([rng.uniform(-1, 1, 2000), rng.uniform(-25, 25, 2000), 10.0 ** rng.uniform(-300, 6, 999), [0.0]])
     y = np.empty((len(x), 2))

@@ -22,6 +22,7 @@ from eom_dynamics.elastic.spring_chain import SpringChain, SpringStage, chain_mo
 from eom_dynamics.equations import RigidBody, newton_euler, system_form
 from eom_dynamics.equations.coriolis_tensor import coriolis_tensor
 from eom_dynamics.exceptions import EomDynamicsError, RobotDescriptionError, StateError
+from eom_dynamics.export import capabilities, project
 from eom_dynamics.lagrange import LagrangianError
 from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.messages.base_motion import force_is_unset, read_base_motion
@@ -78,7 +79,11 @@ def test_poses_are_checked(pose: Any) -> None:
         (lambda: body.seen_from(pose), "frame"),
         (lambda: eom.floating_equations_of_motion(ROBOT, pose, np.zeros(2), np.zeros(8)), "pose"),
     ):
-        check(call, StateError, rf"^{name} is no pose: it must be a rotation matrix, a translation, and a last row")
+        check(
+            call,
+            StateError,
+            rf"^{name} is not a homogeneous transform: it must be a rotation matrix",
+        )
 
 
 def test_rounded_rotations_are_poses() -> None:
@@ -372,7 +377,7 @@ LOOPS = [
     (lambda: cut(successor=True), RobotDescriptionError, "successor must be the index of a joint"),
     (lambda: cut(successor=99), RobotDescriptionError, "successor must be the index of a joint"),
     (lambda: cut(predecessor_pose=None), StateError, r"predecessor_pose must have shape \(4, 4\), has \(\)"),
-    (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is no pose"),
+    (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is not a homogeneous transform"),
     (lambda: cut(screws=[1.0]), StateError, r"screws must have shape \(k, 6\), has \(1,\)"),
     (lambda: LOOPED.close("a", CLOSED), StateError, r"u must have shape \(1,\)"),
     (lambda: LOOPED.motion(CLOSED, [None]), StateError, "qd must be real numbers"),
@@ -448,10 +453,9 @@ def test_symbols_of_casadi_point_there_too(kind: str) -> None:
 def test_a_symbolic_robot_points_there_too() -> None:
     robot = eom.load_robot("planar_2r")
     heavy = replace(robot.joints[0], mass=sp.Symbol("m"))
-    with pytest.raises(
-        TypeError, match=r"planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dynamics\.la"
-    ):
-        eom.Dynamics(replace(robot, joints=(heavy, *robot.joints[1:])))
+    for function in (eom.Dynamics, capabilities, lambda x: project(x, ["effort"])):
+        with pytest.raises(TypeError, match=r"planar_2r: joint joint_1 is symbolic: this takes numbers; use eom_dyna"):
+            function(replace(robot, joints=(heavy, *robot.joints[1:])))
 
 
 @pytest.mark.parametrize(

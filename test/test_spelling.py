@@ -27,7 +27,7 @@ def test_hints() -> None:
     assert close_match("a" * 101, ["a" * 101]) is None
     assert hint("sholder", ["elbow", "shoulder"]) == "did you mean shoulder?"
     assert hint("wrist", ["elbow", "shoulder", "elbow"]) == "known are elbow, shoulder"
-    assert hint("wrist", []) == "known are none"
+    assert hint("wrist", []) == "none are defined"
     assert listed(NAMES).endswith("joint_39, …") and listed(["a", "b"]) == "a, b"
     assert duplicates("abcacb") == ["a", "c", "b"]
 

@@ -95,13 +95,13 @@ class CasadiKernel:
 KERNELS: Mapping[str, Callable[[Robot | None, Recipe], Kernel]] = MappingProxyType(
     {"native": NativeKernel, "casadi": CasadiKernel, "numpy": NumpyKernel}
 )
-"""Kernels of a robot and the recipe of a program, by backend, the fastest first."""
+"""Kernel classes by backend, the fastest first; each takes a robot and a recipe."""
 
 
 def kernel_of(program: Program, backend: str) -> Kernel:
     """Kernel of a program that has been traced, on one of KERNELS."""
     content = digest(repr(program.inputs), repr(program.outputs), repr(program.nodes), repr(program.results))
-    return KERNELS[backend](None, Recipe(program.name.removeprefix("eom_"), lambda _: program, (content,)))
+    return KERNELS[backend](None, Recipe(program.name, lambda _: program, (content,)))
 
 
 def require_robot(robot: object) -> None:
@@ -110,18 +110,23 @@ def require_robot(robot: object) -> None:
         raise TypeError(f"robot must be a Robot, as returned by load_robot, is {robot!r:.60}")
 
 
-def with_friction(robot: Robot, friction: bool | None) -> Robot:
-    """The robot with or without joint friction; unchanged for None.
-
-    Raises:
-        StateError: ``friction`` is something else.
-        TypeError: ``robot`` is not a Robot, or has symbols in the place of numbers.
-    """
+def require_numeric_robot(robot: Robot) -> None:
+    """Raise TypeError unless an argument is a Robot without symbols."""
     require_robot(robot)
     for joint in robot.joints:
         for part in (joint.mass, joint.center_of_mass, joint.inertia_about_origin, joint.screw, joint.reference_pose):
             if is_symbolic(np.asarray(part)):
                 raise TypeError(f"{robot.name}: joint {joint.name} is symbolic: {SYMBOLIC}")
+
+
+def with_friction(robot: Robot, friction: bool | None) -> Robot:
+    """The robot with or without joint friction; unchanged for None.
+
+    Raises:
+        StateError: ``friction`` is something else.
+        TypeError: ``robot`` is not a Robot, or has symbols.
+    """
+    require_numeric_robot(robot)
     if friction is not None and not isinstance(friction, bool | np.bool_):
         raise StateError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
     if friction is None or robot.joint_friction == friction:

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .expressions import ELEMENTARY, Op
-from .program import MonotoneFunction, Program
+from .program import MonotoneFunction, Program, c_name
 from .segments import split
-from .straight_line import FUNCTIONS, Syntax, Values, angles, definitions, straight_line, value_name
+from .straight_line import FUNCTIONS, NodeExpressions, Syntax, definitions, straight_line, value_name
 
 # Definitions in a function: compiling this many takes a quarter of a second; more take disproportionately longer.
 _SEGMENT = 1000
@@ -85,11 +85,11 @@ def c_source(program: Program) -> str:
             *(["#include <math.h>"] if "sqrt" in used_functions(program) else []),
             "#include <stddef.h>",
             "#include <stdint.h>",
-            *([scalar_sincos()] if angles(program) else []),
+            *([scalar_sincos()] if program.angles else []),
             _over_lanes(program),
             functions_source(program, "one", packed=True),
             core_source(program, "one", "double", packed=True),
-            _batch_functions(program, f"size_t {program.name}_batch", only_finite=True),
+            _batch_functions(program, f"size_t {c_name(program.name)}_batch", only_finite=True),
             _state_source(program),
         ]
     )
@@ -108,7 +108,7 @@ def batch_source(program: Program, signature: str) -> str:
 def _over_lanes(program: Program) -> str:
     """Functions and tables that the arithmetic over lanes takes."""
     parts = [csrc("lanes.h")]
-    if angles(program):
+    if program.angles:
         parts += [sincos_source("lanes", "lanes", "lane_bits"), csrc("sincos_lanes.h"), _angle_tables(program)]
     return "\n".join([*parts, functions_source(program, "lanes")])
 
@@ -124,10 +124,10 @@ def _batch_functions(program: Program, signature: str, *, only_finite: bool = Fa
                 signature=signature,
                 input_total=str(sum(program.inputs.values())),
                 output_total=str(len(program.results)),
-                angles=str(len(angles(program))),
+                angles=str(len(program.angles)),
                 load_rest=load_rest,
                 load=load,
-                sincos=csrc("angles_batch.c") if angles(program) else "",
+                sincos=csrc("angles_batch.c") if program.angles else "",
                 store=store,
                 check=_finite_check(program) if only_finite else "",
                 done="    return count;\n" if only_finite else "",
@@ -154,18 +154,18 @@ def _state_source(program: Program) -> str:
     ]
     return filled(
         csrc("entry_state.c.in"),
-        name=program.name,
+        name=c_name(program.name),
         input_total=str(sum(program.inputs.values())),
         output_total=str(len(program.results)),
         load="\n".join(load),
         store="\n".join(store),
-        sincos=csrc("angles_state.c") if angles(program) else "",
-        angles=str(len(angles(program))),
+        sincos=csrc("angles_state.c") if program.angles else "",
+        angles=str(len(program.angles)),
     )
 
 
 def _angle_tables(program: Program) -> str:
-    positions, scales, shifts = zip(*angles(program), strict=True)
+    positions, scales, shifts = zip(*program.angles, strict=True)
     return (
         f"enum {{ EOM_ANGLES = {len(positions)} }};\n"
         f"static const size_t eom_angle_inputs[EOM_ANGLES] = {{{', '.join(map(str, positions))}}};\n"
@@ -387,7 +387,7 @@ def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
     """The function of a root, and the root; over lanes, the roots of rows of numbers."""
     program, kind = root.program, _REALS[suffix]
     parameters = [f"p{i}" for i in range(program.inputs["p"])]
-    lines, results = straight_line(program, ["x", *parameters], [], kind.syntax)
+    lines, results = straight_line(program, ["x", *parameters], kind.syntax)
     names = ("value", "slope", "curvature")
     body = [*lines, *(f"    *{name} = {_broadcast(r, suffix)};" for name, r in zip(names, results, strict=True))]
     templates = csrc("root_step.h.in") + csrc("root_rows.h.in" if suffix == "lanes" else "root.h.in")
@@ -421,8 +421,8 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
             them over lanes.
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
-    sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(angles(program)))]
-    values = Values(program, inputs, sines, c_syntax(suffix))
+    sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(program.angles))]
+    values = NodeExpressions(program, inputs, sines, c_syntax(suffix))
     results = values.results()
     for i, result in enumerate(program.results):
         if result.node is None:
@@ -431,7 +431,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     groups = _packed_order(program, values)
     if not packed:
         groups = _with_lookups_together(program, groups)
-    lines = _Lines(program, values, packed=packed, over_lanes=real == "lanes")
+    lines = _GroupEmitter(program, values, packed=packed, over_lanes=real == "lanes")
     order = [node for group in groups for node in group]
     text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
     segments, slots = split(program, groups, _SEGMENT)
@@ -452,7 +452,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     return "\n".join(text)
 
 
-def _packed_order(program: Program, values: Values) -> list[list[int]]:
+def _packed_order(program: Program, values: NodeExpressions) -> list[list[int]]:
     """Definitions in an order in which functions of the same name follow one another, each as a group of its own."""
     level: dict[int, int] = {}
     simple: dict[int, list[int]] = {}
@@ -495,10 +495,10 @@ def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) ->
     return groups
 
 
-class _Lines:
+class _GroupEmitter:
     """Lines of groups of definitions: one for each definition, or one for all, in the place of the first."""
 
-    def __init__(self, program: Program, values: Values, *, packed: bool, over_lanes: bool) -> None:
+    def __init__(self, program: Program, values: NodeExpressions, *, packed: bool, over_lanes: bool) -> None:
         self._program, self._values, self._packed, self._over_lanes = program, values, packed, over_lanes
 
     def of(self, group: Sequence[int]) -> list[str]:

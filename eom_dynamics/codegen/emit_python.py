@@ -12,7 +12,7 @@ from ..jet import Jet
 from ..lie import sincos
 from .expressions import Op
 from .program import MonotoneFunction, Program
-from .straight_line import FUNCTIONS, Syntax, angles, straight_line
+from .straight_line import FUNCTIONS, Syntax, straight_line
 
 _PYTHON = Syntax("    {name} = {value}", nan="nan", infinity="inf")
 
@@ -24,9 +24,8 @@ def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     shape the function is evaluated elementwise.
     """
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
-    names = [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
-    lines, results = straight_line(program, inputs, names, _PYTHON)
-    taken = [f"    s{k}, c{k} = sincos({angle.text(inputs, _PYTHON)})" for k, angle in enumerate(angles(program))]
+    lines, results = straight_line(program, inputs, _PYTHON)
+    taken = [f"    s{k}, c{k} = sincos({_PYTHON.angle(angle, inputs)})" for k, angle in enumerate(program.angles)]
     source = ["def evaluate(x):", *taken, *lines, f"    return [{', '.join(results)}]"]
     namespace: dict[str, Any] = {"sincos": sincos, "nan": float("nan"), "inf": float("inf")}
     namespace |= {op.value: getattr(elementary, op.value) for op in FUNCTIONS if program.uses(op)}

@@ -27,7 +27,6 @@ from ..robot import Frame, Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Scalar
 from .kinematic_programs import frame_details, pose_entries, tool_tree
-from .program import Program
 from .programs import WITH_PAYLOAD, carrying_jets
 from .recipe import Inputs, Recipe, declared, levels
 
@@ -40,17 +39,17 @@ IMU_NAMES = ("w", "wd", "wdd", "wddd"), ("f", "fd", "fdd")
 Outputs = Sequence[list[Scalar]]
 
 
-def imu_efforts(robot: Robot, *, payload: bool = False) -> Program:
+def efforts_on_base(*, payload: bool = False) -> Recipe:
     """tau, taud and taudd (n) from angular velocity and specific force of the base, with their time derivatives.
 
     With payloads, the parameters of those at the tools and their time derivatives are inputs, too.
     """
     inputs = [*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1], *WRENCH_NAMES, *(PAYLOAD_NAMES if payload else ())]
     name = "floating_imu_efforts" + payload * WITH_PAYLOAD
-    return declared(name, inputs, EFFORT_NAMES, _imu_efforts)(robot)
+    return declared(name, inputs, EFFORT_NAMES, _efforts_on_base)
 
 
-def _imu_efforts(robot: Robot, x: Inputs) -> Outputs:
+def _efforts_on_base(robot: Robot, x: Inputs) -> Outputs:
     w, p = (_jets([x[name] for name in names]) for names in IMU_NAMES)
     tree = carrying_jets(link_tree(robot), levels(x, "P"))
     return inverse_dynamics_on_base(tree, levels(x, "q"), w, p, levels(x, "W"))[0]
@@ -281,7 +280,7 @@ PROGRAMS: Mapping[str, tuple[Sequence[str], Sequence[str], Callable[[Robot, Inpu
             ("effort", "pose q nu nud W", "tau", _efforts),
             ("inverse_dynamics", "pose q nu nud nudd nuddd W Wd Wdd", "tau taud taudd", _efforts),
             ("joint_efforts", "pose q nu nud nudd nuddd W Wd Wdd", "u ud udd", _joint_efforts),
-            ("imu_efforts", _FROM_IMU, "u ud udd", _imu_efforts),
+            ("imu_efforts", _FROM_IMU, "u ud udd", _efforts_on_base),
             ("bias", "pose q nu W", "bias", _bias),
             ("gravity", "pose q", "Q_grav", _at_rest),
             ("mass_matrix", "q", "M", _mass_matrix),

@@ -92,7 +92,7 @@ class NativeSolver:
 
     def __init__(self, robot: Robot, tools: Sequence[Frame]) -> None:
         recipe = poses_and_jacobians(tools)
-        whole = Recipe("inverse_kinematics", recipe.trace, (*recipe.details, *_CONSTANTS.values()))
+        whole = Recipe("inverse_kinematics", recipe.build, (*recipe.details, *_CONSTANTS.values()))
 
         def source() -> str:
             sizes = {"n": str(robot.n), "tools": str(len(tools)), "name": c_name(recipe.name)}

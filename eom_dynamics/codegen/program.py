@@ -10,7 +10,8 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 from .. import elementary
 from ..jet import Jet
@@ -25,6 +26,14 @@ class OutputEntry:
 
     node: int | None
     factor: float
+
+
+class SinCosArgument(NamedTuple):
+    """Argument of a sine or cosine: ``scale`` times the entry of the inputs at ``position``, plus ``shift``."""
+
+    position: int
+    scale: float
+    shift: float
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,27 @@ class Program:
         """Whether there is one of these operations."""
         return any(node.op in ops for node in self.nodes)
 
+    @cached_property
+    def angles(self) -> list[SinCosArgument]:
+        """Arguments of the sines and cosines.
+
+        Raises:
+            ValueError: an argument is not linear in an input.
+        """
+        return list(dict.fromkeys(self.angle(node) for node in self.nodes if node.op in (Op.SIN, Op.COS)))
+
+    def angle(self, node: Node) -> SinCosArgument:
+        """Argument of the sine or cosine of a node."""
+        scale, shift = 1.0, 0.0
+        argument = self.nodes[node.operands[0]]
+        if argument.op is Op.SHIFT:
+            shift, argument = argument.constant, self.nodes[argument.operands[0]]
+        if argument.op is Op.SCALE:
+            scale, argument = argument.constant, self.nodes[argument.operands[0]]
+        if argument.op is not Op.INPUT:
+            raise ValueError("the angle of a sine or cosine must be linear in an input")
+        return SinCosArgument(argument.constant, scale, shift)
+
     @property
     def operations(self) -> int:
         """Number of arithmetic operations, without sines and cosines."""
@@ -81,7 +111,7 @@ class Program:
 
 
 def c_name(program: str) -> str:
-    """Name of a program in C."""
+    """Name of the function of a program in compiled code."""
     return f"eom_{program}"
 
 

@@ -77,7 +77,7 @@ def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression
 
 
 def _bias(robot: Robot, x: Inputs) -> Outputs:
-    """Joint efforts at rest accelerations: C qd + Q_grav + Q_ext."""
+    """Joint efforts at zero acceleration: C qd + Q_grav + Q_ext."""
     return recursion.inverse_dynamics(link_tree(robot), [x["q"], x["qd"], [0.0] * robot.n], levels(x, "W"))
 
 
@@ -176,4 +176,4 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
         )
     }
 )
-"""The programs, by the name of the method of :class:`eom_dynamics.Dynamics` that runs them."""
+"""Recipes by the name of their program."""

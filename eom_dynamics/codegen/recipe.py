@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from .expressions import Expression, Scalar
-from .program import Program, c_name, trace
+from .program import Program, trace
 
 Inputs: TypeAlias = Mapping[str, list[Expression]]
 """Entries of the input vectors by name, in order."""
@@ -22,20 +22,20 @@ class Recipe:
 
     Attributes:
         name: name of the program.
-        trace: traces the program for a robot.
+        build: traces the program for a robot.
         details: what the program depends on beside the name and the dynamics of the robot, such as a frame.
         inputs, outputs: names of the vectors, if they are declared.
     """
 
     name: str
-    trace: Callable[[Any], Program]
+    build: Callable[[Any], Program]
     details: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
     def __call__(self, robot: Robot | None) -> Program:
         """The program for a robot; None where it depends on none."""
-        return self.trace(robot)
+        return self.build(robot)
 
 
 def declared(
@@ -57,11 +57,11 @@ def declared(
     """
     given, found = tuple(inputs), tuple(outputs)
 
-    def traced(robot: Robot) -> Program:
+    def build(robot: Robot) -> Program:
         sizes = {vector: (lengths or {}).get(vector, _length(robot, vector)) for vector in given}
-        return trace(c_name(name), sizes, lambda x: dict(zip(found, compute(robot, x), strict=True)))
+        return trace(name, sizes, lambda x: dict(zip(found, compute(robot, x), strict=True)))
 
-    return Recipe(name, traced, details, given, found)
+    return Recipe(name, build, details, given, found)
 
 
 def levels(x: Inputs, name: str) -> list[list[Expression]]:

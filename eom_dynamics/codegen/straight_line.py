@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .expressions import ELEMENTARY, Node, Op
-from .program import Program
+from .program import Program, SinCosArgument
 
 FUNCTIONS = ELEMENTARY | {Op.SQRT, Op.SELECT}
 """Operations that are calls of a function of their name."""
@@ -48,6 +48,13 @@ class Syntax:
             return self.infinity if value > 0 else f"(-{self.infinity})"
         return repr(value)
 
+    def angle(self, angle: SinCosArgument, inputs: Sequence[str]) -> str:
+        """Expression of an angle, from expressions of the entries of all inputs."""
+        scaled = inputs[angle.position]
+        if angle.scale != 1:
+            scaled = f"{scaled} {self.times} {self.constant(angle.scale)}"
+        return f"{scaled} + {self.constant(angle.shift)}" if angle.shift else scaled
+
 
 class Lines(NamedTuple):
     """Lines of a program: definitions and results.
@@ -61,7 +68,7 @@ class Lines(NamedTuple):
     results: list[str]
 
 
-class Values:
+class NodeExpressions:
     """Expressions of the values of a program's nodes in a language."""
 
     def __init__(
@@ -72,19 +79,19 @@ class Values:
         Args:
             program: the program.
             inputs: expressions of the entries of all inputs.
-            sines: expressions of the sine and cosine of each of the :func:`angles`.
+            sines: expressions of the sine and cosine of each of the program's angles.
             syntax: that of the language.
         """
         self._program, self.syntax = program, syntax
         self._tables = {table: k for k, table in enumerate(program.constants(Op.INDEX, Op.LOOKUP))}
         self._roots = {function: k for k, function in enumerate(program.constants(Op.ROOT))}
-        known = dict(zip(angles(program), sines, strict=True))
+        known = dict(zip(program.angles, sines, strict=True))
         self._names: dict[int, str] = {}
         for index, node in enumerate(program.nodes):
             if node.op is Op.INPUT:
                 self._names[index] = inputs[node.constant]
             elif node.op in (Op.SIN, Op.COS):
-                self._names[index] = known[_angle(program.nodes, node)][node.op is Op.COS]
+                self._names[index] = known[program.angle(node)][node.op is Op.COS]
             elif node.op is Op.CONSTANT:
                 self._names[index] = syntax.number.format(value=syntax.constant(node.constant))
             else:
@@ -134,9 +141,9 @@ class Values:
 _SIGNS = {Op.ADD: "+", Op.SUB: "-"}
 
 
-def straight_line(program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], syntax: Syntax) -> Lines:
-    """Text of a program; arguments are those of :class:`Values`."""
-    values = Values(program, inputs, sines, syntax)
+def straight_line(program: Program, inputs: Sequence[str], syntax: Syntax) -> Lines:
+    """Text of a program with the sines s0, ... and cosines c0, ...; arguments are those of :class:`NodeExpressions`."""
+    values = NodeExpressions(program, inputs, [(f"s{k}", f"c{k}") for k in range(len(program.angles))], syntax)
     return Lines([values.definition(index) for index in definitions(program)], values.results())
 
 
@@ -158,31 +165,6 @@ def value_name(node: int) -> str:
     return f"v{node}"
 
 
-class SinCosArgument(NamedTuple):
-    """Argument of a sine or cosine: ``scale`` times the entry of the inputs at ``position``, plus ``shift``."""
-
-    position: int
-    scale: float
-    shift: float
-
-    def text(self, inputs: Sequence[str], syntax: Syntax) -> str:
-        """Expression of the angle, from expressions of the entries of all inputs."""
-        scaled = inputs[self.position]
-        if self.scale != 1:
-            scaled = f"{scaled} {syntax.times} {syntax.constant(self.scale)}"
-        return f"{scaled} + {syntax.constant(self.shift)}" if self.shift else scaled
-
-
-def angles(program: Program) -> list[SinCosArgument]:
-    """Arguments of the sines and cosines.
-
-    Raises:
-        ValueError: an argument is not linear in an input.
-    """
-    found = {_angle(program.nodes, node): None for node in program.nodes if node.op in (Op.SIN, Op.COS)}
-    return list(found)
-
-
 def used_inputs(program: Program) -> set[int]:
     """Positions of the entries of all inputs that the program reads."""
     return {node.constant for node in program.nodes if node.op is Op.INPUT}
@@ -192,15 +174,3 @@ def _scaled(name: str, factor: float, syntax: Syntax) -> str:
     if abs(factor) == 1:
         return name if factor == 1 else f"-{name}"
     return f"{name} {syntax.times} {syntax.constant(factor)}"
-
-
-def _angle(nodes: Sequence[Node], node: Node) -> SinCosArgument:
-    scale, shift = 1.0, 0.0
-    argument = nodes[node.operands[0]]
-    if argument.op is Op.SHIFT:
-        shift, argument = argument.constant, nodes[argument.operands[0]]
-    if argument.op is Op.SCALE:
-        scale, argument = argument.constant, nodes[argument.operands[0]]
-    if argument.op is not Op.INPUT:
-        raise ValueError("the angle of a sine or cosine must be linear in an input")
-    return SinCosArgument(argument.constant, scale, shift)

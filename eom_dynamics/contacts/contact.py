@@ -192,4 +192,4 @@ def _check_placement(contact: Contact) -> None:
 
 def _check_rotation(R: Array, name: str) -> None:
     if np.max(np.abs(R.T @ R - np.eye(3))) > _ORTHONORMAL or np.linalg.det(R) < 0:
-        raise ContactError(f"{name} is no rotation: its columns must be orthonormal and right-handed")
+        raise ContactError(f"{name} is not a rotation matrix: its columns must be orthonormal and right-handed")

@@ -24,7 +24,7 @@ from ..arrays import Array
 from ..codegen.backends import kernel_of
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.functions import CompiledFunction, Signature, derivatives
-from ..codegen.program import Program, c_name, trace
+from ..codegen.program import Program, trace
 from ..constraints import FrameMotion, solve
 from ..exceptions import ContactError, StateError
 from ..jet import Jet
@@ -414,7 +414,7 @@ class ContactDynamics:
                     row += J[list(contact.rows)].ravel().tolist()
             return dict(zip(derivative_names("J", orders + 1), rows, strict=True))
 
-        return trace(c_name("contacts"), {x.name: prod(x.shape) for x in mechanism.vectors(orders)}, compute)
+        return trace("contacts", {x.name: prod(x.shape) for x in mechanism.vectors(orders)}, compute)
 
 
 def _by_name(values: Mapping[str, T], what: str) -> Mapping[str, T]:

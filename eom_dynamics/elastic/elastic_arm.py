@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators import checks
 from ..actuators.actuator import stacked
-from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..arguments import not_negative
 from ..arrays import Array
 from ..codegen import floating_programs
+from ..codegen.backends import KERNELS
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import (
     CompiledFunction,
@@ -71,6 +70,8 @@ from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES, directional
 from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
+
+_ON_BASE = "feedforward_on_base"
 
 
 class Feedforward(NamedTuple):
@@ -155,26 +156,16 @@ class ElasticArm(CompiledMethods):
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
         if self.rotor_model not in ROTOR_MODELS:
             raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
-        self.springs, self.coupled = _springs(robot, stiffness)
-        self.transmission = robot.transmission
-        given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
-        self.rotor_inertia = checks.not_negative("rotor_inertia", checks.repeated("rotor_inertia", given, robot.n))
-        independent = robot.independent_joints
-        self.side = MotorSide(
-            robot.joint_names,
-            self.springs,
-            self.coupled,
-            self.transmission,
-            tuple(self.rotor_inertia.tolist()),
-            tuple(joint.actuator for joint in independent),
-            tuple(joint.gear_ratio for joint in independent),
-        )
+        self.side = MotorSide.of(robot, stiffness, rotor_inertia)
+        self.springs, self.coupled, self.transmission = self.side.springs, self.side.coupled, self.side.transmission
+        self.rotor_inertia = np.array(self.side.rotor_inertia)
         self.functions = MotorFunctions(self.side, self.dynamics.backend)
         self.spring_set = SpringSet(self.side, self.functions)
         self.stiffness, self.variable = self.side.rest_stiffness, self.side.variable
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
         self.motor_joint, self.motor_names = self.side.motor_joint, self.side.motor_names
         self.motor_inertia = self.rotor_inertia[self.motor_joint]
+        independent = robot.independent_joints
         joints = [independent[i] for i in self.motor_joint]
         self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
         self.friction = stacked([joint.actuator.friction for joint in joints])
@@ -242,7 +233,7 @@ class ElasticArm(CompiledMethods):
             return Feedforward(*self._run("feedforward", *motion, **given))
         if self.rotors is not None:
             raise StateError("the complete rotor model has no moving base; the reduced one has")
-        return Feedforward(*self._run("feedforward_on_base", *motion, base=base, **given))
+        return Feedforward(*self._run(_ON_BASE, *motion, base=base, **given))
 
     @former_keywords(stiffness="commanded_stiffness")
     def ahead(
@@ -271,12 +262,8 @@ class ElasticArm(CompiledMethods):
         """
         after = np.array([not_negative(lead, "lead")])
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
-        method = "feedforward"
-        if base is not None:
-            method, given = f"{method}_on_base", given | {"base": base}
-        if payload is not None:
-            method, given = method + WITH_PAYLOAD, given | {"payload": payload}
-        signature = self.signature(method)
+        given |= {name: x for name, x in (("base", base), ("payload", payload)) if x is not None}
+        signature = self.signature(_method(on_base=base is not None, payload=payload is not None))
         arrays, samples = signature.checked(states, given, finite=True)
         known = dict(zip((vector.name for vector in signature.inputs), arrays, strict=True))
 
@@ -370,10 +357,10 @@ class ElasticArm(CompiledMethods):
                 (deflection,),
                 defaults=(np.full(n, SETTLED),),
                 alone=True,
-                check=lambda value, samples: [x for x in [self._state(value, samples)] if x is not None],
+                check=lambda value, samples: [x for x in [self._given_deflection(value, samples)] if x is not None],
             ),
         )
-        if method == "feedforward_on_base":
+        if method == _ON_BASE:
             parts = tuple(Vector(name, (3,), "motion of the base") for names in IMU_NAMES for name in names)
             keywords += (Keyword("base", parts, check=_base_vectors),)
         motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
@@ -392,24 +379,24 @@ class ElasticArm(CompiledMethods):
 
     def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
         """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
-        return self._function("feedforward" + "_on_base" * on_base + WITH_PAYLOAD * payload).stages
+        return self._function(_method(on_base=on_base, payload=payload)).stages
 
-    def _stages(self, *, on_base: bool, payload: bool) -> list[Stage]:
-        (motors,) = self.functions.function("motors", spin=self.rotors is not None).stages
-        if on_base and payload:
-            return [stage_of(floating_programs.imu_efforts(self.robot, payload=True), self.backend), motors]
+    def _links(self, *, on_base: bool, payload: bool) -> Stage:
+        """Program of the links."""
         if on_base:
-            (links,) = self.carried._function("imu_efforts").stages
-            return [links._replace(outputs=EFFORT_NAMES), motors]
+            recipe = floating_programs.efforts_on_base(payload=payload)
+            return Stage(KERNELS[self.backend](self.robot, recipe), recipe.inputs, recipe.outputs)
         if self.rotors is None:
-            return [*self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages, motors]
-        return [stage_of(links_with_rotors(self.robot, self.side, payload=payload), self.backend), motors]
+            (stage,) = self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages
+            return stage
+        return stage_of(links_with_rotors(self.robot, self.side, payload=payload), self.backend)
 
     def _function(self, name: str) -> CompiledFunction:
         if name not in self._functions:
+            links = self._links(on_base=name.startswith(_ON_BASE), payload=name.endswith(WITH_PAYLOAD))
             self._functions[name] = CompiledFunction(
                 self.signature(name),
-                self._stages(on_base="_on_base" in name, payload=name.endswith(WITH_PAYLOAD)),
+                [links, *self.functions.function("motors", spin=self.rotors is not None).stages],
                 intermediate={"spin": len(self.motor_joint)} if self.rotors is not None else {},
                 finite_results=bool(self.variable.any()),
                 refuse=self._refuse,
@@ -426,8 +413,7 @@ class ElasticArm(CompiledMethods):
 
     def _refuse(self, inputs: Mapping[str, Array]) -> None:
         """Raise the error of inputs for which the command is not finite."""
-        method = "feedforward_on_base" if IMU_NAMES[1][0] in inputs else "feedforward"
-        method += WITH_PAYLOAD * (PAYLOAD_NAMES[0] in inputs)
+        method = _method(on_base=IMU_NAMES[1][0] in inputs, payload=PAYLOAD_NAMES[0] in inputs)
         with np.errstate(all="ignore"):
             efforts = self._link_efforts(method, inputs)
         refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
@@ -455,7 +441,7 @@ class ElasticArm(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Joint efforts tau, taud, taudd for q … qdddd in the reduced rotor model, as in :meth:`feedforward`."""
         if base is not None and payload is not None:
-            method = "feedforward_on_base" + WITH_PAYLOAD
+            method = _method(on_base=True, payload=True)
             signature = self.signature(method)
             inputs, _ = signature.checked(states, {"wrench": wrench, "base": base, "payload": payload}, finite=True)
             return self._link_efforts(method, dict(zip((x.name for x in signature.inputs), inputs, strict=True)))
@@ -519,7 +505,7 @@ class ElasticArm(CompiledMethods):
         efforts = joint_states(self.robot.n, tau, taud, taudd)
         samples = efforts[0].shape[:-1]
         return self.spring_set.deflections(
-            efforts, self._commanded(commanded_stiffness, samples), self._state(deflection, samples)
+            efforts, self._commanded(commanded_stiffness, samples), self._given_deflection(deflection, samples)
         )
 
     @former_keywords(stiffness="commanded_stiffness")
@@ -616,7 +602,7 @@ class ElasticArm(CompiledMethods):
             given.append(np.where(self.variable, array, 0.0))
         return given
 
-    def _state(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
+    def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
         """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
         if deflection is None:
             return None
@@ -630,21 +616,14 @@ class ElasticArm(CompiledMethods):
         return given
 
 
+def _method(*, on_base: bool, payload: bool) -> str:
+    """Name of the feedforward on a base at rest or in motion, without or with payloads."""
+    return (_ON_BASE if on_base else "feedforward") + WITH_PAYLOAD * payload
+
+
 def _base_vectors(base: BaseMotion, samples: tuple[int, ...]) -> list[Array]:
     """Angular velocity and specific force of a moving base, and their time derivatives."""
     return [row for part in checked_base(base) for row in part]
-
-
-def _springs(
-    robot: Robot, stiffness: ArrayLike | None
-) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
-    """Springs of the joints, and the spring between coupled joints."""
-    if stiffness is None:
-        return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
-    given = checks.numbers("stiffness", stiffness)
-    if robot.n > 1 and given.shape == (robot.n, robot.n):
-        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
-    return tuple(map(spring_of_stiffness, checks.repeated("stiffness", given, robot.n))), None
 
 
 def _like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import recursion
 from ..codegen.expressions import Scalar
-from ..codegen.program import Program, c_name, trace
+from ..codegen.program import Program, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..recursion.composite import mass_matrix, of_joints
 from ..recursion.inverse_mass_matrix import solver
@@ -45,7 +45,7 @@ def given_efforts(n: int) -> Program:
         zero = [0.0] * n
         return dict(zip((*SPRING_EFFORTS, *STIFFNESS), (*x.values(), zero, zero), strict=True))
 
-    return trace(c_name("given_efforts"), dict.fromkeys(EFFORT_NAMES[:2], n), compute)
+    return trace("given_efforts", dict.fromkeys(EFFORT_NAMES[:2], n), compute)
 
 
 def flat_state(
@@ -85,7 +85,7 @@ def flat_state(
 
     inputs = dict.fromkeys((*STATE_NAMES[:2], *SPRING_EFFORTS), n)
     inputs |= dict.fromkeys(WRENCH_NAMES[:2], 6 * len(robot.tools)) | dict.fromkeys(HELD if held else (), n)
-    return run(c_name("flat_state" + payload * WITH_PAYLOAD), inputs | loads, compute)
+    return run("flat_state" + payload * WITH_PAYLOAD, inputs | loads, compute)
 
 
 def linearizing_snap(side: MotorSide, gains: int, *, run: Run = trace) -> Any:
@@ -117,7 +117,7 @@ def linearizing_snap(side: MotorSide, gains: int, *, run: Run = trace) -> Any:
     inputs = dict.fromkeys((*STATE_NAMES[:-1], *REFERENCE), n) | {"gains": gains}
     if side.variable.any():
         inputs |= dict.fromkeys((*STIFFNESS, *STIFFNESS_NAMES), n) | {"stiffness_gains": 2}
-    return run(c_name("linearizing_snap"), inputs, compute)
+    return run("linearizing_snap", inputs, compute)
 
 
 def motor_pd(m: int) -> Program:
@@ -128,4 +128,4 @@ def motor_pd(m: int) -> Program:
         rows = zip(*(x[name] for name in names), strict=True)
         return {"effort": [u + kp * (p - y) + kd * (v - w) for p, v, y, w, u, kp, kd in rows]}
 
-    return trace(c_name("motor_pd"), dict.fromkeys(names, m), compute)
+    return trace("motor_pd", dict.fromkeys(names, m), compute)

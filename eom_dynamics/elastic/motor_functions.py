@@ -21,7 +21,7 @@ _SELDOM = ("energies",)
 
 
 class MotorFunctions:
-    """Functions of arrays of states by the name of a program in :mod:`.motor_programs`, each compiled at first use."""
+    """Motor-side programs of :mod:`.motor_programs` by name, over arrays of states, each compiled at first use."""
 
     def __init__(self, side: MotorSide, backend: str) -> None:
         self._side, self._backend = side, backend

@@ -16,7 +16,7 @@ from ..actuators import Motor
 from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Scalar
 from ..codegen.partials import Partials
-from ..codegen.program import Program, Sizes, c_name, trace
+from ..codegen.program import Program, Sizes, trace
 from ..elementary import clipped as nearest
 from ..elementary import select
 from ..jet import Jet
@@ -65,7 +65,7 @@ def motors(side: MotorSide, *, spin: bool = False, run: Run = trace) -> Any:
         rows = [[jet[k] for jet in position] for k in range(3)]
         return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
 
-    return run(c_name("motors"), inputs | ({"spin": m} if spin else {}), compute)
+    return run("motors", inputs | ({"spin": m} if spin else {}), compute)
 
 
 def directional(links: Program, of_motors: Program) -> Program:
@@ -87,7 +87,7 @@ def directional(links: Program, of_motors: Program) -> Program:
         along = Partials(pairs[0][0], along=pairs)
         return {name: [along(value) for value in values[name]] for name in (*EFFORT_NAMES, *MOTOR_NAMES)}
 
-    return trace(c_name("directional"), given | changes, compute)
+    return trace("directional", given | changes, compute)
 
 
 def deflections(side: MotorSide) -> Program:
@@ -99,7 +99,7 @@ def deflections(side: MotorSide) -> Program:
         rows = [[jet[k] for jet in delta] for k in range(3)]
         return dict(zip((*DELTA_NAMES, "load"), (*rows, [jet[0] for jet in load]), strict=True))
 
-    return trace(c_name("deflections"), dict.fromkeys(EFFORT_NAMES, len(side.springs)) | dict(_commands(side)), compute)
+    return trace("deflections", dict.fromkeys(EFFORT_NAMES, len(side.springs)) | dict(_commands(side)), compute)
 
 
 def spring_efforts(
@@ -136,7 +136,7 @@ def spring_efforts(
             rows += [[jet[order] for jet in k] for order in range(orders)]
         return dict(zip((*spring_names(orders), *spring_names(orders, "stiffness")), rows, strict=False))
 
-    return run(c_name("spring_efforts"), sizes, compute)
+    return run("spring_efforts", sizes, compute)
 
 
 def spring_names(orders: int = 2, quantity: str = "spring_effort") -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def energies(side: MotorSide) -> Program:
                 stretch[motor] = value
         return {"energy": [energy], "loss": [loss], "stretch": stretch}
 
-    return trace(c_name("energies"), dict.fromkeys(DELTA_NAMES[:2], m), compute)
+    return trace("energies", dict.fromkeys(DELTA_NAMES[:2], m), compute)
 
 
 def filtered(side: MotorSide, *, run: Run = trace) -> Any:
@@ -206,7 +206,7 @@ def filtered(side: MotorSide, *, run: Run = trace) -> Any:
         ]
         return {"deflection_now": [select(step, new, old) for new, old in zip(later, still, strict=True)]}
 
-    return run(c_name("filtered"), inputs, compute)
+    return run("filtered", inputs, compute)
 
 
 def ahead(side: MotorSide, *, count: int, size: int) -> Program:
@@ -232,7 +232,7 @@ def ahead(side: MotorSide, *, count: int, size: int) -> Program:
             rows[f"y{k}"] = value
         return rows
 
-    return trace(c_name(f"ahead_{count}_{size}"), dict.fromkeys(names, size) | {"lead": 1}, compute)
+    return trace(f"ahead_{count}_{size}", dict.fromkeys(names, size) | {"lead": 1}, compute)
 
 
 def drive(side: MotorSide, *, run: Run = trace) -> Any:
@@ -242,7 +242,7 @@ def drive(side: MotorSide, *, run: Run = trace) -> Any:
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         return dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True))
 
-    return run(c_name("drive"), dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+    return run("drive", dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
 
 
 def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:
@@ -278,7 +278,7 @@ def shafts(side: MotorSide, *, clip: bool) -> Program:
         names = ("position", "speed", "acceleration", "torque", "current", "voltage")
         return dict(zip(names, zip(*rows, strict=True), strict=True)) | {"exceeded": [exceeded]}
 
-    return trace(c_name("shafts"), dict.fromkeys(MOTOR_NAMES, len(side.motor_joint)), compute)
+    return trace("shafts", dict.fromkeys(MOTOR_NAMES, len(side.motor_joint)), compute)
 
 
 def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: Sequence[float]) -> Program:
@@ -301,7 +301,7 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
             found = found + _is_beyond(motor.voltage(effort / ratio, speed * ratio), -most, most)
         return {"violations": [found]}
 
-    return trace(c_name("violations"), {"row": len(ranges)}, compute)
+    return trace("violations", {"row": len(ranges)}, compute)
 
 
 def clipped(side: MotorSide, most: Sequence[float]) -> Program:
@@ -313,7 +313,7 @@ def clipped(side: MotorSide, most: Sequence[float]) -> Program:
         efforts = [nearest(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
         return {"tau_clipped": efforts, "effort_clipped": [row[-1] for row in _shaft_rows(side, x)]}
 
-    return trace(c_name("clipped"), {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+    return trace("clipped", {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
 
 
 def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:
@@ -344,7 +344,7 @@ def _of_deflections(
         return results([jet[0] for jet in load], x)
 
     inputs = dict.fromkeys(DELTA_NAMES[:2], m) | ({"k": n} if side.variable.any() else {})
-    return trace(c_name(name), inputs, compute)
+    return trace(name, inputs, compute)
 
 
 def _commands(side: MotorSide) -> Sizes:

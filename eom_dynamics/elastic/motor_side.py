@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..actuators import Actuator
-from ..actuators.springs import CoupledSpring, Spring
+from ..actuators import Actuator, checks
+from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..actuators.transmission import Transmission
 from ..arrays import AnyArray, Array
 from ..jet import Jet
+from ..robot import Robot
 
 Scalar: TypeAlias = Any
 
@@ -53,6 +54,23 @@ class MotorSide:
     rotor_inertia: tuple[float, ...]
     actuators: tuple[Actuator, ...]
     gear_ratio: tuple[float, ...]
+
+    @classmethod
+    def of(cls, robot: Robot, stiffness: ArrayLike | None = None, rotor_inertia: ArrayLike | None = None) -> MotorSide:
+        """Motor side of a robot, or with springs and rotors of arguments as of :class:`.ElasticArm`."""
+        springs, coupled = _springs(robot, stiffness)
+        given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
+        inertia = checks.not_negative("rotor_inertia", checks.repeated("rotor_inertia", given, robot.n))
+        joints = robot.independent_joints
+        return cls(
+            robot.joint_names,
+            springs,
+            coupled,
+            robot.transmission,
+            tuple(inertia.tolist()),
+            tuple(joint.actuator for joint in joints),
+            tuple(joint.gear_ratio for joint in joints),
+        )
 
     @cached_property
     def motor_joint(self) -> NDArray[np.intp]:
@@ -258,3 +276,15 @@ class MotorSide:
     def _motors_of(self, joints: Sequence[int]) -> tuple[int, ...]:
         """The motor of each of some joints that have one."""
         return tuple(np.searchsorted(self.motor_joint, joints).tolist())
+
+
+def _springs(
+    robot: Robot, stiffness: ArrayLike | None
+) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
+    """Springs of the joints, and the spring between coupled joints."""
+    if stiffness is None:
+        return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
+    given = checks.numbers("stiffness", stiffness)
+    if robot.n > 1 and given.shape == (robot.n, robot.n):
+        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
+    return tuple(map(spring_of_stiffness, checks.repeated("stiffness", given, robot.n))), None

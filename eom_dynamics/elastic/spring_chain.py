@@ -85,7 +85,7 @@ class SpringChain:
     """
 
     def __init__(self, stages: Sequence[SpringStage]) -> None:
-        """Take the stages; raises ParameterError if one is no :class:`SpringStage`."""
+        """Take the stages; raises ParameterError if one is not a :class:`SpringStage`."""
         if isinstance(stages, str) or not np.iterable(stages):
             refuse("stages", f"must be a list of SpringStage, is {stages!r:.60}")
         self.stages = tuple(stages)

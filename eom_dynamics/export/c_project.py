@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..codegen.emit_c import batch_source, c_syntax, filled, functions_source, scalar_sincos, used_functions
 from ..codegen.expressions import Op
 from ..codegen.program import Program
-from ..codegen.straight_line import angles, straight_line, used_inputs
+from ..codegen.straight_line import straight_line, used_inputs
 from .c_text import (
     batch_prototype,
     call,
@@ -19,7 +19,6 @@ from .c_text import (
     function_comment,
     real,
     sincos_calls,
-    sincos_names,
     state_prototype,
     wrapped,
 )
@@ -35,14 +34,14 @@ if(UNIX)
 endif()"""
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     texts = sources(project)
     for function in project.functions.values():
         texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
     texts["CMakeLists.txt"] = _cmake(project)
     texts[f"test_{project.library}.c"] = _test(project, stored)
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def sources(project: Project) -> dict[str, str]:
@@ -110,7 +109,7 @@ def _source(project: Project, lines: list[str]) -> str:
 def _math(project: Project, program: Program) -> list[str]:
     """Lines that include what the arithmetic of a program takes."""
     # Compilers warn about static functions that are not used.
-    return [*(["#define EOM_SINCOS"] if angles(program) else []), f'#include "{project.library}_math.h"', ""]
+    return [*(["#define EOM_SINCOS"] if program.angles else []), f'#include "{project.library}_math.h"', ""]
 
 
 def _state(project: Project, function: Function) -> list[str]:
@@ -126,14 +125,14 @@ def _state(project: Project, function: Function) -> list[str]:
         ]
     suffix = "single" if project.precision == "single" else "one"
     inputs, syntax = entries(function, "{name}[{index}]"), c_syntax(suffix)
-    lines, results = straight_line(function, inputs, sincos_names(function), syntax)
+    lines, results = straight_line(function, inputs, syntax)
     outputs = [f"{name}[{k}]" for name, size in function.outputs.items() for k in range(size)]
     return [
         *_math(project, function),
         functions_source(function, suffix),
         prototype,
         "{",
-        *(f"    (void){name};" for name in _unused(function)),
+        *(f"    (void){name};" for name in _unread_inputs(function)),
         *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax, real(project))),
         *lines,
         *(f"    {output} = {result};" for output, result in zip(outputs, results, strict=True)),
@@ -183,14 +182,8 @@ def _called(function: str, arguments: list[str]) -> str:
 def _test(project: Project, stored: StoredValues) -> str:
     return filled(
         template("test_dynamics.c.in"),
-        **checks_head(project, stored),
         scalar=real(project),
-        checks="\n".join(
-            _check(function, names)
-            for function, names in zip(
-                project.functions.values(), stored.named(project.functions)[1].values(), strict=True
-            )
-        ),
+        **checks_head(project, stored, _check),
     )
 
 
@@ -233,7 +226,7 @@ def _cmake(project: Project) -> str:
     sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
     return filled(
         template("c_CMakeLists.txt.in"),
-        notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("# "),
         library=project.library,
         option=project.library.upper(),
         sources="\n".join(f"  {source}" for source in sources),
@@ -245,12 +238,12 @@ def _calls_math(project: Project) -> bool:
     return project.precision == "single" or any("sqrt" in used_functions(x) for x in project.programs.values())
 
 
-def _unused(program: Program) -> list[str]:
+def _unread_inputs(program: Program) -> list[str]:
     """Inputs of which the program reads no entry."""
     used = used_inputs(program)
-    unused, at = [], 0
+    unread, at = [], 0
     for name, size in program.inputs.items():
         if not used.intersection(range(at, at + size)):
-            unused.append(name)
+            unread.append(name)
         at += size
-    return unused
+    return unread

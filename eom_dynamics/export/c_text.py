@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..arrays import Array
 from ..codegen.program import Program
-from ..codegen.straight_line import Syntax, angles
+from ..codegen.straight_line import Syntax
 from .functions import Function
 from .project import SUMMARIES, Project, matrix_size, plain, table
 from .stored_values import StoredValues
@@ -46,7 +46,7 @@ def function_comment(project: Project, name: str) -> list[str]:
 def _cost(function: Function) -> list[str]:
     if not isinstance(function, Program):
         return []
-    pairs = len(angles(function))
+    pairs = len(function.angles)
     return [f"{function.operations} operations and {pairs} pair{'s' * (pairs != 1)} of sine and cosine a state."]
 
 
@@ -74,27 +74,26 @@ def sincos_calls(
         syntax: that of the language.
         number: type of the numbers.
     """
-    if not angles(program):
+    if not program.angles:
         return []
-    lines = [f"{number} " + ", ".join(f"s{k}, c{k}" for k in range(len(angles(program)))) + ";"]
-    for k, angle in enumerate(angles(program)):
-        lines.append(f"{function}({angle.text(inputs, syntax)}, &s{k}, &c{k});")
+    lines = [f"{number} " + ", ".join(f"s{k}, c{k}" for k in range(len(program.angles))) + ";"]
+    for k, angle in enumerate(program.angles):
+        lines.append(f"{function}({syntax.angle(angle, inputs)}, &s{k}, &c{k});")
     return lines
 
 
-def sincos_names(program: Program) -> list[tuple[str, str]]:
-    """Names that :func:`sincos_calls` declares."""
-    return [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
-
-
-def checks_head(project: Project, stored: StoredValues) -> dict[str, str]:
-    """Fields that the templates of the tests in C and CUDA share."""
+def checks_head(
+    project: Project, stored: StoredValues, check: Callable[[Function, Mapping[str, str]], str]
+) -> dict[str, str]:
+    """Fields that the templates of the tests in C and CUDA share; ``check`` gives the text for a function."""
+    arrays, names = stored.named(project.functions)
     return {
         "notice": comment(project.notice()),
         "library": project.library,
         "states": str(stored.count),
         "tolerance": repr(stored.relative_tolerance),
-        "stored": constant_arrays(stored.named(project.functions)[0], rows="STATES"),
+        "stored": constant_arrays(arrays, rows="STATES"),
+        "checks": "\n".join(check(function, names[key]) for key, function in project.functions.items()),
         "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
 

@@ -25,13 +25,13 @@ LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
 """Those of the parameters of control loops that the node has, too."""
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by path, for a project with the motor feedforward."""
-    library = {f"c/{name}": content for name, content in c_project.files(project, stored).items()}
-    return library | headers_and_tests(project, stored) | {"CMakeLists.txt": _cmake(project).encode("ascii")}
+    library = {f"c/{name}": text for name, text in c_project.files(project, stored).items()}
+    return library | headers_and_tests(project, stored) | {"CMakeLists.txt": _cmake(project)}
 
 
-def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, str]:
     """Headers and tests by path, for a project with the motor feedforward."""
     texts = {
         f"include/eom/robots/{project.name}.hpp": robot_header(project),
@@ -42,7 +42,7 @@ def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, bytes
     for name in template_names("cpp/eom"):
         texts[f"include/eom/{name}"] = filled(template(f"cpp/eom/{name}"), **LOOP_DEFAULTS)
     texts["test/checks.hpp"] = template("cpp/test/checks.hpp")
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def can_be_written(name: str) -> bool:
@@ -53,7 +53,7 @@ def can_be_written(name: str) -> bool:
 def _cmake(project: Project) -> str:
     return filled(
         template("cpp/CMakeLists.txt.in"),
-        notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("# "),
         library=project.library,
         tests="test_feedforward" + (" test_control_loop" if project.precision == "double" else ""),
     )

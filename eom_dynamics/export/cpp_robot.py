@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -25,7 +26,6 @@ from .functions import (
     LINEARIZATION,
     LINEARIZATION_WITH_PAYLOAD,
     PLANT,
-    arm_of,
     links_of,
 )
 from .plant import ACCELERATIONS, MOTOR_STATE
@@ -54,8 +54,7 @@ def type_name(project: Project) -> str:
 
 def comment(project: Project) -> str:
     """Notice of a project as a C++ comment, safe against backslashes at line ends."""
-    lines = (f"// {line}".rstrip() for line in project.notice())
-    return "\n".join(f"{line} //" if line.endswith("\\") else line for line in lines)
+    return re.sub(r"\\$", r"\\ //", project.notice_as("// "), flags=re.MULTILINE)
 
 
 def robot_header(project: Project) -> str:
@@ -96,7 +95,7 @@ def robot_header(project: Project) -> str:
 
 def _constants(project: Project) -> str:
     """Limits, and transmission."""
-    arm = arm_of(project.robot)
+    arm = project.arm
     check, n, m = LimitCheck(arm), project.robot.n, len(arm.motor_names)
     names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
     ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]

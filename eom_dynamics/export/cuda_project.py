@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from ..codegen.emit_c import c_syntax, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_text import call, checks_head, comment, constants, function_comment, prototype, sincos_calls, sincos_names
+from .c_text import call, checks_head, comment, constants, function_comment, prototype, sincos_calls
 from .functions import Function, Steps
 from .project import Project
 from .stored_values import StoredValues
 from .templates import template
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     library = f"{project.library}_cuda"
     texts = {
@@ -31,7 +31,7 @@ def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
         texts[f"{function.name}.cu"] = (
             _steps(project, function) if isinstance(function, Steps) else _source(project, function)
         )
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def _header(project: Project) -> str:
@@ -52,7 +52,7 @@ def _source(project: Project, program: Program) -> str:
     inputs = [_entry(name, k) for name, size in program.inputs.items() for k in range(size)]
     outputs = [_entry(name, k) for name, size in program.outputs.items() for k in range(size)]
     syntax = c_syntax("device")
-    lines, results = straight_line(program, inputs, sincos_names(program), syntax)
+    lines, results = straight_line(program, inputs, syntax)
     body = [
         *sincos_calls(program, inputs, "sincos", syntax),
         *(line.strip() for line in lines),
@@ -81,16 +81,7 @@ def _steps(project: Project, function: Steps) -> str:
 
 
 def _test(project: Project, stored: StoredValues) -> str:
-    return filled(
-        template("test_dynamics.cu.in"),
-        **checks_head(project, stored),
-        checks="\n".join(
-            _check(function, names)
-            for function, names in zip(
-                project.functions.values(), stored.named(project.functions)[1].values(), strict=True
-            )
-        ),
-    )
+    return filled(template("test_dynamics.cu.in"), **checks_head(project, stored, _check))
 
 
 def _check(function: Function, stored: Mapping[str, str]) -> str:
@@ -115,7 +106,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
 def _cmake(project: Project) -> str:
     return filled(
         template("cuda_CMakeLists.txt.in"),
-        notice="\n".join(f"# {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("# "),
         library=f"{project.library}_cuda",
         sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .languages import LANGUAGES, UnavailableError, unavailable, why_not_here
+from .languages import LANGUAGES, UnavailableError, language_unavailable, library_missing
 from .project import Project
 from .readme import readme
 from .stored_values import stored_values
@@ -26,16 +26,15 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
         UnavailableError: a language of ``languages`` cannot be generated here, or for this project.
     """
     wanted = list(dict.fromkeys(LANGUAGES if languages is None else languages))
-    reasons = {language: unavailable(project, language) or why_not_here(language) for language in wanted}
-    for reason in reasons.values():
-        if languages is not None and reason:
-            raise UnavailableError(reason)
+    unable = {x: reason for x in wanted if (reason := language_unavailable(project, x))}
+    missing = {x: reason for x in wanted if x not in unable and (reason := library_missing(x))}
+    generated = [x for x in wanted if x not in unable | missing]
+    if languages is not None and len(generated) < len(wanted):
+        raise UnavailableError(next(iter((unable | missing).values())))
     stored = stored_values(project)
-    generated = [language for language in wanted if not reasons[language]]
     files = {
         f"{language}/{name}": content
         for language in generated
         for name, content in LANGUAGES[language].files(project, stored).items()
     }
-    skipped = {x: reason for x in wanted if not unavailable(project, x) and (reason := why_not_here(x))}
-    return {"README.md": readme(project, generated), **files}, skipped
+    return {"README.md": readme(project, generated), **files}, missing

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,20 +15,19 @@ from ..codegen import floating_programs
 from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
-from ..elastic import ElasticArm, flat_programs, motor_programs
+from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.motor_programs import Run
 from ..elastic.motor_side import MotorSide
-from ..exceptions import KernelWarning
 from ..robot import Robot
 from ..states import STATE_NAMES
-from .plant import MOTOR_STATE, plant, why_no_plant
+from .plant import MOTOR_STATE, plant, plant_unavailable
 
 FEEDFORWARD = "feedforward"
 """Name of the function from the motion of the links to motor motion and efforts."""
 
 ON_BASE = "feedforward_on_base"
-"""Name of the same on a moving base."""
+"""Name of the feedforward on a moving base."""
 
 FEEDFORWARD_WITH_PAYLOAD = FEEDFORWARD + WITH_PAYLOAD
 """Name of the feedforward that takes the parameters of payloads."""
@@ -55,7 +53,7 @@ STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
 _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
     "links_with_rotors": links_with_rotors,
     "links_with_rotors" + WITH_PAYLOAD: partial(links_with_rotors, payload=True),
-    "efforts_on_base": lambda robot, side: floating_programs.imu_efforts(robot),
+    "efforts_on_base": lambda robot, side: floating_programs.efforts_on_base()(robot),
 }
 
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyType(
@@ -100,10 +98,12 @@ class Steps:
     Attributes:
         name: a C identifier.
         programs: in order.
+        keys: their names without that of the robot.
     """
 
     name: str
     programs: tuple[Program, ...]
+    keys: tuple[str, ...]
 
     @property
     def inputs(self) -> Sizes:
@@ -123,25 +123,18 @@ Function: TypeAlias = Program | Steps
 """A function of a robot's states, with ``name``, ``inputs`` and ``outputs``."""
 
 
-def arm_of(robot: Robot) -> ElasticArm:
-    """The arm of a robot, without a warning where its kernels are slow for lack of a compiler."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KernelWarning)
-        return ElasticArm(robot)
-
-
 def links_of(robot: Robot) -> str:
     """Name of the program that computes the link efforts of the feedforward."""
     return "inverse_dynamics" if robot.rotor_model == "reduced" else "links_with_rotors"
 
 
-def why_not(robot: Robot, side: MotorSide, function: str) -> str | None:
+def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | None:
     """Reason why a function of a robot cannot be exported, or None."""
     reduced = robot.rotor_model == "reduced"
     if function.removesuffix(WITH_PAYLOAD) in (PLANT, LINEARIZATION, "flat_state", "linearizing_snap"):
         for name in [] if function == PLANT else np.array(side.joint_names)[side.damped]:
             return f"{name}: is damped; there is no code of {function}"
-        return why_no_plant(robot, side, function)
+        return plant_unavailable(robot, side, function)
     if function.removesuffix(WITH_PAYLOAD) == "links_with_rotors" and reduced:
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
     if function == ON_BASE and not reduced:
@@ -157,7 +150,7 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
     Args:
         robot: the robot.
         side: its motor side.
-        wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`why_not`.
+        wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`function_unavailable`.
         prefix: beginning of their names in code.
     """
     found: dict[str, Function] = {}
@@ -166,8 +159,9 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
             if name in found:
                 continue
             if name in _STEPS:
-                programs = [found[step] for step in _STEPS[name](robot)]
-                found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)))
+                keys = _STEPS[name](robot)
+                programs = (found[key] for key in keys)
+                found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)), keys)
             else:
                 found[name] = replace(_program(robot, side, name), name=f"{prefix}_{name}")
     return found
@@ -208,4 +202,4 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
 
 def _feedback(robot: Robot, side: MotorSide, name: str) -> tuple[str, ...]:
     """Feedback linearization with its steps, where it can be exported."""
-    return () if why_not(robot, side, name) else (*_STEPS[name](robot), name)
+    return () if function_unavailable(robot, side, name) else (*_STEPS[name](robot), name)

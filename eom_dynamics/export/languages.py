@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..codegen.backends import require_numeric_robot
+from ..elastic.motor_side import MotorSide
 from ..exceptions import EomDynamicsError
 from ..extras import missing
 from ..robot import Robot
 from . import c_project, casadi_files, cpp_project, cuda_project, matlab, ros2_control
-from .functions import FEEDFORWARD, FUNCTIONS, arm_of, why_not
+from .functions import FEEDFORWARD, FUNCTIONS, function_unavailable
 from .project import PRECISIONS, Project
 from .stored_values import StoredValues
 
@@ -24,18 +26,23 @@ class Language(NamedTuple):
     """A language of exported code.
 
     Attributes:
-        files: function of a project and its stored values that returns the files by name.
-        names: function that says whether the language can have a name; None if it can have all.
-        needs: function without which there is nothing to export, or None.
+        write: function of a project and its stored values that returns the contents of files by name.
+        allows_name: function that says whether the language can have a name; None if it can have all.
+        required_function: function without which there is nothing to export, or None.
         precisions: those of its numbers.
         extra: extra that installs the library that it takes here, or None.
     """
 
-    files: Callable[[Project, StoredValues], dict[str, bytes]]
-    names: Callable[[str], bool] | None = None
-    needs: str | None = None
+    write: Callable[[Project, StoredValues], Mapping[str, str | bytes]]
+    allows_name: Callable[[str], bool] | None = None
+    required_function: str | None = None
     precisions: tuple[str, ...] = PRECISIONS[:1]
     extra: str | None = None
+
+    def files(self, project: Project, stored: StoredValues) -> dict[str, bytes]:
+        """Contents of the files of a project by path."""
+        written = self.write(project, stored).items()
+        return {path: x if isinstance(x, bytes) else x.encode("ascii") for path, x in written}
 
 
 LANGUAGES: Mapping[str, Language] = MappingProxyType(
@@ -77,37 +84,38 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
             f"only a Robot can be exported, with a fixed or moving base and without loops; not {type(robot).__name__}"
         )
         return {name: Capability((), dict.fromkeys(FUNCTIONS, reason)) for name in LANGUAGES}
-    side = arm_of(robot).side
-    reasons = {function: why_not(robot, side, function) for function in FUNCTIONS}
+    require_numeric_robot(robot)
+    side = MotorSide.of(robot)
+    reasons = {function: function_unavailable(robot, side, function) for function in FUNCTIONS}
     found = {}
     for name, language in LANGUAGES.items():
-        of_language = why_not_here(name) or _unwritable(robot, name)
-        if language.needs is not None:
-            of_language = of_language or reasons[language.needs]
+        of_language = library_missing(name) or _name_unwritable(robot, name)
+        if language.required_function is not None:
+            of_language = of_language or reasons[language.required_function]
         absent = {function: text for function in FUNCTIONS if (text := of_language or reasons[function])}
         found[name] = Capability(tuple(function for function in FUNCTIONS if function not in absent), absent)
     return found
 
 
-def unavailable(project: Project, language: str) -> str | None:
+def language_unavailable(project: Project, language: str) -> str | None:
     """Reason why a language cannot express a project, on any installation; None if it can."""
     known = LANGUAGES[language]
-    if known.needs is not None and known.needs not in project.functions:
-        return f"{language} needs the function {known.needs}; export it too"
+    if known.required_function is not None and known.required_function not in project.functions:
+        return f"{language} needs the function {known.required_function}; export it too"
     if project.precision not in known.precisions:
         return f"{language} has double precision only"
-    return _unwritable(project.robot, language)
+    return _name_unwritable(project.robot, language)
 
 
-def _unwritable(robot: Robot, language: str) -> str | None:
-    allowed = LANGUAGES[language].names
+def _name_unwritable(robot: Robot, language: str) -> str | None:
+    allowed = LANGUAGES[language].allows_name
     for name in (robot.name, *robot.joint_names):
         if allowed is not None and not allowed(name):
             return f"{language} cannot have the name {name!r}: rename it without such characters"
     return None
 
 
-def why_not_here(language: str) -> str | None:
+def library_missing(language: str) -> str | None:
     """Reason why this installation cannot write a language; None if it can."""
     extra = LANGUAGES[language].extra
     return None if extra is None else missing(extra)

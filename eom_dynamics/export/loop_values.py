@@ -14,7 +14,7 @@ from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..messages.spline_trajectory import read_spline, write_spline
 from ..states import STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline
-from .functions import LINEARIZATION, arm_of
+from .functions import LINEARIZATION
 from .plant import MOTOR_STATE
 from .project import Project
 from .stored_values import POLES, STIFFNESS_GAINS, StoredValues
@@ -48,7 +48,7 @@ def _spline(project: Project) -> dict[str, Array]:
 
 def _limits(project: Project, stored: StoredValues) -> dict[str, Array]:
     """Commands of setpoints of increasing size, whether they meet the limits, and the clipped efforts."""
-    arm = arm_of(project.robot)
+    arm = project.arm
     shares = np.array(_SHARES)[: stored.count, np.newaxis]
     # Not the last state, which is far from 0.
     rows = (1 + np.arange(len(shares))) % (stored.count - 1)
@@ -70,7 +70,7 @@ def _limits(project: Project, stored: StoredValues) -> dict[str, Array]:
 
 def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
     """Motor efforts for the stored states of motors and links, with the stored motion as a reference nearby."""
-    arm = arm_of(project.robot)
+    arm = project.arm
     if LINEARIZATION not in project.functions:
         return {}
     count = stored.count - 1  # without the last state, which is far from 0

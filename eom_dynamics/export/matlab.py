@@ -10,7 +10,7 @@ from ..arrays import Array
 from ..codegen.emit_c import filled
 from ..codegen.expressions import Op
 from ..codegen.program import MonotoneFunction, Program
-from ..codegen.straight_line import Syntax, angles, straight_line
+from ..codegen.straight_line import Syntax, straight_line
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..states import WRENCH_NAMES
 from .functions import Function, Steps
@@ -22,11 +22,11 @@ _MATLAB = Syntax("{name} = {value};", times=".*", nan="NaN", infinity="Inf")
 _WIDTH = 120
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the functions and of the test by name."""
     texts = {f"{function.name}.m": _function(project, name, function) for name, function in project.functions.items()}
     texts[f"test_{project.library}.m"] = _test(project, stored)
-    return {name: text.encode("ascii") for name, text in texts.items()}
+    return texts
 
 
 def _statements(project: Project, function: Function) -> list[str]:
@@ -38,9 +38,8 @@ def _statements(project: Project, function: Function) -> list[str]:
     program = function
     inputs = [f"{name}{k + 1}" for name, size in program.inputs.items() for k in range(size)]
     outputs = [f"{name}({k + 1}, :)" for name, size in program.outputs.items() for k in range(size)]
-    sines = [(f"s{k}", f"c{k}") for k in range(len(angles(program)))]
-    lines, results = straight_line(program, inputs, sines, _MATLAB)
-    turned = [angle.text(inputs, _MATLAB) for angle in angles(program)]
+    lines, results = straight_line(program, inputs, _MATLAB)
+    turned = [_MATLAB.angle(angle, inputs) for angle in program.angles]
     n = project.robot.n
     return [
         *(f"{name}{k + 1} = {name}({k + 1}, :);" for name, size in program.inputs.items() for k in range(size)),
@@ -71,7 +70,7 @@ def _local_functions(program: Program) -> list[str]:
 def _root(root: MonotoneFunction, k: int) -> str:
     """The function of a root, and the root."""
     parameters = [f"p{i}" for i in range(root.program.inputs["p"])]
-    lines, results = straight_line(root.program, ["x", *parameters], [], _MATLAB)
+    lines, results = straight_line(root.program, ["x", *parameters], _MATLAB)
     names = ("value", "slope", "curvature")
     return filled(
         template("root.m.in"),
@@ -115,7 +114,7 @@ def _function(project: Project, name: str, function: Function) -> str:
             "%",
             *(f"%   {line}" for line in (*usage, *notes)),
             "%",
-            *(f"%   {line}".rstrip() for line in project.notice()),
+            project.notice_as("%   "),
             "",
             *body,
             "end\n",
@@ -128,7 +127,7 @@ def _test(project: Project, stored: StoredValues) -> str:
     arrays, names = stored.named(project.functions)
     return filled(
         template("test_dynamics.m.in"),
-        notice="\n".join(f"% {line}".rstrip() for line in project.notice()),
+        notice=project.notice_as("% "),
         library=project.library,
         tolerance=repr(TOLERANCE),
         stored="\n".join(f"stored.{name} = [\n{_rows(values)}]';" for name, values in arrays.items()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..codegen.expressions import Expression, Scalar
-from ..codegen.program import Program, c_name, trace
+from ..codegen.program import Program, trace
 from ..elastic.motor_programs import between
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
@@ -58,10 +58,10 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         return dict(zip(ACCELERATIONS, (qdd, thetadd), strict=True))
 
     inputs = dict.fromkeys(("q", "qd"), n) | dict.fromkeys((*MOTOR_STATE, "tau_m"), len(motors))
-    return trace(c_name("plant"), inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
+    return trace("plant", inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
 
 
-def why_no_plant(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
+def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
     """Reason why a robot's plant, or another function, cannot be exported; None if it can."""
     if robot.rotor_model != "reduced":
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"

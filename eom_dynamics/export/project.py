@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from .. import __version__
-from ..codegen.backends import require_robot
+from ..codegen.backends import require_numeric_robot
 from ..codegen.program import Program
 from ..codegen.programs import WITH_PAYLOAD
+from ..elastic import ElasticArm
 from ..elastic.carried_rotors import SPIN
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
-from ..exceptions import RobotDescriptionError
+from ..exceptions import KernelWarning, RobotDescriptionError
 from ..robot import Robot
 from ..states import STATE_NAMES
 from ..units import SHAFT_UNITS, unit
@@ -27,9 +30,8 @@ from .functions import (
     ON_BASE,
     PLANT,
     Function,
-    arm_of,
+    function_unavailable,
     functions,
-    why_not,
 )
 
 PRECISIONS = ("double", "single")
@@ -166,6 +168,13 @@ class Project:
     functions: dict[str, Function]
     precision: str = PRECISIONS[0]
 
+    @cached_property
+    def arm(self) -> ElasticArm:
+        """The arm of the robot, without a warning where its kernels are slow for lack of a compiler."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KernelWarning)
+            return ElasticArm(self.robot)
+
     @property
     def programs(self) -> dict[str, Program]:
         """The straight-line programs by function."""
@@ -196,6 +205,10 @@ class Project:
             f"moment x y z in N m, force x y z in N; tools: {', '.join(plain(tool.name) for tool in robot.tools)}.",
             f"Gravity is a constant of the code: [{gravity}] m/s^2 in the base frame.",
         ]
+
+    def notice_as(self, prefix: str) -> str:
+        """The header of each file as comment lines, which begin with a prefix."""
+        return "\n".join(f"{prefix}{line}".rstrip() for line in self.notice())
 
     def meaning(self, vector: str) -> str:
         """Description of an input or output, with its unit."""
@@ -257,14 +270,14 @@ def project(robot: Robot, wanted: Iterable[str], *, precision: str = PRECISIONS[
         precision: one of :data:`PRECISIONS`; languages other than C and C++ have double precision only.
 
     Raises:
-        TypeError: ``robot`` is not a Robot, such as one with a floating base or closed loops.
+        TypeError: ``robot`` is not a Robot, such as one with a floating base or closed loops, or has symbols.
         RobotDescriptionError: a function is not available for the robot, see :func:`.capabilities`.
     """
-    require_robot(robot)
-    wanted, side = list(wanted), arm_of(robot).side
+    require_numeric_robot(robot)
+    wanted, side = list(wanted), MotorSide.of(robot)
     for function in wanted:
-        if reason := why_not(robot, side, function):
-            others = ", ".join(name for name in FUNCTIONS if not why_not(robot, side, name))
+        if reason := function_unavailable(robot, side, function):
+            others = ", ".join(name for name in FUNCTIONS if not function_unavailable(robot, side, name))
             raise RobotDescriptionError(f"{reason}; functions that can be exported: {others}")
     name = identifier(robot.name, "robot")
     if name.lower() == "eom" or name.lower().startswith("eom_"):  # the prefix of what is the same for all robots

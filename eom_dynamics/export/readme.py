@@ -24,7 +24,7 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
     first = next(iter(project.programs.values()))
     parts = [
         f"# Dynamics of {project.name}\n",
-        "\n".join(f"    {line}".rstrip() for line in project.notice()) + "\n",
+        project.notice_as("    ") + "\n",
         "## Functions\n",
         "\n".join(functions) + "\n",
     ]

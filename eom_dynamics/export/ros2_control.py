@@ -15,7 +15,7 @@ from .. import __version__
 from ..arrays import Array
 from ..codegen.emit_c import filled
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
-from ..robot.writers.written import unused
+from ..spelling import unused_name
 from ..states import EFFORT_NAMES
 from . import c_project, cpp_project
 from .c_text import constant_arrays
@@ -32,23 +32,21 @@ _MOCK = ["<plugin>mock_components/GenericSystem</plugin>"]
 _SIMULATED = ["<plugin>{package}/PlantSystem</plugin>", '<param name="rate">10000</param>']
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the package by path, for a project with the motor feedforward."""
     package = package_name(project)
-    library = {f"c/{name}": text.encode("ascii") for name, text in c_project.sources(project).items()}
+    library = {f"c/{name}": text for name, text in c_project.sources(project).items()}
     library |= cpp_project.headers_and_tests(project, stored)
     fields = {
         "notice": comment(project),
-        "comment": "\n".join(f"# {line}".rstrip() for line in project.notice()),
+        "comment": project.notice_as("# "),
         "package": package,
         "library": project.library,
         "name": project.name,
         "type": type_name(project),
     }
-    texts = _package(project, fields, library)
-    texts |= _sources(project, stored, fields)
-    texts |= _examples(project, fields)
-    return library | {name: text.encode("ascii") for name, text in texts.items()}
+    sources = sorted(name for name in library if name.endswith(".c"))
+    return library | _package(project, fields, sources) | _sources(project, stored, fields) | _examples(project, fields)
 
 
 def can_be_written(name: str) -> bool:
@@ -61,7 +59,7 @@ def package_name(project: Project) -> str:
     return f"{project.name.lower()}_control"
 
 
-def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]) -> dict[str, str]:
+def _package(project: Project, fields: dict[str, str], sources: Sequence[str]) -> dict[str, str]:
     """Description of the package and its plugins, and README."""
     simulated = PLANT in project.functions
     title = plain(project.robot.name)
@@ -73,7 +71,7 @@ def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]
         "controllers.xml": filled(template("ros2_control/controllers.xml.in"), title=escaped, **fields),
         "CMakeLists.txt": filled(
             template("ros2_control/CMakeLists.txt.in"),
-            sources="\n".join(f"  {name}" for name in sorted(library) if name.endswith(".c")),
+            sources="\n".join(f"  {name}" for name in sources),
             plugins=" ".join(f"src/{name}.cpp" for name in plugins),
             export_hardware=hardware,
             descriptions="controllers.xml" + (" hardware.xml" if simulated else ""),
@@ -82,7 +80,7 @@ def _package(project: Project, fields: dict[str, str], library: dict[str, bytes]
         "README.md": filled(
             template("ros2_control/README.md.in"),
             title=title,
-            indented_notice="\n".join(f"    {line}".rstrip() for line in project.notice()),
+            indented_notice=project.notice_as("    "),
             hardware_list=(
                 "the simulated robot, or with `hardware:=mock` components that only store commands"
                 if simulated
@@ -150,7 +148,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     joints = list(project.robot.joint_names)
     motors: list[str] = []
     for name in project.side.motor_names:
-        motors.append(unused(f"{name}_motor", [*joints, *motors]))
+        motors.append(unused_name(f"{name}_motor", [*joints, *motors]))
     inertia = np.array(project.side.rotor_inertia)[project.side.motor_joint]
     kp, kd = inertia * _FREQUENCY**2, 2 * _FREQUENCY * inertia
     hardware = {"mock": _MOCK}

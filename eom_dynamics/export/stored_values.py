@@ -17,7 +17,6 @@ from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
-from ..codegen.straight_line import angles
 from ..elastic import chain_gains
 from ..elastic.carried_rotors import SPIN, rotor_robot
 from ..elastic.flat_programs import HELD, REFERENCE
@@ -32,7 +31,7 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import OF_MOTORS, PLANT, Function, Steps, arm_of, links_of
+from .functions import OF_MOTORS, PLANT, Function, Steps, links_of
 from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 
@@ -79,7 +78,7 @@ class StoredValues:
         return len(self.inputs["q"])
 
     def tolerance(self, function: str, output: str) -> Array:
-        """Allowed error of an output (states,)."""
+        """Allowed error of an output (states,) of the traced programs, in double precision."""
         largest = np.nan_to_num(np.abs(self.outputs[function][output])).max(axis=1)
         return np.asarray(TOLERANCE * (1.0 + largest))
 
@@ -132,9 +131,8 @@ def stored_values(project: Project, states: int = 10, *, closed_form: bool = Tru
         if key in outputs:
             continue
         found: dict[str, Array] = {}
-        for step in function.programs if isinstance(function, Steps) else (function,):
-            name = step.name.removeprefix(f"{project.name}_")
-            known = outputs.get(name, {}) if step.inputs.keys().isdisjoint(found) else {}
+        for name in function.keys if isinstance(function, Steps) else (key,):
+            known = outputs.get(name, {}) if project.functions[name].inputs.keys().isdisjoint(found) else {}
             found |= known or results(project, name, {**inputs, **found})
         outputs[key] = {name: found[name] for name in function.outputs}
     outputs = {key: outputs[key] for key in project.functions}
@@ -151,7 +149,7 @@ def _tolerance(project: Project, q: Array) -> float:
     if not {"flat_state", "flat_state" + WITH_PAYLOAD} & set(project.functions):
         return SINGLE_TOLERANCE
     # They solve equations with the mass matrix, whose condition multiplies errors of rounding.
-    condition = np.linalg.cond(arm_of(project.robot).dynamics.mass_matrix(q)).max()
+    condition = np.linalg.cond(project.arm.dynamics.mass_matrix(q)).max()
     return max(SINGLE_TOLERANCE, float(np.finfo(np.float32).eps * condition))
 
 
@@ -210,7 +208,7 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     """
     moving = project.robot.independent_joints[joint]
     exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
-    taken = [angle for program in project.programs.values() for angle in angles(program) if angle.position == joint]
+    taken = [angle for program in project.programs.values() for angle in program.angles if angle.position == joint]
     # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
     exact = exact and not ("spring_efforts" in project.functions and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)

@@ -36,7 +36,7 @@ _FLAT, _NEAR = 0.003, 0.1
 # Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
 _ENDS = 0.1
 
-# Candidates that are looked at closely without leaving out every second one.
+# Candidates that are compared closely without leaving out every second one.
 _CLOSE_LOOKS = 6
 
 # FilteredSamples that judge a candidate.

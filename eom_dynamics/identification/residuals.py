@@ -145,7 +145,7 @@ def root_mean_square(values: Array) -> Array:
 
 
 def _known(values: Array) -> NDArray[np.intp]:
-    """How many of the values (N, n) are no NaN, (n,)."""
+    """Number of values (N, n) that are not NaN, (n,)."""
     return np.asarray(np.sum(~np.isnan(values), axis=0))
 
 

@@ -215,7 +215,7 @@ class _Problem(NamedTuple):
     tools: int
 
 
-# Typed, since truth values are equal to numbers but refused in their place.
+# Typed, since bools are equal to numbers but refused in their place.
 @lru_cache(_KEPT, typed=True)
 def _problem(
     kinematics: Kinematics,

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from ..jet import Jet
 from .composite import Step, along, axis_of, composites
 from .links import Link, LinkTree
-from .newton_euler import LinkMotion, fixed_base, passes
+from .newton_euler import LinkMotion, fixed_base, outward_and_inward_pass
 from .passive_efforts import passive_stiffness
 from .scalars import Matrix, Numbers, Scalar, dot, plus
 
@@ -51,7 +51,7 @@ def effort_by_position(
         q, qd, qdd: one scalar for each joint variable.
         wrench: that the robot exerts at its tools, as in :func:`.newton_euler.inverse_dynamics`.
     """
-    done = passes(tree, [q, qd, qdd], [wrench] if len(wrench) else (), fixed_base(tree, 1))
+    done = outward_and_inward_pass(tree, [q, qd, qdd], [wrench] if len(wrench) else (), fixed_base(tree, 1))
     steps = [Step.of(link, q, qd) for link in tree.links]
     bodies = composites(tree, steps, rates=True)
     changes = [_Change.of(link, motion) for link, motion in zip(tree.links, done.motions, strict=True)]

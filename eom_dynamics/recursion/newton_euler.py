@@ -45,7 +45,7 @@ def inverse_dynamics(
         tau, taud, …, one for each state from qdd on; one scalar for each joint variable.
     """
     orders = len(states) - 2
-    return passes(tree, states, wrench, fixed_base(tree, orders)).efforts
+    return outward_and_inward_pass(tree, states, wrench, fixed_base(tree, orders)).efforts
 
 
 def inverse_dynamics_on_base(
@@ -68,7 +68,7 @@ def inverse_dynamics_on_base(
         in the frame of the base and about its origin.
     """
     motion = moving_base(angular_velocity, acceleration)
-    done = passes(tree, states, wrench, motion, reaction=True)
+    done = outward_and_inward_pass(tree, states, wrench, motion, reaction=True)
     force, moment = done.forces[-1], done.moments[-1]
     h, p = tree.base.first_moment.tolist(), motion.p
     force = add(force, add(times(tree.base.mass, p), motion.U.times(h)))
@@ -101,7 +101,7 @@ def specific_force(w: Vector, v: Vector, gravity: Sequence[Scalar]) -> Vector:
     return [v[i].rate + transport[i] - turned[i] for i in range(3)]
 
 
-def passes(
+def outward_and_inward_pass(
     tree: LinkTree,
     states: Sequence[Sequence[Scalar]],
     wrench: Sequence[Sequence[Scalar]],

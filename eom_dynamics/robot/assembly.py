@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,8 +25,8 @@ from .tree import root_link
 UNPHYSICAL = ("refuse", "warn")
 """How to treat a description of what no real robot is: as an error, or with a warning."""
 
-# What a joint with one variable has of its description.
-_OF_SINGLE = (
+# Fields that single-variable joints take from their description.
+_SINGLE_JOINT_FIELDS = (
     *("spring", "rotor_inertia", "limits", "damping", "friction"),
     *("constant_effort", "parallel_spring", "gear_ratio", "actuator"),
 )
@@ -48,7 +48,7 @@ def assemble(
     """Assemble a robot from its description; options default to those of the description.
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
-    they are fixed to, and remain as frames. Planar and floating joints become rows of joints with one variable each,
+    they are fixed to, and remain as frames. Planar and floating joints become chains of joints with one variable each,
     see :mod:`eom_dynamics.robot.composite_joints`. The inertia of the root and of the links fixed to it is that of the
     base.
 
@@ -60,7 +60,7 @@ def assemble(
             the description, else the last body.
         branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.subtree.BRANCHES`.
         gravity: (3,), m/s², in the frame of the base.
-        unphysical: one of :data:`UNPHYSICAL`, for inertia that no body can have, motion without inertia, and mimic
+        unphysical: one of :data:`UNPHYSICAL`, for physically inconsistent inertia, motion without inertia, and mimic
             joints that have no leader.
 
     Raises:
@@ -71,19 +71,20 @@ def assemble(
     _check_option("branches", branches, BRANCHES)
     unphysical = description.unphysical if unphysical is None else unphysical
     _check_option("unphysical", unphysical, UNPHYSICAL)
-    given_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
-    tips = given_tips or _names(description.tip, "tip")
+    option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
+    tips = option_tips or _names(description.tip, "tip")
     gravity = _base_gravity(description, root) if gravity is None else gravity
-    given_links = [("tip", name) for name in given_tips] + ([] if root is None else [("root", root)])
+    given_links = [("tip", name) for name in option_tips] + ([] if root is None else [("root", root)])
     root = description.root if root is None else root
     if len(description.joints) > _MOST_JOINTS:
         description.refuse("joints", f"must be at most {_MOST_JOINTS}, are {len(description.joints)}")
     _check_names(description)
-    root_link(description)
+    base = root_link(description)
     for option, name in given_links:
         link_of(replace(description, prefix=""), name, option)  # not an entry of the file
-    part = select_subtree(resolve_mimics(description), root, tips, branches)
-    base = root if root is not None and root in part.links else root_link(part)
+    if root is not None:
+        base = link_of(description, root, "root")
+    part = select_subtree(resolve_mimics(description), base, tips, branches)
     bodies = _Bodies(part, base)
     if not bodies.joints:
         part.refuse("joints", "at least one joint must move; all are fixed")
@@ -91,8 +92,8 @@ def assemble(
         part.refuse(
             "joints", f"at most {_MOST_MOVING} may move, {len(bodies.joints)} do; give a tip to use a part of the robot"
         )
-    robot = _robot(part, bodies, tool_names or given_tips or part.tools or tips, gravity)
-    for line in (*part.warnings, *bodies.rounded, *_incomplete(robot, part.transmissions)):
+    robot = _robot(part, bodies, tool_names or option_tips or part.tools or tips, gravity)
+    for line in (*part.warnings, *bodies.rounding_warnings, *_partial_transmission_warnings(robot, part.transmissions)):
         warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
     violations = _violations(part, bodies, robot)
     if violations and unphysical == "refuse":
@@ -103,7 +104,7 @@ def assemble(
             )
         )
     if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
-        reason = f"link gives inertias about the centre of mass that no body can have ({', '.join(names)}); try com"
+        reason = f"link gives physically inconsistent inertia about the centre of mass ({', '.join(names)}); try com"
         violations.append((f"{part.prefix}inertia_reference", reason))
     for where, reason in violations:
         warnings.warn(f"{part.source}: {where}: {reason}", RobotDescriptionWarning, stacklevel=3)
@@ -112,14 +113,14 @@ def assemble(
 
 def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Array | None) -> Robot:
     """The robot of a part, with tools, by default the last body, and with gravity, by default that of the part."""
-    known = bodies.frames(part)
+    frames = bodies.frames(part)
     last = [joint.child for joint in part.joints if joint.type != "fixed"][-1]
     robot = Robot(
         name=part.name,
-        joints=_add_rotor_mounts(_add_mimics(bodies.joints, part), part, known),
+        joints=_add_rotor_mounts(_add_mimics(bodies.joints, part), part, frames),
         gravity=part.gravity if gravity is None else gravity,
-        tools=tuple(_tool(part, known, name) for name in tools or (last,)),
-        frames=tuple(known.values()),
+        tools=tuple(_tool(part, frames, name) for name in tools or (last,)),
+        frames=tuple(frames.values()),
         merged=tuple(bodies.merged),
         assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part))),
         rotor_model=part.rotor_model,
@@ -131,8 +132,8 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
     )
     return replace(
         robot,
-        coupled_stiffness=_numbered(part, robot, part.coupled_stiffness),
-        transmission=_joined([_numbered(part, robot, group) for group in part.transmissions]),
+        coupled_stiffness=_with_joint_indices(part, robot, part.coupled_stiffness),
+        transmission=_joined_transmissions([_with_joint_indices(part, robot, group) for group in part.transmissions]),
     )
 
 
@@ -154,34 +155,26 @@ def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[tuple[
     return violations
 
 
-@dataclass(frozen=True, eq=False)
-class _LinkPlace:
-    """The body that a link is part of (-1: the base), and the pose (4, 4) of the link in the body's frame."""
-
-    body: int
-    pose: Array
-
-
 class _Bodies:
     """Bodies and their joints, built up link by link."""
 
     def __init__(self, part: Description, base: str) -> None:
         self.joints: list[Joint] = []
         self.merged: list[str] = []
-        self.rounded: list[str] = []
+        self.rounding_warnings: list[str] = []
         self.base = self._inertial_of(part, base)
-        self.places = {base: _LinkPlace(-1, np.eye(4))}
+        self.places = {base: Frame(base, -1, np.eye(4))}
         for joint in part.joints:
             self._add(joint, part)
 
     def violations(self, part: Description) -> list[tuple[str, str]]:
-        """Location and reason for each body with an inertia that none can have."""
+        """Location and reason for each body with a physically inconsistent inertia."""
         found = []
         for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
             if reason is None:
                 continue
-            names = [name for name, place in self.places.items() if place.body == i]
+            names = [name for name, place in self.places.items() if place.joint == i]
             inertials = {name: inertial for name in names if (inertial := part.links[name].inertial) is not None}
             first = next((name for name in inertials if body_violation(inertials[name])), next(iter(inertials)))
             merged = f" (body of the links {', '.join(inertials)})" if len(inertials) > 1 else ""
@@ -190,23 +183,24 @@ class _Bodies:
         return found
 
     def inconsistent_about_center(self) -> list[str]:
-        """Names of the bodies with an inertia about the centre of mass that none can have."""
+        """Names of the bodies with a physically inconsistent inertia about the centre of mass."""
         bodies = [("base", self.base), *((joint.name, joint.inertial) for joint in self.joints)]
         return [name for name, body in bodies if body_violation(body)]
 
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""
-        frames = {name: Frame(name, place.body, place.pose) for name, place in self.places.items()}
+        frames = dict(self.places)
         for frame in part.frames:
-            place = self.places[frame.link]
-            frames[frame.name] = Frame(frame.name, place.body, place.pose @ frame.pose)
+            link = self.places[frame.link]
+            frames[frame.name] = Frame(frame.name, link.joint, link.pose @ frame.pose)
         return frames
 
     def _inertial_of(self, part: Description, link: str) -> Inertial:
         """Mass and inertia of a link; none where they are the rounding of zero."""
         inertial = part.links[link].inertial
         if inertial is not None and is_rounding_of_zero(inertial):
-            self.rounded.append(f"{part.links[link].where}: mass and inertia are rounding errors, and taken as zero")
+            where = part.links[link].where
+            self.rounding_warnings.append(f"{where}: mass and inertia are rounding errors, and taken as zero")
             return Inertial.massless()
         return inertial or Inertial.massless()
 
@@ -215,33 +209,33 @@ class _Bodies:
         inertial = self._inertial_of(part, joint.child)
         pose = parent.pose @ joint.origin
         if joint.type != "fixed":
-            self.places[joint.child] = _LinkPlace(self._move(joint, parent.body, pose, inertial), np.eye(4))
+            self.places[joint.child] = Frame(joint.child, self._move(joint, parent.joint, pose, inertial), np.eye(4))
             return
-        self.places[joint.child] = _LinkPlace(parent.body, pose)
-        onto = "the base" if parent.body < 0 else f"the body of {self.joints[parent.body].name}"
+        self.places[joint.child] = Frame(joint.child, parent.joint, pose)
+        onto = "the base" if parent.joint < 0 else f"the body of {self.joints[parent.joint].name}"
         self.merged.append(f"link {joint.child} into {onto} ({inertial.mass:g} kg)")
-        if parent.body < 0:
+        if parent.joint < 0:
             self.base = self.base + inertial.moved(pose)
         else:
-            body = self.joints[parent.body]
+            body = self.joints[parent.joint]
             total = body.inertial + inertial.moved(pose)
             if total.mass == 0 and np.any(total.center_of_mass):
                 part.refuse(part.links[joint.child].where, f"its mass and that of the body of {body.name} add up to 0")
-            self.joints[parent.body] = body.with_inertial(total)
+            self.joints[parent.joint] = body.with_inertial(total)
 
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
         """Append the components of a joint and return the index of the last one, which moves the link."""
-        row = components(joint)
-        given = {name: getattr(joint, name) for name in _OF_SINGLE} if len(row) == 1 else {}
-        for component in row:
-            body = inertial if component is row[-1] else Inertial.massless()
+        chain = components(joint)
+        given = {name: getattr(joint, name) for name in _SINGLE_JOINT_FIELDS} if len(chain) == 1 else {}
+        for component in chain:
+            body = inertial if component is chain[-1] else Inertial.massless()
             mass = body.mass, body.center_of_mass, body.about_origin
             self.joints.append(Joint(component.name, component.screw, pose, parent, *mass, **given))
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
 
-def _numbered(
+def _with_joint_indices(
     part: Description, robot: Robot, group: JointGroup[SharedElement] | None
 ) -> tuple[tuple[int, ...], SharedElement] | None:
     """The group with its joints by index in joint vectors; None if no joint of it belongs to this part."""
@@ -255,7 +249,7 @@ def _numbered(
     return tuple(robot.joint_names.index(name) for name in group.joints), group.element
 
 
-def _joined(
+def _joined_transmissions(
     groups: Sequence[tuple[tuple[int, ...], Transmission] | None],
 ) -> tuple[tuple[int, ...], Transmission] | None:
     """One transmission of all groups, which do not act on each other; None without any."""
@@ -271,7 +265,7 @@ def _joined(
     return joints, Transmission(matrix)
 
 
-def _incomplete(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
+def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
     """A line for each optional transmission of which only some joints move."""
     lines = []
     for group in groups:
@@ -301,8 +295,8 @@ def _add_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]
     return tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in joints)
 
 
-def _add_rotor_mounts(joints: Sequence[Joint], part: Description, known: dict[str, Frame]) -> tuple[Joint, ...]:
-    """The joints with the rotor mounts of the description; ``known`` has the frames of links by name."""
+def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[str, Frame]) -> tuple[Joint, ...]:
+    """The joints with the rotor mounts of the description; ``frames`` has the frames of links by name."""
     given = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
     if not given:
         return tuple(joints)
@@ -318,10 +312,10 @@ def _add_rotor_mounts(joints: Sequence[Joint], part: Description, known: dict[st
         carrier = rotor.carrier or parent
         if carrier not in part.links:
             part.refuse(f"{rotor.where}.carrier", f"no link {carrier!r} in this part of the robot")
-        place = known[carrier]
+        place = frames[carrier]
         if rotor.axis is None:
-            body = poses[place.joint] if place.joint >= 0 else np.eye(4)
-            axis = body[:3, :3].T @ pose[:3, :3] @ joint.axis
+            carrier_pose = poses[place.joint] if place.joint >= 0 else np.eye(4)
+            axis = carrier_pose[:3, :3].T @ pose[:3, :3] @ joint.axis
         else:
             axis = place.pose[:3, :3] @ rotor.axis
         mounted.append(replace(joint, rotor_mount=RotorMount(place.joint, axis)))
@@ -354,9 +348,9 @@ def _names(value: str | Sequence[str], option: str) -> tuple[str, ...]:
     return names
 
 
-def _tool(part: Description, known: dict[str, Frame], name: str) -> Frame:
-    if name not in known:
-        part.refuse("tools", f"no link or frame {name!r}; {hint(name, known)}")
-    if known[name].joint < 0:
+def _tool(part: Description, frames: dict[str, Frame], name: str) -> Frame:
+    if name not in frames:
+        part.refuse("tools", f"no link or frame {name!r}; {hint(name, frames)}")
+    if frames[name].joint < 0:
         part.refuse("tools", f"{name!r} is fixed to the base, where a wrench has no effect on the joints")
-    return known[name]
+    return frames[name]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi-degree-of-freedom joints as chains of one-degree-of-freedom joints with massless bodies.
 
-The rows are those of COMPOSITE_TYPES. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of
+The chains are those of COMPOSITE_TYPES. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of
 its plane) and ``j_yaw`` (rotation about its normal). The rotation of a floating joint is Rz(yaw) Ry(pitch) Rx(roll),
 the URDF convention, which is singular at a pitch of ±pi/2.
 

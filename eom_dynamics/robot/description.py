@@ -168,7 +168,7 @@ class Description:
         assumed: assumptions made where the file says nothing, one line each.
         prefix: prefix of all names in messages, such as the name of a section.
         inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
-        unphysical: ``refuse`` or ``warn`` about inertia that no body can have, where the user does not say which.
+        unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
         coupled_stiffness: a spring shared by several joints, or None.
         transmissions: those shared by several joints; no joint has two.
         rotor_model, joint_friction, command_period, drive_delay, drive_interpolation: see

@@ -80,7 +80,7 @@ WRITABLE = tuple(ending for each in FORMATS for ending in each.writes)
 """Endings of files that can be written."""
 
 
-def format_of(name: str) -> RobotFormat | None:
+def format_of(source: str) -> RobotFormat | None:
     """Return the format of a file by the ending of its name, or of a text by its beginning."""
-    texts = [each for each in FORMATS if each.recognizes(name)]
-    return next((each for each in FORMATS if each in texts or (not texts and name.endswith(each.endings))), None)
+    texts = [each for each in FORMATS if each.recognizes(source)]
+    return next((each for each in FORMATS if each in texts or (not texts and source.endswith(each.endings))), None)

@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import lie
 from ..arrays import Array
+from ..spelling import unused_name
 from .model import Joint, Robot, RotorMount
-from .writers.written import unused
 
 _Z = np.array([0.0, 0.0, 1.0])
 
@@ -47,7 +47,7 @@ def with_rotor_bodies(robot: Robot, rotors: Sequence[RotorBody]) -> Robot:
 
 def _body(robot: Robot, rotor: RotorBody) -> Joint:
     return Joint(
-        name=unused(f"{rotor.name}_rotor", {joint.name for joint in robot.joints}),
+        name=unused_name(f"{rotor.name}_rotor", {joint.name for joint in robot.joints}),
         screw=np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
         reference_pose=lie.pose(_rotation_to(rotor.mount.axis), np.zeros(3)),
         parent=rotor.mount.carrier,

@@ -11,27 +11,26 @@ import numpy as np
 from ..arrays import Array
 from ..spelling import close_match, listed
 from .description import Description, JointDescription
-from .tree import children, root_link
+from .tree import children
 
 BRANCHES = ("lump", "drop")
 """How to treat branches without a tip: locked at zero with their inertia, or left out."""
 
 
-def select_subtree(description: Description, root: str | None, tips: Sequence[str], branches: str) -> Description:
-    """Select the part of a robot from a root to its tips.
+def select_subtree(description: Description, base: str, tips: Sequence[str], branches: str) -> Description:
+    """Select the part of a robot from its base to its tips.
 
     Args:
         description: the whole robot, whose mimic joints follow independent ones.
-        root: name of the link that becomes the base; None is the root of the description. Everything not below it is
-            locked at zero, and gravity is rotated into its frame.
-        tips: names of the links or frames where the part ends; if empty, everything below the root belongs to it.
-        branches: how to treat joints below the root that lead to no tip, one of :data:`BRANCHES`.
+        base: name of the link that becomes the base. Everything not below it is locked at zero, and gravity is rotated
+            into its frame.
+        tips: names of the links or frames where the part ends; if empty, everything below the base belongs to it.
+        branches: how to treat joints below the base that lead to no tip, one of :data:`BRANCHES`.
 
     Raises:
-        RobotDescriptionError: a link is unknown, or a tip is not below the root.
+        RobotDescriptionError: a tip is unknown, or not below the base.
     """
     mover = {joint.child: joint for joint in description.joints}
-    base = root_link(description) if root is None else link_of(description, root, "root")
     to_base = _pose_at_zero(mover, base)
     below = _below(description, base)
     kept = _joints_on_paths(description, mover, base, tips) if tips else {joint.name for joint in below}

@@ -52,7 +52,7 @@ class Stepper:
             limited: whether to clip motor efforts to the limits of torque, current and voltage.
 
         Raises:
-            StateError: ``period`` is not positive, or ``limited`` no truth value.
+            StateError: ``period`` is not positive, or ``limited`` not a bool.
             TypeError: ``plant`` is not an ElasticPlant.
         """
         from scipy.linalg import lapack  # here for its import, as in integrated(), and before the first step

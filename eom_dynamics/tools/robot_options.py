@@ -18,7 +18,7 @@ class RobotOptions:
         tip: links where the robot ends.
         tools: links or frames where external wrenches act.
         branches: how to treat joints that lead to no tip, ``lump`` or ``drop``; None for the default of the source.
-        unphysical: how to treat inertia that no body can have, ``refuse`` or ``warn``; None for the default of the
+        unphysical: how to treat physically inconsistent inertia, ``refuse`` or ``warn``; None for the default of the
             source.
         xacro_arguments: names and values of the arguments of a xacro file.
     """

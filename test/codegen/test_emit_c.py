@@ -20,7 +20,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.codegen.emit_c import c_source, scalar_sincos
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression
-from eom_dynamics.codegen.program import Program, trace
+from eom_dynamics.codegen.program import Program, c_name, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 
 # Vectors have these lengths, one more, 3 and 6: below, at and above each number of lanes.
@@ -52,7 +52,7 @@ def lanes(request: pytest.FixtureRequest) -> list[str]:
 def test_optimised_code(lanes: list[str], tmp_path: Path) -> None:
     """A batch gives the same bits as its states: at each count, with rows that are packed, strided, or shared."""
     n = SIZES[-1]
-    program = CompiledProgram(c_source(neighbours_program(n)), f"p{n}", tmp_path, *lanes, "-ffp-contract=off")
+    program = CompiledProgram(c_source(neighbours_program(n)), c_name(f"p{n}"), tmp_path, *lanes, "-ffp-contract=off")
     rng = np.random.default_rng(n)
     for count, gap, shared in itertools.product(COUNTS, (0, 1, 8), (False, True)):
         a = rng.uniform(-3, 3, (max(count, 1), n + gap))[:, :n]
@@ -136,9 +136,10 @@ def test_memory_accesses(lanes: list[str], tmp_path: Path) -> None:
         pytest.skip("the compiler's sanitizers are not installed")
     programs = [neighbours_program(n) for n in SIZES]
     main = SANITIZED_MAIN.replace("@counts@", ", ".join(map(str, COUNTS)))
-    main = main.replace("@declarations@", "\n".join(f"one {p.name}; batch {p.name}_batch;" for p in programs))
-    names = (f"{{{n}, {p.name}, {p.name}_batch}}" for n, p in zip(SIZES, programs, strict=True))
-    main = main.replace("@programs@", ", ".join(names))
+    names = [c_name(program.name) for program in programs]
+    main = main.replace("@declarations@", "\n".join(f"one {name}; batch {name}_batch;" for name in names))
+    entries = (f"{{{n}, {name}, {name}_batch}}" for n, name in zip(SIZES, names, strict=True))
+    main = main.replace("@programs@", ", ".join(entries))
     sources = [main, *map(c_source, programs)]
     compiled = compile_c(sources, tmp_path, "-std=gnu11", "-O0", "-ffp-contract=off", *lanes, *sanitizers)
     assert compiled.returncode == 0, compiled.stderr
@@ -178,7 +179,9 @@ def test_kernels_need_no_libraries() -> None:
 def test_c_agrees_with_python(computations: list[Tape], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Bit for bit, since both do the same operations in the same order."""
     program = trace("p", {"x": 3}, lambda x: {"y": [value for tape in computations for value in tape.run(x["x"])]})
-    compiled = CompiledProgram(c_source(program), "p", tmp_path_factory.mktemp("tape"), "-O0", "-ffp-contract=off")
+    compiled = CompiledProgram(
+        c_source(program), c_name("p"), tmp_path_factory.mktemp("tape"), "-O0", "-ffp-contract=off"
+    )
     x = np.random.default_rng(0).uniform(-2, 2, (11, 3))
     y, one = np.empty((11, len(program.results))), np.empty(len(program.results))
     compiled.batch([x], [y])

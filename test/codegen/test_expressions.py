@@ -201,7 +201,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture(scope="module")
 def program() -> Program:
-    return trace("eom_operations", {"x": 3}, lambda x: {"y": [operation(*x["x"]) for operation in OPERATIONS.values()]})
+    return trace("operations", {"x": 3}, lambda x: {"y": [operation(*x["x"]) for operation in OPERATIONS.values()]})
 
 
 @pytest.fixture(scope="module")

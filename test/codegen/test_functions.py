@@ -49,7 +49,7 @@ def springs(robot: Robot) -> Program:
         return {"position": position, "load": [*load, x["taud"][0] * x["kd"][0]]}
 
     sizes = dict.fromkeys(("q", *EFFORTS, "k", "kd", "delta"), robot.n)
-    return trace("eom_springs", sizes, compute)
+    return trace("springs", sizes, compute)
 
 
 SPRINGS = Recipe("springs", springs)
@@ -369,7 +369,7 @@ class TestTables:
         names = [f"x{k}" for k in range(count)]
 
         def add(robot: Robot) -> Program:
-            return trace("eom_add", dict.fromkeys(names, 1), lambda x: {"sum": [sum((v[0] for v in x.values()), 0.0)]})
+            return trace("add", dict.fromkeys(names, 1), lambda x: {"sum": [sum((v[0] for v in x.values()), 0.0)]})
 
         signature = Signature(tuple(Vector(name, (1,)) for name in names), (Vector("sum", (1,)),), result_type=None)
         function = CompiledFunction(signature, KERNELS["native"](ROBOT, Recipe("add", add)))

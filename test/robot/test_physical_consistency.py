@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertias that no body can have and motions without inertia: which are found, and how they are reported."""
+"""Physically inconsistent inertias and motions without inertia: which are found, and how they are reported."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def unusable(coupled: Coupled, joints: Sequence[JointDescription]) -> str | None
     able = {joint.name for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None}
     for name in coupled.joints:
         if name not in able:
-            return f"{name} is no joint with a motor of its own"
+            return f"{name} is not a joint with a motor of its own"
     return None if coupled.joints[0] != coupled.joints[1] else f"both joints are {coupled.joints[0]}"
 
 

@@ -64,7 +64,7 @@ def load_robot(
             ``drop`` leaves them out with everything below them. By default that of the file, else ``lump``.
         gravity: gravitational acceleration (3,) in the frame of the base, m/s²; by default that of the file, which for
             a URDF is [0, 0, -9.80665].
-        unphysical: how to treat a body with an inertia that none can have, a motion without inertia, or a mimic
+        unphysical: how to treat physically inconsistent inertia, a motion without inertia, or a mimic
             joint that no joint leads: ``refuse`` it, the default for parameter files; or ``warn``
             (:class:`RobotDescriptionWarning`) and compute with it, the default for URDFs.
         xacro_arguments: values of the arguments of a xacro file; not for other sources.
@@ -86,7 +86,7 @@ def load_robot(
 
 
 def read_description(
-    name: str,
+    source: str,
     inertia_reference: str | None = None,
     xacro_arguments: Mapping[str, str] = MappingProxyType({}),
     expand: Expand = expand_xacro,
@@ -96,23 +96,23 @@ def read_description(
     Raises:
         RobotDescriptionError: as of :func:`load_robot`.
     """
-    packaged = name in packaged_robots()
-    found = PARAMETER_FILE if packaged else format_of(name)
-    is_text = found is not None and not packaged and found.recognizes(name)
-    label = "robot_description" if is_text else f"{name}.yaml" if packaged else f"{name:.200}"
-    if xacro_arguments and not name.endswith(XACRO_ENDING):
+    packaged = source in packaged_robots()
+    found = PARAMETER_FILE if packaged else format_of(source)
+    is_text = found is not None and not packaged and found.recognizes(source)
+    label = "robot_description" if is_text else f"{source}.yaml" if packaged else f"{source:.200}"
+    if xacro_arguments and not source.endswith(XACRO_ENDING):
         raise RobotDescriptionError(
             f"{label}: xacro_arguments are for .xacro files; a parameter file names them in robot.xacro_arguments"
         )
     if found is None:
-        close = close_match(name, packaged_robots())
+        close = close_match(source, packaged_robots())
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor "
             f"{', '.join(each.title for each in FORMATS)}, or the text of a URDF or parameter file"
             + (f"; did you mean {close}?" if close else "")
         )
-    path = None if packaged or is_text else Path(name)
-    content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else name if is_text else None
+    path = None if packaged or is_text else Path(source)
+    content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else source if is_text else None
     return found.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 

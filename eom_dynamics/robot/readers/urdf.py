@@ -56,7 +56,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     root = parse(text, source)
     if root.tag != "robot":
         root.refuse(f"the root element must be <robot>, is <{root.tag}>")
-    name = root.name()
+    robot_name = root.name()
     if any(element.tag.startswith("xacro:") for element in root.walk()):
         root.refuse("has xacro elements: expand it with xacro first, or give the path of the .xacro file")
     root.check_children(_ROBOT, once=())
@@ -75,13 +75,13 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     assumed = list(left_out)
     assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
-    whole = Description(name, source, described_links, tuple(described), unphysical="warn")
-    ordered = depth_first(list(links), described, whole.refuse)
+    unordered = Description(robot_name, source, described_links, tuple(described), unphysical="warn")
+    ordered = depth_first(list(links), described, unordered.refuse)
     turning = [joint.name for joint in ordered if joint.type not in ("fixed", "floating")]
     if default := [name for name in turning if joints[name].child("axis") is None]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
     return replace(
-        whole, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=tuple(left_out)
+        unordered, joints=tuple(ordered), assumed=tuple(assumed), transmissions=tuple(shared), warnings=tuple(left_out)
     )
 
 

@@ -32,9 +32,7 @@ def read_urdf_file(file: DescriptionFile) -> Description:
     if file.inertia_reference is not None:
         refuse_reference(file)
     if file.path is None or not file.path.name.endswith(XACRO_ENDING):
-        # The parser says what a text without a file may have.
-        text = file.text(MAX_CHARACTERS) if file.content is None else file.content
-        return description_from_urdf(text.removeprefix("\ufeff"), file.label)
+        return description_from_urdf(file.text(MAX_CHARACTERS).removeprefix("\ufeff"), file.label)
     # Lines are those of the expanded file.
     text = file.expand(file.path, file.xacro_arguments)
     return description_from_urdf(text.removeprefix("\ufeff"), f"{file.label}: as the command xacro expands it")

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from ... import lie
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
-from .written import Written, moments, rpy, unused
+from .written import Written, moments, rpy
 
 # Stands for no limit where the format requires one; the largest number that the reader takes.
 _UNLIMITED = 1e12
@@ -80,7 +81,7 @@ class _Writer:
         """The link of a body, with the name of a frame at its place if there is one."""
         at = [frame.name for frame in self.robot.frames if frame.joint == body and np.array_equal(frame.pose, pose)]
         name = self.robot.joints[body].name if body >= 0 else "base"
-        name = at[0] if at else unused(name, self._taken)
+        name = at[0] if at else unused_name(name, self._taken)
         self._taken.add(name)
         self._placed.add(name)
         return _Link(name, pose)
@@ -118,7 +119,7 @@ class _Writer:
     def _fix(self, name: str, body: int, pose: Array) -> None:
         """A frame as a link on a fixed joint."""
         ET.SubElement(self.root, "link", name=name)
-        joint = unused(f"{name}_fixed", self._joint_names)
+        joint = unused_name(f"{name}_fixed", self._joint_names)
         self._joint_names.add(joint)
         self._joint(joint, "fixed", self._of(body), pose, name)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,10 +42,3 @@ def rpy(rotation: Array) -> list[float]:
     s, c = math.sin(yaw), math.cos(yaw)
     roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
     return [roll, math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0]), yaw]
-
-
-def unused(name: str, taken: Container[str]) -> str:
-    """Return the name, with underscores added until it is not taken."""
-    while name in taken:
-        name += "_"
-    return name

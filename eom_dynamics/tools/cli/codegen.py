@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot's dynamics as self-contained C, C++, MATLAB, CasADi and CUDA code, with tests by stored values."""
+"""Write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code or a ros2_control package, with stored tests."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from ...exceptions import EomDynamicsError
 from ...export import (
     FEEDFORWARD,
     FEEDFORWARD_WITH_PAYLOAD,
@@ -28,7 +27,7 @@ from ..writing import check_folder, write_folder
 from .arguments import add_output_folder, add_robot_arguments, load
 from .console import complain
 
-SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code"
+SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
 _WITH_PRECISION = [name for name, language in LANGUAGES.items() if "single" in language.precisions]
 
@@ -72,14 +71,9 @@ def run(options: argparse.Namespace) -> int:
         OSError: the folder cannot be read.
     """
     check_folder(options.output, force=options.force)
-    languages = options.language
-    if options.precision == "single":
-        languages = languages or list(_WITH_PRECISION)
-        for language in set(languages) - set(_WITH_PRECISION):
-            raise EomDynamicsError(f"{language} has double precision only; leave it out, or use --precision double")
     exported = _project(options, load(options))
     try:
-        files, skipped = project_files(exported, languages)
+        files, skipped = project_files(exported, options.language)
     except ExportError as error:
         complain(options.program, str(error))
         return 1

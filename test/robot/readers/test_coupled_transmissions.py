@@ -71,7 +71,7 @@ LEFT_OUT = {
     "unknown kind": (ROS1.format(kind="SpatialTransmission"), "it couples several joints or motors"),
     "unknown joint": (
         ROS1.format(kind="DifferentialTransmission").replace("elbow", "wrist"),
-        "wrist is no joint with a motor of its own",
+        "wrist is not a joint with a motor of its own",
     ),
     "one joint": (
         ROS1.format(kind="DifferentialTransmission").replace("elbow", "shoulder"),
