@@ -27,7 +27,7 @@ from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
 from ..replay.sources import SETPOINT, Sampling, choose_topic, command_lead, is_of_motors
 from ..robot_options import RobotOptions
-from .findings import DOING, interruptions
+from .findings import DOING
 from .record import Record, Stream, joined
 
 # The JointState that the node publishes: its joints are motors.
@@ -168,7 +168,7 @@ def _with_status(record: Record) -> Record:
     """Add notes on commands that answer no setpoint."""
     if record.status is None:
         return record
-    found, topic = interruptions(record), record.status.topic
+    found, topic = record.interruptions, record.status.topic
     lost = [phase for phase in found if phase.lost]
     others = sum(phase.count for phase in found if not phase.lost)
     notes = []

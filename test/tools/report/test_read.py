@@ -18,7 +18,6 @@ pytest.importorskip("mcap", reason="reads bags")
 from eom_dynamics.tools.bags import BagError
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.charts import heading
-from eom_dynamics.tools.report.findings import deviation, interruptions, latency
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.report.record import Stream
 
@@ -42,7 +41,7 @@ def test_all_topics_of_the_node_are_read(tmp_path: Path) -> None:
         same(getattr(actual, name), getattr(expected, name))
     assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.about == ""
     assert actual.origin == START and actual.duration == pytest.approx(59 / 500, abs=1e-9)
-    found = latency(actual)
+    found = actual.latency
     assert found is not None
     np.testing.assert_allclose(found[1], LATENCY * 1e-9, rtol=0, atol=1e-15)
     assert shares == sorted(shares) and shares[-1] <= 1
@@ -66,8 +65,8 @@ def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
     gripper = {field: np.hstack([np.full((len(x), 1), 9.0), x[:, ::-1]]) for field, x in measured.values.items()}
     theirs = replace(measured, names=("gripper", *measured.names[::-1]), values=gripper)
     (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, measured=theirs)))
-    off = deviation(actual, actual.setpoint, "position")
-    ours = deviation(expected, expected.setpoint, "position")
+    off = actual.position_deviation
+    ours = expected.position_deviation
     assert off is not None and ours is not None and off.names == ours.names
     np.testing.assert_array_equal(off.value, ours.value)
     assert actual.joints == (*expected.joints, "gripper")
@@ -108,7 +107,7 @@ def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
         for field, values in theirs.values.items():
             # Another order of the same sums, in a batch of another size.
             np.testing.assert_allclose(own.values[field], values, rtol=1e-12, atol=1e-9, err_msg=field)
-    assert latency(actual) is None, "of what was not sent"
+    assert actual.latency is None, "of what was not sent"
 
 
 def test_computed_commands_are_ahead_by_the_lead_of_the_robot(tmp_path: Path) -> None:
@@ -225,7 +224,7 @@ def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) ->
         "/feedforward: 1 commands repeat an earlier one for refused setpoints",
     )
     found = [
-        (phase.status.name, round(phase.start, 9), round(phase.end, 9), phase.lost) for phase in interruptions(actual)
+        (phase.status.name, round(phase.start, 9), round(phase.end, 9), phase.lost) for phase in actual.interruptions
     ]
     assert found == [
         ("HELD", 0.002, 0.004, False),
