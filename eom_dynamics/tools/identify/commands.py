@@ -106,7 +106,7 @@ def _commands(file: Path, robot: Robot, source: Source) -> tuple[NDArray[np.int6
             raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(x.name for x in topics)}")
         if not topics:
             return None
-        columns = read_topic(bag, topics[0], None)
+        columns = read_topic(bag, topics[0])
     names = source.conventions.names(columns.names)
     if not set(robot.joint_names) <= set(names) or "effort" not in columns.values:
         return None

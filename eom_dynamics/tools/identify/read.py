@@ -121,7 +121,8 @@ def _bag(
 ) -> tuple[Columns, Columns | None]:
     with Bag(path) as bag:
         topic = _topic(bag, source.topic)
-        columns = read_topic(bag, topic, progress)
+        bag.progress = progress
+        columns = read_topic(bag, topic)
         if not len(columns.stamp):
             raise BagError(f"{path}: topic {topic.name} has no messages that can be read")
         if source.effort_topic is None:
@@ -129,7 +130,7 @@ def _bag(
         found = bag.named(source.effort_topic)
         if not found:
             raise BagError(f"{path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-        return columns, read_topic(bag, found[0], None)
+        return columns, read_topic(bag, found[0])
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -144,7 +145,7 @@ def _topic(bag: Bag, name: str | None) -> Topic:
     return chosen[0]
 
 
-def read_topic(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) -> Columns:
+def read_topic(bag: Bag, topic: Topic) -> Columns:
     """Read the messages of a topic: joint states, or commands of motors.
 
     Raises:
@@ -156,7 +157,7 @@ def read_topic(bag: Bag, topic: Topic, progress: Callable[[float], None] | None)
     fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
     stamps, parts = [np.zeros(0, dtype=np.int64)], []
     bad: list[str] = []
-    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason), progress):
+    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason)):
         names = block.message.joint_names if command else block.message.name
         stamps.append(block.stamps().times)
         parts.append((len(block), names, block.values(fields, len(names))))

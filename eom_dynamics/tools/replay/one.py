@@ -75,7 +75,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         sampling = Sampling(job.cutoff, job.rate, job.conventions)
         tally = _Tally(job.against, np.zeros(robot.n))
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
-            for _, computed in evaluation.of_topic(bag, topic, sampling, progress):
+            bag.progress = progress
+            for _, computed in evaluation.of_topic(bag, topic, sampling):
                 for commands in computed:
                     sink.write(commands)
                     tally.add(commands)

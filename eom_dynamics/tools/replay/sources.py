@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -46,13 +46,7 @@ class Sampling(NamedTuple):
 
 
 def read_setpoints(
-    bag: Bag,
-    topic: Topic,
-    robot: Robot,
-    sampling: Sampling,
-    refusals: Refusals,
-    figures: FitFigures,
-    progress: Callable[[float], None] | None = None,
+    bag: Bag, topic: Topic, robot: Robot, sampling: Sampling, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
     """Read the setpoints of a topic, sample its trajectories, or fit its measured positions.
 
@@ -63,7 +57,6 @@ def read_setpoints(
         sampling: of trajectories and measured positions.
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
-        progress: called with the fraction of the bag read.
 
     Raises:
         BagError: the messages cannot be read.
@@ -71,12 +64,12 @@ def read_setpoints(
     names = sampling.conventions.names
     if topic.type == joint_states.TYPE:
         return joint_states.joint_state_batches(
-            bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, progress, sampling.conventions
+            bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, sampling.conventions
         )
     if topic.type == SETPOINT:
-        batches = _setpoint_batches(bag, topic, refusals, progress)
+        batches = _setpoint_batches(bag, topic, refusals)
     else:
-        batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
+        batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals)
     return (replace(batch, names=names(batch.names)) for batch in batches)
 
 
@@ -159,9 +152,7 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
     return chosen[0]
 
 
-def _setpoint_batches(
-    bag: Bag, topic: Topic, refusals: Refusals, progress: Callable[[float], None] | None = None
-) -> Iterator[Batch]:
+def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:
     """Read the setpoints of a topic by the definition that the bag itself holds of them.
 
     Wrenches may be ``geometry_msgs/Wrench[]`` or, as in bags of earlier releases, ``float64[]``, moment first.
@@ -170,7 +161,7 @@ def _setpoint_batches(
         BagError: the definition differs in a field that is read.
     """
     definition = dict(topic.types().fielddefs[topic.type][1])
-    for block in read_blocks(bag, topic, refusals.add, progress):
+    for block in read_blocks(bag, topic, refusals.add):
         stamps = block.stamps()
         fields = {
             name: block.numbers(name)

@@ -70,7 +70,7 @@ def read_records(
         robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
-        reader = _Reader(bag, progress, sampling.conventions)
+        reader = _Reader(bag, sampling.conventions, progress)
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
         if not records and not (planned and robot):
@@ -82,14 +82,15 @@ def read_records(
             )
         if not records:
             records = [Record(path.name, robot)]
-        records = [_completed(record, bag, sampling, progress, named=robot is not None) for record in records]
+        bag.progress = progress
+        records = [_completed(record, bag, sampling, named=robot is not None) for record in records]
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
     return [_with_status(_with_repeats(record)) for record in records]
 
 
-def _completed(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None, *, named: bool) -> Record:
+def _completed(record: Record, bag: Bag, sampling: Sampling, *, named: bool) -> Record:
     """Add commands if they can be computed, or the reason why not."""
     if record.command:
         return record
@@ -98,10 +99,10 @@ def _completed(record: Record, bag: Bag, sampling: Sampling, progress: Progress 
         return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
         return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
-    return _with_commands(record, bag, sampling, progress)
+    return _with_commands(record, bag, sampling)
 
 
-def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None) -> Record:
+def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     """Add commands to the record of a known robot, and setpoints if missing, computed from the motion in the bag."""
     source = record.setpoint or record.measured
     topic = choose_topic(bag, None if source is None else source.topic)
@@ -111,7 +112,7 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     states: list[Stream] = []
     efforts: list[Stream] = []
     motors: list[Stream] = []
-    for batch, computed in evaluation.of_topic(bag, topic, sampling, progress):
+    for batch, computed in evaluation.of_topic(bag, topic, sampling):
         states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
         for commands in computed:
             stamps = commands.stamps
@@ -258,18 +259,18 @@ def _with_robot(record: Record, robot: Robot | None) -> Record:
 class _Reader:
     """Reader of the topics of a bag, with warnings on what it could not read."""
 
-    def __init__(self, bag: Bag, progress: Progress | None, conventions: Conventions) -> None:
-        self._bag, self._progress, self._conventions = bag, progress, conventions
+    def __init__(self, bag: Bag, conventions: Conventions, progress: Progress | None) -> None:
+        self._bag, self._conventions, self._progress = bag, conventions, progress
         self.notes: list[str] = []
         self.unread: list[str] = []
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         progress = self._progress
+        self._bag.progress = progress and (lambda read: progress(done + fraction * read))
         parts: dict[str, list[Stream]] = {}
         bad: list[str] = []
-        report = (lambda read: progress(done + fraction * read)) if progress else None
-        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason), report):
+        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason)):
             stamp = block.stamps().header
             for kind, recorded_names, fields in _contents(topic, block.message):
                 names = tuple(self._conventions.names(recorded_names))
