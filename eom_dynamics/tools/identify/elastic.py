@@ -93,8 +93,9 @@ def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequenc
         return "off", []
     for each in training:
         if each.motors is None and asked != "auto":
-            name = each.links.name if each.links else "a recording"
-            raise IdentificationError(f"{name}: has no motor positions; record motor_states, or motor_position.NAME")
+            raise IdentificationError(
+                f"{each.name}: has no motor positions; record motor_states, or motor_position.NAME"
+            )
     options.check(robot)
     elastic = options.laws or any(not joint.spring.is_rigid for joint in robot.independent_joints)
     if asked == "auto":
@@ -163,8 +164,7 @@ def link_recordings(
     recordings, notes = [], []
     for each in sides:
         if each.links is None:
-            name = "a recording" if each.motors is None else each.motors.name
-            raise IdentificationError(f"{name}: has motors only, but links are to be identified")
+            raise IdentificationError(f"{each.name}: has motors only, but links are to be identified")
         sensed = any(measured(tau[tau == tau]) for tau in each.links.tau.T)
         if found is None or each.motors is None or (sensed and not motors_alone(each)):
             recordings.append(each.links)

@@ -9,7 +9,8 @@ replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -92,19 +93,20 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
         IdentificationError: a table lacks columns, or nothing of the robot was recorded.
         OSError: a file cannot be read.
     """
-    return read_stamped(path, robot, source)[0]
+    with opened(path) as file:
+        return read_stamped(file, robot, source or Source())[0]
 
 
-def read_stamped(
-    path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
-) -> tuple[Recording, int]:
-    """Read as :func:`read_recording`, and the stamp of time zero, ns; ``progress`` is called with the fraction read."""
-    source = source or Source()
+def opened(path: Path) -> AbstractContextManager[Bag | Path]:
+    """Open a bag; a table is read by its path."""
+    return nullcontext(path) if path.suffix in TABLES else Bag(path)
+
+
+def read_stamped(file: Bag | Path, robot: Robot, source: Source) -> tuple[Recording, int]:
+    """Read as :func:`read_recording` from an open bag, or a table; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
-    if path.suffix in TABLES:
-        columns, efforts = _table(path, source.columns), None
-    else:
-        columns, efforts = _bag(path, robot, source, progress)
+    path = file.path if isinstance(file, Bag) else file
+    columns, efforts = _bag(file, source) if isinstance(file, Bag) else (_table(file, source.columns), None)
     columns.names = tuple(source.conventions.names(columns.names))
     recording = _recording(path.name, robot, columns, source)
     if efforts is not None:
@@ -116,21 +118,17 @@ def read_stamped(
     return recording, int(columns.stamp[0]) if len(columns.stamp) else 0
 
 
-def _bag(
-    path: Path, robot: Robot, source: Source, progress: Callable[[float], None] | None
-) -> tuple[Columns, Columns | None]:
-    with Bag(path) as bag:
-        topic = _topic(bag, source.topic)
-        bag.progress = progress
-        columns = read_topic(bag, topic)
-        if not len(columns.stamp):
-            raise BagError(f"{path}: topic {topic.name} has no messages that can be read")
-        if source.effort_topic is None:
-            return columns, None
-        found = bag.named(source.effort_topic)
-        if not found:
-            raise BagError(f"{path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-        return columns, read_topic(bag, found[0])
+def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
+    topic = _topic(bag, source.topic)
+    columns = read_topic(bag, topic)
+    if not len(columns.stamp):
+        raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
+    if source.effort_topic is None:
+        return columns, None
+    found = bag.named(source.effort_topic)
+    if not found:
+        raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
+    return columns, read_topic(bag, found[0])
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:

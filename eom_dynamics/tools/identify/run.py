@@ -15,7 +15,7 @@ from ...robot import Robot
 from . import elastic_summary, summary
 from .commands import CommandTiming, command_timing
 from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of
-from .read import TABLES, Source, read_stamped
+from .read import TABLES, Source
 from .sides import MotorSource, Sides, read_sides
 
 Progress = Callable[[str, float], None]
@@ -128,13 +128,13 @@ class Identified:
         }
 
 
-def identify(robot: Robot, request: Request, report: Progress) -> Identified:
+def identify(robot: Robot, request: Request, progress: Progress) -> Identified:
     """Identify a robot from files.
 
     Args:
         robot: as its file describes it.
         request: what, and from which files.
-        report: called with the name of the step and the fraction of it that is done.
+        progress: called with the name of the step and the fraction of it that is done.
 
     Raises:
         EomDynamicsError: a recording or the robot cannot be used, or options contradict each other.
@@ -149,13 +149,10 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
         asked = "off"
 
     def read(file: Path) -> Sides:
-        def done(share: float) -> None:
-            report(f"read {file.name}", share)
+        def done(fraction: float) -> None:
+            progress(f"read {file.name}", fraction)
 
-        if asked == "off":
-            links, origin = read_stamped(file, robot, request.source, done)
-            return Sides(links, origin=origin)
-        return read_sides(file, robot, request.source, request.motors, done)
+        return read_sides(file, robot, request.source, request.motors, done, links_alone=asked == "off")
 
     training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]
     complete = training
@@ -174,16 +171,16 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
         training, validation = map(list, zip(*(each.split(share) for each in training), strict=True))
     elastic = None
     if mode == "both":
-        elastic = identify_both_sides(robot, training, validation, request.elastic, request.motors, report)
+        elastic = identify_both_sides(robot, training, validation, request.elastic, request.motors, progress)
     sides = [link_recordings(robot, each, elastic, request.motors) for each in (training, validation)]
     settings = request.links
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
-    links = fit(robot, sides[0][0], sides[1][0], settings, progress=report)
+    links = fit(robot, sides[0][0], sides[1][0], settings, progress=progress)
     found = robot if len(links.kept) == robot.n else identified_robot(links)
     if elastic is not None:
         found = elastic.on(found)
-    timing, more = command_timing(found, request.training, complete, request.source, request.motors)
+    timing, more = command_timing(found, complete, request.source, request.motors)
     links = replace(links, notes=(*links.notes, *notes, *sides[0][1], *more))
     return Identified(
         robot,

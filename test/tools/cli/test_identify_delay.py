@@ -28,7 +28,7 @@ from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.read import Source
+from eom_dynamics.tools.identify.read import Columns, Source
 from eom_dynamics.tools.identify.sides import MotorSource, Sides
 from eom_dynamics.trajectory import paper_motion
 
@@ -110,8 +110,8 @@ def test_a_rejected_robot_keeps_the_timing(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
 
 
-def test_several_topics_of_commands_are_told(tmp_path: Path) -> None:
-    robot = load_robot("planar_2r")
-    bag = write_bag(tmp_path / "bag", {f"/{name}/feedforward": (COMMAND, []) for name in ("left", "right")})
-    timing, notes = command_timing(robot, [bag], [Sides(None)], Source(), MotorSource())
+def test_several_topics_of_commands_are_told() -> None:
+    none = Columns(np.zeros(0, dtype=np.int64), (), {})
+    sides = Sides(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
+    timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
     assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]
