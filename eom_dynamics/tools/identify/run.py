@@ -91,15 +91,15 @@ class Identified:
     def verified(self, written: Robot) -> Identified:
         """These results with the figures of the written and reloaded robot.
 
-        If that robot predicts worse than the one that was given, the result is the given one, with the timing found.
+        If that robot predicts worse than the one that was given, its links are as given: springs, motors and timing
+        were judged without them.
         """
         if self.links is None:
             return self
         links = verified(self.links, written, self.training, self.validation)
         rejected = len(links.kept) == written.n > len(self.links.kept)
-        if not rejected:
-            return replace(self, links=links)
-        return replace(self, links=links, robot=self.given if self.timing is None else self.timing.on(self.given))
+        robot = _with(self.given, self.elastic, self.timing) if rejected else self.robot
+        return replace(self, links=links, robot=robot)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -172,27 +172,34 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identified:
     elastic = None
     if mode == "both":
         elastic = identify_both_sides(robot, training, validation, request.elastic, request.motors, progress)
-    sides = [link_recordings(robot, each, elastic, request.motors) for each in (training, validation)]
+    (train, filled_in), (judge, _) = (
+        link_recordings(robot, each, elastic, request.motors) for each in (training, validation)
+    )
     settings = request.links
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
-    links = fit(robot, sides[0][0], sides[1][0], settings, progress=progress)
-    found = robot if len(links.kept) == robot.n else identified_robot(links)
-    if elastic is not None:
-        found = elastic.on(found)
+    links = fit(robot, train, judge, settings, progress=progress)
+    found = _with(robot if len(links.kept) == robot.n else identified_robot(links), elastic)
     timing, more = command_timing(found, complete, request.source, request.motors)
-    links = replace(links, notes=(*links.notes, *notes, *sides[0][1], *more))
+    links = replace(links, notes=(*links.notes, *notes, *filled_in, *more))
     return Identified(
         robot,
-        found if timing is None else timing.on(found),
+        _with(found, timing),
         links,
         elastic,
-        tuple(sides[0][0]),
-        tuple(sides[1][0]),
+        tuple(train),
+        tuple(judge),
         share or 0.0,
         request.tolerance,
         timing,
     )
+
+
+def _with(robot: Robot, *found: Elastic | Resonant | CommandTiming | None) -> Robot:
+    """The robot with springs, motors and timing, as far as they were identified."""
+    for part in found:
+        robot = robot if part is None else part.on(robot)
+    return robot
 
 
 def _without_effect(request: Request, mode: str) -> list[str]:

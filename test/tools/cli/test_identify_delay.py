@@ -18,15 +18,19 @@ from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Fit
 from eom_dynamics.identification.delay import Delay
+from eom_dynamics.identification.elastic_arm import Elasticity
+from eom_dynamics.identification.elastic_scores import ElasticScore
+from eom_dynamics.identification.springs import SpringFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
+from eom_dynamics.tools.identify.elastic import Elastic
 from eom_dynamics.tools.identify.outputs import robot_file
 from eom_dynamics.tools.identify.read import Columns, Source
 from eom_dynamics.tools.identify.sides import MotorSource, Sides
@@ -84,6 +88,11 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys: pytest.
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
 
 
+def fitted_spring(stiffness: float) -> SpringFit:
+    spring = LinearSpring(stiffness)
+    return SpringFit(spring, "linear", {"stiffness": (stiffness, 1.0)}, (0.0, 0.0), None, 0.0, 0.0, 100, ())
+
+
 def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = recorded(tmp_path / "bag", ElasticArm(load_robot("planar_2r")), 0.0, motors=False, seconds=2.5)
     output = tmp_path / "found.yaml"
@@ -101,13 +110,19 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     assert any("command_period and drive_delay are left out" in line for line in unsaid)
 
 
-def test_a_rejected_robot_keeps_the_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its links are worse than those of the file; springs and motors, judged by themselves, are not."""
     given = load_robot("planar_2r")
     timing = CommandTiming(Delay(5e-3, 0.0), Delay(2e-3, 0.0))
+    elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
+    elastic = Elastic(given, elasticity, (), (), cast(ElasticScore, None), None, ())
     fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
     monkeypatch.setattr(run, "verified", lambda *_: fits[1])
-    found = run.Identified(given, timing.on(given), cast(Fit, fits[0]), None, (), (), timing=timing).verified(given)
+    links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))
+    found = run.Identified(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
     assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
+    joint = found.robot.joints[0]
+    assert (joint.spring.stiffness(np.zeros(1))[0], joint.rotor_inertia) == (321.0, given.joints[0].rotor_inertia)
 
 
 def test_several_topics_of_commands_are_told() -> None:
