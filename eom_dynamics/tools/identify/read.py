@@ -25,10 +25,9 @@ from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
+from ..bags.types import COMMAND, JOINT_STATE
 from ..recordings import joined, read_blocks
 from ..replay.conventions import DEFAULT, Conventions
-from ..replay.joint_states import TYPE
-from ..replay.messages import FEEDFORWARD
 from ..replay.sources import is_of_motors
 
 UNITS = ("auto", "rad", "deg")
@@ -132,14 +131,16 @@ def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
-    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == TYPE]
+    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
     chosen = states if name is not None else [topic for topic in states if not is_of_motors(topic)] or states
     if not chosen:
         wanted = f"topic {name}" if name else "topic"
-        raise BagError(f"{bag.path}: has no {wanted} of type {TYPE}; it has {bag.topics_in_words}")
+        raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
     if len(chosen) > 1:
         names = ", ".join(topic.name for topic in chosen)
-        raise BagError(f"{bag.path}: has {len(chosen)} topics of type {TYPE}; name one of them, --topic: {names}")
+        raise BagError(
+            f"{bag.path}: has {len(chosen)} topics of type {JOINT_STATE}; name one of them, --topic: {names}"
+        )
     return chosen[0]
 
 
@@ -149,9 +150,9 @@ def read_topic(bag: Bag, topic: Topic) -> Columns:
     Raises:
         BagError: it is of another type.
     """
-    if topic.type not in (TYPE, FEEDFORWARD):
-        raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {TYPE} or {FEEDFORWARD}")
-    command = topic.type == FEEDFORWARD
+    if topic.type not in (JOINT_STATE, COMMAND):
+        raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")
+    command = topic.type == COMMAND
     fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
     stamps, parts = [np.zeros(0, dtype=np.int64)], []
     bad: list[str] = []

@@ -18,8 +18,7 @@ from ...identification import IdentificationError, Recording
 from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
 from ..bags import Bag, BagError
-from ..replay.joint_states import TYPE
-from ..replay.messages import FEEDFORWARD
+from ..bags.types import COMMAND, JOINT_STATE
 from .read import Columns, Source, column_names, opened, read_stamped, read_topic
 
 MOTOR_UNITS = ("auto", "rad", "deg", "shaft")
@@ -177,7 +176,7 @@ def read_sides(
                 found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
         commands = {}
         if isinstance(file, Bag):
-            commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == FEEDFORWARD}
+            commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == COMMAND}
     return Sides(**found, origin=origin or 0, commands=commands)
 
 
@@ -302,11 +301,13 @@ def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str 
     Raises:
         BagError: the bag lacks a topic, or has several of motors.
     """
-    states = [topic.name for topic in bag.topics if topic.type == TYPE]
+    states = [topic.name for topic in bag.topics if topic.type == JOINT_STATE]
     if motors is not None:
         found = [name for name in states if name.lstrip("/") == motors.lstrip("/")]
         if not found:
-            raise BagError(f"{bag.path}: has no topic {motors} of type {TYPE}; it has {', '.join(states) or 'none'}")
+            raise BagError(
+                f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {', '.join(states) or 'none'}"
+            )
     else:
         found = [name for name in states if name.endswith(_STATES)]
         if links is not None:

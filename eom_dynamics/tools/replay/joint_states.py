@@ -28,8 +28,6 @@ from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
 
-TYPE = "sensor_msgs/msg/JointState"
-
 WINDOW = 16384
 """Samples in the inner part of a window."""
 

@@ -14,18 +14,15 @@ from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_F
 from ...robot import Robot
 from ...spelling import listed
 from ..bags import Bag, BagError, Topic
+from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ..recordings import read_blocks, read_messages
 from . import joint_states, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .joint_states import FitFigures
 
-SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
-
-INPUT_TYPES = (SETPOINT, trajectories.TYPE, joint_states.TYPE)
+INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
-
-_COMMANDS, _PAYLOADS = "eom_dynamics/msg/FeedforwardCommand", "eom_dynamics/msg/Payload"
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
@@ -62,7 +59,7 @@ def read_setpoints(
         BagError: the messages cannot be read.
     """
     names = sampling.conventions.names
-    if topic.type == joint_states.TYPE:
+    if topic.type == JOINT_STATE:
         return joint_states.joint_state_batches(
             bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, sampling.conventions
         )
@@ -87,7 +84,7 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
         return given
     if topic.type != SETPOINT:
         return 0.0
-    for other in _beside(bag, topic, _COMMANDS):
+    for other in _beside(bag, topic, COMMAND):
         for block in read_blocks(bag, other, lambda reason, time: None):
             # Earlier versions have no lead.
             return float(block.numbers("command_lead")[0, 0]) if block.layout.has("command_lead") else 0.0
@@ -100,7 +97,7 @@ def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[
     def refuse(reason: str, time: int) -> None:
         refusals.add(f"payload cannot be read: {reason}", time)
 
-    found = [pair for other in _beside(bag, topic, _PAYLOADS) for pair in read_messages(bag, other, refuse)]
+    found = [pair for other in _beside(bag, topic, PAYLOAD) for pair in read_messages(bag, other, refuse)]
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -112,7 +109,7 @@ def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
 
 def is_of_motors(topic: Topic) -> bool:
     """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
-    return topic.type == joint_states.TYPE and topic.name.endswith(_MOTOR_TOPICS)
+    return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:

@@ -21,8 +21,6 @@ from ..bags import Bag, Topic
 from ..recordings import Stamps, read_messages
 from .batch import Batch, Refusals
 
-TYPE = "trajectory_msgs/msg/JointTrajectory"
-
 _BLOCK = 4096
 
 # A day at 1 kHz; a longer trajectory has a mistake in its times.

@@ -18,14 +18,13 @@ from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..bags import Bag, BagError, Topic
+from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..recordings import Stamps, read_blocks
-from ..replay import joint_states, trajectories
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
-from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import SETPOINT, Sampling, choose_topic, command_lead, is_of_motors
+from ..replay.sources import Sampling, choose_topic, command_lead, is_of_motors
 from ..robot_options import RobotOptions
 from .findings import DOING
 from .record import Record, Stream, joined
@@ -72,12 +71,12 @@ def read_records(
             sampling.conventions.check(robot.name, robot.joint_names)
         reader = _Reader(bag, sampling.conventions, progress)
         records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
-        planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
+        planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
             unread = "".join(f"; {line}" for line in reader.unread)
             needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
             raise BagError(
-                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints{needs}; "
+                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {JOINT_STATE} of joints{needs}; "
                 f"it has {bag.topics_in_words}{unread}"
             )
         if not records:
@@ -97,7 +96,7 @@ def _completed(record: Record, bag: Bag, sampling: Sampling, *, named: bool) -> 
     if record.robot is None:
         remedy = "a robot that has these joints" if named else "a robot: --robot ROBOT"
         return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
-    if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
+    if not (record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics)):
         return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
     return _with_commands(record, bag, sampling)
 
@@ -127,11 +126,11 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
         return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
     what = {
         SETPOINT: f"the setpoints of {topic.name}",
-        trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
-        joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
+        JOINT_TRAJECTORY: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
+        JOINT_STATE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
     }[topic.type]
     about = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
-    fitted = topic.type == joint_states.TYPE
+    fitted = topic.type == JOINT_STATE
     setpoint = record.setpoint or joined(
         f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted
     )
@@ -190,7 +189,7 @@ def _with_status(record: Record) -> Record:
 
 def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     """Read the records of the node's topics, or if there are none, of joint states."""
-    wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, joint_states.TYPE)]
+    wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, JOINT_STATE)]
     if len(wanted) > _MOST_TOPICS:
         raise BagError(
             f"{path}: has {len(wanted):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
@@ -199,13 +198,13 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     states = [
         stream
         for topic, streams in of_topic.items()
-        if topic.type == joint_states.TYPE and not is_of_motors(topic)
+        if topic.type == JOINT_STATE and not is_of_motors(topic)
         for stream in streams.values()
         if len(stream)
     ]
     of_space: dict[str, dict[str, Stream]] = {}
     # A command says more of motors than the topic motor_setpoint does, and comes first.
-    for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == joint_states.TYPE):
+    for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == JOINT_STATE):
         if topic.type in (SETPOINT, COMMAND) or _is_motor_setpoint(topic):
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:

@@ -18,7 +18,7 @@ from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_positions
 from ...spelling import listed
 from ..bags import Bag, BagError
-from ..excite.messages import JOINT_TRAJECTORY
+from ..bags.types import JOINT_TRAJECTORY
 from ..recordings import read_messages
 
 MOST = 1000
