@@ -19,7 +19,7 @@ from ...identification.delay import Delay, combined, drive_delay, period_of
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from .read import Source
-from .sides import MotorSource, Sides, arm_recordings
+from .sides import MotorSource, TwoSidedRecording, arm_recordings
 
 # Periods without a command after which the motion is that of a loss.
 _LOST = 5.0
@@ -45,7 +45,7 @@ class CommandTiming:
         """Delay of the drives, s; zero where it is not positive."""
         return max(round(self.delay.value - 0.5 * self.period.value, _DIGITS), 0.0)
 
-    def on(self, robot: Robot) -> Robot:
+    def applied_to(self, robot: Robot) -> Robot:
         """The robot with this timing."""
         return replace(robot, command_period=round(self.period.value, _DIGITS), drive_delay=self.drive_delay)
 
@@ -66,7 +66,7 @@ class CommandTiming:
 
 
 def command_timing(
-    robot: Robot, recordings: Sequence[Sides], source: Source, motors: MotorSource
+    robot: Robot, recordings: Sequence[TwoSidedRecording], source: Source, motors: MotorSource
 ) -> tuple[CommandTiming | None, list[str]]:
     """Timing of the commands in recordings, and notes; None where there are none.
 
@@ -90,7 +90,9 @@ def command_timing(
     return (CommandTiming(combined(delays), combined(periods)) if delays else None), notes
 
 
-def _commands(recording: Sides, robot: Robot, source: Source) -> tuple[NDArray[np.int64], list[Array]] | None:
+def _commands(
+    recording: TwoSidedRecording, robot: Robot, source: Source
+) -> tuple[NDArray[np.int64], list[Array]] | None:
     """Stamps (N,) of the commands, ns, and the commands of each motor (N, n); None where there are none.
 
     Raises:
@@ -114,7 +116,11 @@ def _commands(recording: Sides, robot: Robot, source: Source) -> tuple[NDArray[n
 
 
 def _of_one(
-    arm: ElasticArm, recording: Sides, motors: MotorSource, stamps: NDArray[np.int64], commands: Sequence[Array]
+    arm: ElasticArm,
+    recording: TwoSidedRecording,
+    motors: MotorSource,
+    stamps: NDArray[np.int64],
+    commands: Sequence[Array],
 ) -> tuple[Delay, Delay]:
     if len(arm.motor_joint) != arm.robot.n or arm.transmission:
         raise IdentificationError("it needs a motor at each joint")

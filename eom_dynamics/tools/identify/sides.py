@@ -59,7 +59,7 @@ class MotorSource:
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class TwoSidedRecording:
     """Link and motor side of one recording, on one clock.
 
     Attributes:
@@ -82,7 +82,7 @@ class Sides:
         side = self.motors if self.links is None else self.links
         return "a recording" if side is None else side.name
 
-    def split(self, share: float) -> tuple[Sides, Sides]:
+    def split(self, share: float) -> tuple[TwoSidedRecording, TwoSidedRecording]:
         """Split into training data, and held-out blocks with this ``share`` of the link samples.
 
         Raises:
@@ -103,8 +103,8 @@ class Sides:
         others = [parts(side) for side in (self.motors, self.currents)]
         (motors, judged_motors), (currents, judged_currents) = others
         return (
-            Sides(training, motors, currents, self.origin),
-            Sides(held_out, judged_motors, judged_currents, self.origin),
+            TwoSidedRecording(training, motors, currents, self.origin),
+            TwoSidedRecording(held_out, judged_motors, judged_currents, self.origin),
         )
 
 
@@ -116,7 +116,7 @@ def read_sides(
     progress: Callable[[float], None] | None = None,
     *,
     links_alone: bool = False,
-) -> Sides:
+) -> TwoSidedRecording:
     """Read a recording of links, motors, or both, with the commands in a bag.
 
     Args:
@@ -177,10 +177,12 @@ def read_sides(
         commands = {}
         if isinstance(file, Bag):
             commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == COMMAND}
-    return Sides(**found, origin=origin or 0, commands=commands)
+    return TwoSidedRecording(**found, origin=origin or 0, commands=commands)
 
 
-def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) -> tuple[list[ArmRecording], list[str]]:
+def arm_recordings(
+    sides: Sequence[TwoSidedRecording], robot: Robot, source: MotorSource
+) -> tuple[list[ArmRecording], list[str]]:
     """Both sides of the springs at common times, in link-side units.
 
     Args:
@@ -221,7 +223,7 @@ def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) ->
     return parts, notes
 
 
-def motors_alone(sides: Sides) -> list[str]:
+def motors_alone(sides: TwoSidedRecording) -> list[str]:
     """Joints whose motors were recorded, but not their links."""
     if sides.links is None or sides.motors is None:
         return []

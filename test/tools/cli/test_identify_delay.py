@@ -30,10 +30,10 @@ from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
-from eom_dynamics.tools.identify.elastic import Elastic
+from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
 from eom_dynamics.tools.identify.read import Columns, Source
-from eom_dynamics.tools.identify.sides import MotorSource, Sides
+from eom_dynamics.tools.identify.sides import MotorSource, TwoSidedRecording
 from eom_dynamics.trajectory import paper_motion
 
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -106,8 +106,8 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     source = tmp_path / "arm.urdf"
     source.write_text(urdf_arm())
     robot = replace(load_robot(source), command_period=1e-3)
-    _, unsaid = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
-    assert any("command_period and drive_delay are left out" in line for line in unsaid)
+    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
+    assert any("command_period and drive_delay are left out" in line for line in not_in_file)
 
 
 def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,11 +115,11 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
     given = load_robot("planar_2r")
     timing = CommandTiming(Delay(5e-3, 0.0), Delay(2e-3, 0.0))
     elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
-    elastic = Elastic(given, elasticity, (), (), cast(ElasticScore, None), None, ())
+    elastic = ElasticFit(given, elasticity, (), (), cast(ElasticScore, None), None, ())
     fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
     monkeypatch.setattr(run, "verified", lambda *_: fits[1])
     links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))
-    found = run.Identified(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
+    found = run.IdentificationResult(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
     assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
     joint = found.robot.joints[0]
     assert (joint.spring.stiffness(np.zeros(1))[0], joint.rotor_inertia) == (321.0, given.joints[0].rotor_inertia)
@@ -127,6 +127,6 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
 
 def test_several_topics_of_commands_are_told() -> None:
     none = Columns(np.zeros(0, dtype=np.int64), (), {})
-    sides = Sides(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
+    sides = TwoSidedRecording(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
     timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
     assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]
