@@ -11,9 +11,9 @@ from scipy.interpolate import CubicSpline
 from ..arrays import Array
 from ..robot import Robot
 from .bags import Bag, BagError
+from .bags.message_blocks import read_blocks
 from .bags.types import SETPOINT
 from .identify.read import Source, read_stamped
-from .recordings import read_blocks
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts.
 _MISSING = 0.05

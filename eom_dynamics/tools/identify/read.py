@@ -25,8 +25,8 @@ from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
+from ..bags.message_blocks import joined, read_blocks
 from ..bags.types import COMMAND, JOINT_STATE
-from ..recordings import joined, read_blocks
 from ..replay.conventions import DEFAULT, Conventions
 from ..replay.sources import is_of_motors
 

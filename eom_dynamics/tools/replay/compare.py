@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 from ..bags import Bag, BagError, Topic
+from ..bags.message_blocks import read_blocks
 from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
-from ..recordings import read_blocks
 
 TYPES = (COMMAND, JOINT_STATE, NUMBERS)
 """Types of the topics that are compared."""

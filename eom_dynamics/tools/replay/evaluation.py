@@ -32,7 +32,7 @@ from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ..bags import Bag, Topic
-from ..recordings import Stamps
+from ..bags.message_blocks import Stamps
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
 from .sources import Sampling, read_setpoints, recorded_payloads

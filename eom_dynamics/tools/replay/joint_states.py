@@ -23,7 +23,7 @@ from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
 from ..bags import Bag, Topic
-from ..recordings import Stamps, read_blocks
+from ..bags.message_blocks import Stamps, read_blocks
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats

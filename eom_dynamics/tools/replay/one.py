@@ -17,9 +17,9 @@ from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..bags import Bag, BagError, Topic
+from ..bags.message_blocks import read_blocks
 from ..bags.types import JOINT_STATE, STRING
 from ..contents import bag_hash, hashed_aside, robot_hash
-from ..recordings import read_blocks
 from ..robot_options import RobotOptions
 from .evaluation import Commands, Evaluation
 from .job import Job, Report, provenance

@@ -14,8 +14,8 @@ from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_F
 from ...robot import Robot
 from ...spelling import listed
 from ..bags import Bag, BagError, Topic
+from ..bags.message_blocks import read_blocks, read_messages
 from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
-from ..recordings import read_blocks, read_messages
 from . import joint_states, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions

@@ -18,7 +18,7 @@ from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points, read_positions, read_times
 from ...trajectory import Trajectory, through
 from ..bags import Bag, Topic
-from ..recordings import Stamps, read_messages
+from ..bags.message_blocks import Stamps, read_messages
 from .batch import Batch, Refusals
 
 _BLOCK = 4096

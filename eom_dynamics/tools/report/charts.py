@@ -15,7 +15,7 @@ from ..pages.charts import add_joints, add_limits, over_time
 from ..pages.style import color
 from ..pages.timing import by_percentile, over_run
 from ..pages.units import together
-from .limits import bands
+from .limits import limits_by_name
 from .record import Record, Stream, Units
 
 _SECTIONS = {
@@ -232,7 +232,7 @@ class _Drawing:
         for field, (title, suffix) in _FIELDS[kind].items():
             charts[field] = self._together(title, streams, field, units, suffix)
             if field in _LIMITED:
-                add_limits(charts[field], bands(self._record, field), self._colors)
+                add_limits(charts[field], limits_by_name(self._record, field), self._colors)
         return {name: chart for name, chart in charts.items() if chart.data}
 
     def _together(

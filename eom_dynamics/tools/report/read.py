@@ -18,8 +18,8 @@ from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..bags import Bag, BagError, Topic
+from ..bags.message_blocks import Stamps, read_blocks
 from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
-from ..recordings import Stamps, read_blocks
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
 from ..replay.one import described_robot
@@ -70,7 +70,7 @@ def read_records(
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
         reader = _Reader(bag, sampling.conventions, progress)
-        records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
+        records = [_with_robot(record, robot) for record in _read_records(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
             unread = "".join(f"; {line}" for line in reader.unread)
@@ -82,22 +82,24 @@ def read_records(
         if not records:
             records = [Record(path.name, robot)]
         bag.progress = progress
-        records = [_completed(record, bag, sampling, named=robot is not None) for record in records]
+        records = [_completed(record, bag, sampling, robot_known=robot is not None) for record in records]
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
-    return [_with_status(_with_repeats(record)) for record in records]
+    return [_with_loss_note(_with_repeat_note(record)) for record in records]
 
 
-def _completed(record: Record, bag: Bag, sampling: Sampling, *, named: bool) -> Record:
+def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: bool) -> Record:
     """Add commands if they can be computed, or the reason why not."""
     if record.command:
         return record
     if record.robot is None:
-        remedy = "a robot that has these joints" if named else "a robot: --robot ROBOT"
-        return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
+        remedy = "a robot that has these joints" if robot_known else "a robot: --robot ROBOT"
+        return replace(record, computed_note=f"Commands were not recorded; to compute them, name {remedy}.")
     if not (record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics)):
-        return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
+        return replace(
+            record, computed_note="Neither commands nor a motion of the joints to compute them from was recorded."
+        )
     return _with_commands(record, bag, sampling)
 
 
@@ -112,11 +114,11 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     efforts: list[Stream] = []
     motors: list[Stream] = []
     for batch, computed in evaluation.of_topic(bag, topic, sampling):
-        states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
+        states.append(_stream(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
         for commands in computed:
             stamps = commands.stamps
-            efforts.append(_part(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
-            motors.append(_part(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
+            efforts.append(_stream(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
+            motors.append(_stream(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
     lines = evaluation.violations.lines()
     notes = [
         *(f"{count:,} messages of {topic.name} refused: {reason}" for reason, count in evaluation.refusals.ranked()),
@@ -129,7 +131,7 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
         JOINT_TRAJECTORY: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
         JOINT_STATE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
     }[topic.type]
-    about = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
+    note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == JOINT_STATE
     setpoint = record.setpoint or joined(
         f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted
@@ -139,17 +141,17 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
         setpoint=setpoint,
         command=joined("commands, computed", efforts, is_recorded=False),
         motors=record.motors or joined("commands, computed", motors, is_recorded=False),
-        about=about,
+        computed_note=note,
         notes=(*record.notes, *notes),
     )
 
 
-def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
+def _stream(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
     own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
     return Stream("", stamps.header, stamps.recorded, tuple(names), own)
 
 
-def _with_repeats(record: Record) -> Record:
+def _with_repeat_note(record: Record) -> Record:
     """Add a warning if measurements repeat earlier ones."""
     measured = record.measured
     if measured is None or "position" not in measured.values:
@@ -164,7 +166,7 @@ def _with_repeats(record: Record) -> Record:
     return replace(record, notes=(*record.notes, note))
 
 
-def _with_status(record: Record) -> Record:
+def _with_loss_note(record: Record) -> Record:
     """Add notes on commands that answer no setpoint."""
     if record.status is None:
         return record
@@ -187,7 +189,7 @@ def _with_status(record: Record) -> Record:
     return replace(record, notes=(*record.notes, *notes))
 
 
-def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
+def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     """Read the records of the node's topics, or if there are none, of joint states."""
     wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, JOINT_STATE)]
     if len(wanted) > _MOST_TOPICS:
@@ -202,28 +204,24 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
         for stream in streams.values()
         if len(stream)
     ]
-    of_space: dict[str, dict[str, Stream]] = {}
+    of_space: dict[str, dict[str, Any]] = {}  # streams by their names in a record
     # A command says more of motors than the topic motor_setpoint does, and comes first.
     for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == JOINT_STATE):
         if topic.type in (SETPOINT, COMMAND) or _is_motor_setpoint(topic):
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:
                 of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
-    notes = (*bag.damage, *reader.unread, *reader.notes)
+    notes, unread = (*bag.damage, *reader.unread, *reader.notes), tuple(reader.unread)
     if not of_space:
         names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
-        return [
-            Record(name, measured=stream, notes=notes, unread=tuple(reader.unread))
-            for name, stream in zip(names, states, strict=True)
-        ]
+        pairs = zip(names, states, strict=True)
+        return [Record(name, measured=stream, notes=notes, unread=unread) for name, stream in pairs]
     records = []
-    for space, streams in of_space.items():
-        joints = [joint for stream in streams.values() for joint in stream.names]
+    for space, of_one in of_space.items():
+        joints = [joint for stream in of_one.values() for joint in stream.names]
         name = f"{path.name} {space}" if len(of_space) > 1 else path.name
-        measured = _of_joints(states, joints, space)
-        setpoint, command, motors, status = (streams.get(x) for x in ("setpoint", "command", "motors", "status"))
-        unread = tuple(reader.unread)
-        records.append(Record(name, None, setpoint, command, motors, measured, status, notes=notes, unread=unread))
+        measured = _best_matching(states, joints, space)
+        records.append(Record(name, measured=measured, notes=notes, unread=unread, **of_one))
     return records
 
 
@@ -235,7 +233,7 @@ def _is_motor_setpoint(topic: Topic) -> bool:
     return is_of_motors(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
 
-def _of_joints(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
+def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
     """Choose the joint states that name most of the joints; of several those of the namespace."""
 
     def fit(stream: Stream) -> tuple[int, bool]:

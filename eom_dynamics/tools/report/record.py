@@ -14,7 +14,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...units import unit
-from .. import recordings
+from ..bags import message_blocks
 from ..pages.units import effort_units, milli, position_units
 from .findings import Deviation, Interruption, interpolated, interruptions, matched
 
@@ -65,7 +65,7 @@ class Record:
         motors: motor_position, motor_velocity, motor_acceleration, motor_effort.
         measured: position, velocity, effort of the joints.
         status: of the commands, as a stream of one name: ``status``, or ``held`` in bags of releases without one.
-        about: a sentence on what was computed instead of recorded; empty if nothing.
+        computed_note: a sentence on what was computed instead of recorded; empty if nothing.
         notes: warnings, one line each.
         unread: those on messages that could not be read.
     """
@@ -77,7 +77,7 @@ class Record:
     motors: Stream | None = None
     measured: Stream | None = None
     status: Stream | None = None
-    about: str = ""
+    computed_note: str = ""
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
@@ -194,7 +194,7 @@ def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_
 
     If messages name different joints, the stream has all of them, with NaN where a message lacks one.
     """
-    names, values = recordings.joined([(len(part), part.names, part.values) for part in parts])
+    names, values = message_blocks.joined([(len(part), part.names, part.values) for part in parts])
     recorded = np.concatenate([part.recorded for part in parts])
     stamp = np.concatenate([part.stamp for part in parts])
     order = np.argsort(stamp if stamp.any() else recorded, kind="stable")

@@ -12,7 +12,7 @@ from recorded_bags import LATENCY, NOISE, OFFSET, START, record
 import eom_dynamics as eom
 from eom_dynamics.actuators.motor import Motor
 from eom_dynamics.robot import Limits, Mimic
-from eom_dynamics.tools.report.limits import used, uses
+from eom_dynamics.tools.report.limits import limit_utilization, percent_used
 from eom_dynamics.tools.report.record import Record, Stream
 
 
@@ -86,7 +86,7 @@ def test_largest_utilization_of_each_limit() -> None:
     setpoint = stream(
         [0, 1, 2], robot.joint_names, position=[[1, 9], [3.4, 9], [-0.5, 9]], velocity=[[0, 0], [-1, 0], [0.5, 0]]
     )
-    position, velocity = uses(Record("x", robot, setpoint=setpoint))
+    position, velocity = limit_utilization(Record("x", robot, setpoint=setpoint))
     # The middle of the range is 1, its half 2.
     assert (position.quantity, position.ratio) == ("position", pytest.approx(1.2))
     assert (position.limit, position.t) == (3.0, 1.0)
@@ -110,8 +110,8 @@ def test_utilization_of_a_position_range(limits: Limits, position: list[float], 
     robot = eom.load_robot("planar_2r")
     robot = replace(robot, joints=(replace(robot.joints[0], limits=limits), robot.joints[1]))
     setpoint = stream([0, 1], robot.joint_names, position=[[q, 0.0] for q in position])
-    (use,) = uses(Record("x", robot, setpoint=setpoint))
-    assert (use.value, use.limit, used(use), use.t) == expected
+    (use,) = limit_utilization(Record("x", robot, setpoint=setpoint))
+    assert (use.value, use.limit, percent_used(use), use.t) == expected
 
 
 def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
@@ -123,14 +123,18 @@ def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
     robot = replace(robot, joints=(first, second))
     setpoint = stream([0, 1], ("joint_1",), position=[[0], [2]], jerk=[[-9], [3]])
     motors = stream([0, 1], ("joint_1",), motor_velocity=[[9.954], [0]], motor_effort=[[0], [-20]])
-    found = {use.quantity: use for use in uses(Record("x", robot, setpoint=setpoint, motors=motors))}
+    found = {use.quantity: use for use in limit_utilization(Record("x", robot, setpoint=setpoint, motors=motors))}
     assert list(found) == ["motor_speed", "jerk", "position", "motor_torque", "motor_voltage"]
     speed, jerk, position, torque, voltage = found.values()
     assert (speed.name, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
-    assert used(speed) == "9954%" and (jerk.value, used(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
+    assert percent_used(speed) == "9954%" and (jerk.value, percent_used(jerk), jerk.unit) == (
+        -9.0,
+        "90%",
+        "rad/s³",
+    )
     assert (voltage.value, voltage.t) == (pytest.approx(0.5 * -99.54), 0.0)
-    assert (position.name, position.value, used(position)) == ("joint_2", -3.0, "75%")
-    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and used(torque) == "50%"
+    assert (position.name, position.value, percent_used(position)) == ("joint_2", -3.0, "75%")
+    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and percent_used(torque) == "50%"
 
 
 @pytest.mark.filterwarnings("error")
@@ -138,6 +142,11 @@ def test_utilization_of_a_limit_of_zero() -> None:
     robot = eom.load_robot("planar_2r")
     robot = replace(robot, joints=tuple(replace(joint, limits=Limits(velocity=0.0)) for joint in robot.joints))
     setpoint = stream([0, 1, 2], robot.joint_names, velocity=[[0, 0], [0.2, 0], [-0.3, 0]])
-    moving, still = uses(Record("x", robot, setpoint=setpoint))
-    assert (moving.name, moving.value, used(moving), moving.t) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
-    assert (still.value, still.limit, used(still)) == (0.0, 0.0, "100%")
+    moving, still = limit_utilization(Record("x", robot, setpoint=setpoint))
+    assert (moving.name, moving.value, percent_used(moving), moving.t) == (
+        robot.joint_names[0],
+        -0.3,
+        "exceeded",
+        2.0,
+    )
+    assert (still.value, still.limit, percent_used(still)) == (0.0, 0.0, "100%")

@@ -39,7 +39,7 @@ def test_all_topics_of_the_node_are_read(tmp_path: Path) -> None:
     (actual,) = read_records(write_bag(tmp_path / "bag", expected), progress=shares.append)
     for name in STREAMS:
         same(getattr(actual, name), getattr(expected, name))
-    assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.about == ""
+    assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.computed_note == ""
     assert actual.origin == START and actual.duration == pytest.approx(59 / 500, abs=1e-9)
     found = actual.latency
     assert found is not None
@@ -100,7 +100,7 @@ def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
     expected = record("panda", count=60)
     path = write_bag(tmp_path / "bag", expected, without=["command", "motors"])
     (actual,) = read_records(path, expected.robot)
-    assert actual.about.startswith("Commands were not recorded: they are computed for panda")
+    assert actual.computed_note.startswith("Commands were not recorded: they are computed for panda")
     for own, theirs in ((actual.command, expected.command), (actual.motors, expected.motors)):
         assert own is not None and theirs is not None and not own.is_recorded
         np.testing.assert_array_equal(own.stamp, theirs.stamp)
@@ -127,7 +127,7 @@ def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> Non
     truth = record("panda", count=2000)
     path = write_bag(tmp_path / "bag", truth, without=["setpoint", "command", "motors"])
     (actual,) = read_records(path, truth.robot, Sampling(cutoff=8.0))
-    assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.about
+    assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.computed_note
     assert actual.setpoint is not None and set(actual.setpoint.values) == set(MOTION)
     inner = (truth.measured.stamp > START + 10**9) & (truth.measured.stamp < START + 3 * 10**9)
     assert truth.setpoint is not None and truth.command is not None and actual.command is not None
@@ -199,14 +199,14 @@ def test_motors_are_read_from_motor_setpoint_if_commands_are_missing(tmp_path: P
     assert set(actual.motors.values) == {"motor_position", "motor_velocity", "motor_effort"}
     for field, values in actual.motors.values.items():
         np.testing.assert_array_equal(values, expected.motors.values[field])
-    assert actual.command is None and "--robot" in actual.about
+    assert actual.command is None and "--robot" in actual.computed_note
 
 
 def test_positions_of_motors_are_not_fitted(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", record("planar_2r", count=20), without=["setpoint", "command", "measured"])
     (actual,) = read_records(path, eom.load_robot("planar_2r"))
     assert actual.motors is not None and actual.command is None and actual.measured is None
-    assert actual.about == "Neither commands nor a motion of the joints to compute them from was recorded."
+    assert actual.computed_note == "Neither commands nor a motion of the joints to compute them from was recorded."
 
 
 def test_held_commands_are_counted(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) ->
 def test_what_was_measured_is_not_called_computed(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", record("planar_2r", count=500), without=["setpoint", "command", "motors"])
     (actual,) = read_records(path)
-    assert actual.about == "Commands were not recorded; to compute them, name a robot: --robot ROBOT."
+    assert actual.computed_note == "Commands were not recorded; to compute them, name a robot: --robot ROBOT."
     for section in ("motion", "effort"):
         assert heading(actual, section)[0].endswith(", measured") and "τ" not in heading(actual, section)[1]
     (commanded,) = read_records(path, eom.load_robot("planar_2r"))

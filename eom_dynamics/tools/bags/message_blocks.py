@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
-from .bags import Bag, Layout, LayoutError, Layouts, Rows, Topic
-from .bags.layout import Bytes
+from ...arrays import Array
+from .bag import Bag, Topic
+from .layout import Bytes, Layout, LayoutError, Layouts, Rows
 
 
 @dataclass(frozen=True)
