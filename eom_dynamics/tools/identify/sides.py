@@ -70,7 +70,7 @@ class TwoSidedRecording:
         commands: by topic.
     """
 
-    links: Recording | None
+    links: Recording | None = None
     motors: Recording | None = None
     currents: Recording | None = None
     origin: int = 0
@@ -145,35 +145,34 @@ def read_sides(
     with opened(path) as file:
         if isinstance(file, Bag):
             file.progress = progress
-        if links_alone:
-            wanted = {"links": True, "motors": False, "currents": False}
-        elif isinstance(file, Bag):
+        sources = {"links": source}
+        if isinstance(file, Bag) and not links_alone:
             links, topic = _topics(file, source.topic, motors.topic)
-            motor_source = replace(motor_source, topic=topic)
-            current_source = replace(current_source, topic=topic, effort_topic=motors.current_topic)
             if topic is None and (motors.effort_topic or motors.current_topic):
                 raise BagError(f"{path}: has no topic of motor positions; name it, --motor-topic")
-            wanted = {"links": links, "motors": topic is not None, "currents": motors.current_topic is not None}
-        else:
+            sources = sources if links else {}
+            if topic is not None:
+                sources["motors"] = replace(motor_source, topic=topic)
+            if motors.current_topic is not None:
+                sources["currents"] = replace(current_source, topic=topic, effort_topic=motors.current_topic)
+        elif not links_alone:
             names = {name.partition(".")[0] for name in column_names(path)}
-            known = "motor_position" in names
             given = names & {"motor_effort", "current"}
-            if given and not known:
+            if "motor_position" in names:
+                sources = sources if {"position", "q"} & names else {}
+                sources["motors"] = motor_source
+            elif given:
                 raise IdentificationError(
                     f"{path}: has columns {' and '.join(sorted(given))}.NAME, but no motor_position.NAME"
                 )
-            wanted = {
-                "links": bool({"position", "q"} & names) or not known,
-                "motors": known,
-                "currents": "current" in names,
-            }
-        found: dict[str, Recording | None] = {"links": None, "motors": None, "currents": None}
+            if "current" in names:
+                sources["currents"] = current_source
+        found: dict[str, Recording] = {}
         origin = None
-        for side, where in (("links", source), ("motors", motor_source), ("currents", current_source)):
-            if wanted[side]:
-                recording, start = read_stamped(file, robot, where)
-                origin = start if origin is None else origin
-                found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
+        for side, where in sources.items():
+            recording, start = read_stamped(file, robot, where)
+            origin = start if origin is None else origin
+            found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
         commands = {}
         if isinstance(file, Bag):
             commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == COMMAND}
