@@ -32,8 +32,8 @@ from eom_dynamics.identification import Options
 from eom_dynamics.identification.residuals import root_mean_square
 from eom_dynamics.identification.verification import feedforward_efforts
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.identify.outputs import write_robot
-from eom_dynamics.tools.identify.run import Identified, Request, identify
+from eom_dynamics.tools.identify.outputs import write_and_verify
+from eom_dynamics.tools.identify.run import IdentificationResult, Request, identify
 from eom_dynamics.tools.robot_options import RobotOptions
 
 sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
@@ -219,7 +219,7 @@ def outcome(case: Case, name: str, seed: int, chosen: dict[str, float] | None = 
         good = bool(failed) and case.named in failed[0]
     else:
         good = (hinted or not case.hint) and (recovered or case.expected == "named")
-    assert found.links is not None
+    assert found.link_fit is not None
     return Outcome(
         good,
         worse and not failed,
@@ -227,13 +227,13 @@ def outcome(case: Case, name: str, seed: int, chosen: dict[str, float] | None = 
         failed[0] if failed else "; ".join(found.notes),
         error.round(3),
         before.round(3),
-        {"cutoff": found.links.filter.cutoff, "prior_weight": found.links.prior_weight or 1.0},
+        {"cutoff": found.link_fit.filter.cutoff, "prior_weight": found.link_fit.prior_weight or 1.0},
     )
 
 
 def _identified(
     folder: Path, case: Case, given: Robot, t: Array, columns: dict[str, Array]
-) -> tuple[Identified, Robot]:
+) -> tuple[IdentificationResult, Robot]:
     """What the command finds, and the robot that it writes."""
     source, table, written = folder / "given.yaml", folder / "run.csv", folder / "identified.yaml"
     source.write_text(robot_as_yaml(given).text)
@@ -242,8 +242,8 @@ def _identified(
     np.savetxt(table, values, fmt="%.9g", delimiter=",", header=",".join(["t", *names]), comments="")
     options = case.options if case.side == "both" else replace(case.options, side=case.side)
     robot = load_robot(str(source))
-    found = identify(robot, Request([table], links=options), lambda step, done: None)
-    found, _ = write_robot(written, str(source), RobotOptions(), found, {})
+    found = identify(robot, Request([table], link_options=options), lambda step, done: None)
+    found, _ = write_and_verify(written, str(source), RobotOptions(), found, {})
     return found, load_robot(str(written))
 
 

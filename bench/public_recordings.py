@@ -26,7 +26,7 @@ from settings import Settings
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
-from eom_dynamics.identification.filtering import prepare, settings
+from eom_dynamics.identification.filtering import default_filter, filter_recording
 from eom_dynamics.identification.residuals import root_mean_square
 from eom_dynamics.identification.verification import feedforward_efforts
 from eom_dynamics.tools.identify.read import read_recording
@@ -104,11 +104,11 @@ def _judged(title: str, source: Source, scratch: Path, ratios: dict[str, list[fl
     robot, motor = load_robot(source.robot), source.side == "motor"
     terms = ("viscous", "coulomb", "offset", *(("rotor_inertia",) if motor else ()))
     using = replace(
-        settings(robot, results["cutoff"], motor_side=motor),
+        default_filter(robot, results["cutoff"], motor_side=motor),
         measured_velocity=results["velocity"].startswith("measured"),
     )
-    train = prepare(training, terms, using)
-    judge = prepare(validation, terms, replace(using, decimate=False))
+    train = filter_recording(training, terms, using)
+    judge = filter_recording(validation, terms, replace(using, decimate=False))
 
     def of_robot(each: Robot) -> Array:
         arm = ElasticArm(each)

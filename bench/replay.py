@@ -19,8 +19,7 @@ from settings import Settings
 from eom_dynamics import load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.tools.bags import Layout, OutputTopic, Storage, open_writer, typestore
-from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
-from eom_dynamics.tools.replay.sources import SETPOINT
+from eom_dynamics.tools.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.trajectory import paper_motion
 
 _RATE = 1000

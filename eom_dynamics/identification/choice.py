@@ -25,7 +25,7 @@ from .residuals import root_mean_square
 from .sampling import EDGE, decimation
 from .solutions import held_out_vectors
 from .spectrum import RATIO, candidates, noise_of_motion
-from .training_data import FOLDS, blocks, others, prepared, training_data
+from .training_data import FOLDS, blocks, filter_recordings, others, training_data
 
 # Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
 _ROUGH = 1e-2
@@ -59,7 +59,7 @@ class Trial:
     by_block: tuple[float, ...] = ()
 
 
-def choose(
+def choose_filter(
     regressor: Regressor,
     recordings: Sequence[Recording],
     using: Filter,
@@ -158,7 +158,7 @@ def _trial(
     """A candidate, judged by least squares or, with a prior, by physically consistent inertias."""
     nothing = Trial(using.cutoff, using.measured_velocity, np.inf)
     try:
-        whole = prepared(recordings, regressor, replace(using, decimate=False))
+        whole = filter_recordings(recordings, regressor, replace(using, decimate=False))
         steps = [decimation(float(part.t[1] - part.t[0]), using.cutoff) for part in whole]
         samples = [part[::step] for part, step in zip(whole, steps, strict=True)]
         data = training_data(regressor, file, recordings, using, samples=samples)

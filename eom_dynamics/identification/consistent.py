@@ -92,7 +92,7 @@ class Unknowns:
 
 
 @dataclass(frozen=True, eq=False)
-class Consistent:
+class ConsistentSolution:
     """Physically consistent solution.
 
     Attributes:
@@ -113,7 +113,7 @@ class Consistent:
 
 def solve(
     unknowns: Unknowns, R: Array, right: Array, weight: float, start: Array | None = None, *, draft: bool = False
-) -> Consistent:
+) -> ConsistentSolution:
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
 
     The distance of a term is ((x - expected)/spread)²/2. With the entropic distance, the problem is convex in the
@@ -161,7 +161,7 @@ def solve(
     for i, m, entries in zip(bodies.free, bodies.maps, packed(X), strict=True):
         parameters[PARAMETERS * i : PARAMETERS * (i + 1)] = m @ entries
     none = np.zeros(0)
-    found = Consistent(parameters, np.maximum(terms, unknowns.lower), X, converged, none, none)
+    found = ConsistentSolution(parameters, np.maximum(terms, unknowns.lower), X, converged, none, none)
     return found if draft else _with_deviations(found, bodies, B, own, weight)
 
 
@@ -273,7 +273,9 @@ def _terms(own: Array, free: NDArray[np.bool_], rest: Array) -> Array:
     return terms
 
 
-def _with_deviations(found: Consistent, bodies: Bodies, B: Array, own: Array, weight: float) -> Consistent:
+def _with_deviations(
+    found: ConsistentSolution, bodies: Bodies, B: Array, own: Array, weight: float
+) -> ConsistentSolution:
     """The solution with standard deviations by the curvature there."""
     C = np.asarray(np.linalg.cholesky(found.relative), dtype=float)
     count = B.shape[1]

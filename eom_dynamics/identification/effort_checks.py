@@ -21,7 +21,7 @@ from ..codegen.programs import PROGRAMS
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from .consistent import Unknowns, free_bodies, solve
-from .filtering import Filter, FilteredSamples, prepare
+from .filtering import Filter, FilteredSamples, filter_recording
 from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
 from .regressor import Regressor
@@ -425,7 +425,7 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     """
     whole = replace(using, decimate=False)
     excerpts = [part for each in recordings for part in each.excerpts()]
-    samples = [part for each in excerpts for part in prepare(each, regressor.terms, whole)]
+    samples = [part for each in excerpts for part in filter_recording(each, regressor.terms, whole)]
     part = max(samples, key=len, default=None)
     if part is None or len(part) < 3:
         return 0.0, 1.0

@@ -69,7 +69,7 @@ class Elasticity:
             self.notes,
         )
 
-    def on(self, robot: Robot) -> Robot:
+    def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs, motors and gears."""
         ratios = {name: gear.ratio[0] for name, gear in self.gears.items()}
         geared = [replace(joint, gear_ratio=ratios.get(joint.name, joint.gear_ratio)) for joint in robot.joints]
@@ -127,7 +127,7 @@ def identify_arm(
     own = links or Options(side="joint", terms=("offset",))
     found = fit(robot, recordings[0], recordings[1], own, progress=progress)
     return ArmFit(
-        elasticity.on(identified_robot(found)),
+        elasticity.applied_to(identified_robot(found)),
         found,
         tuple(elasticity.springs.values()),
         tuple(elasticity.motors.values()),

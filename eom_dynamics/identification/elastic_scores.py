@@ -45,7 +45,7 @@ def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[Arm
         return None
     rows: dict[str, list[list[Array]]] = {"springs": [], "motors": []}
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
-    for before, after in zip(robot.independent_joints, elasticity.on(robot).independent_joints, strict=True):
+    for before, after in zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True):
         k = len(rows["springs"])
         columns: dict[str, list[tuple[Array, Array, Array]]] = {"springs": [], "motors": []}
         for sensed, given in zip(recordings, known, strict=True):

@@ -115,8 +115,8 @@ class Filter:
         return Motion(*rates, tau, self.smoothing_velocity, self.stribeck_velocity, q, self.springs, among)
 
 
-def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter:
-    """Filter settings for a robot, with its friction velocities and limits."""
+def default_filter(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter:
+    """Filter for a robot, with its friction velocities and limits."""
     joints = robot.independent_joints
     laws = [joint.actuator.friction if motor_side else joint.friction_law for joint in joints]
     return Filter(
@@ -130,13 +130,13 @@ def settings(robot: Robot, cutoff: float, *, motor_side: bool = False) -> Filter
     )
 
 
-def prepare(recording: Recording, terms: Sequence[str], using: Filter) -> list[FilteredSamples]:
+def filter_recording(recording: Recording, terms: Sequence[str], using: Filter) -> list[FilteredSamples]:
     """Filter, differentiate and decimate a recording.
 
     Args:
         recording: the recording.
         terms: names in :data:`.joint_terms.TERMS` whose bases are needed.
-        using: how.
+        using: the filter.
 
     Returns:
         The samples of each motion, those without any left out.
@@ -144,7 +144,7 @@ def prepare(recording: Recording, terms: Sequence[str], using: Filter) -> list[F
     Raises:
         IdentificationError: the recording has too few samples.
     """
-    found = [_prepared(motion, terms, using) for motion in recording.cleaned().motions()]
+    found = [_filter_motion(motion, terms, using) for motion in recording.cleaned().motions()]
     return [samples for samples in found if len(samples)]
 
 
@@ -229,7 +229,7 @@ def filtered_motion(motion: Recording, using: Filter, derivatives: int = 2) -> F
     return FilteredMotion(samples, (q, *rates), low_pass, near, repeats)
 
 
-def _prepared(motion: Recording, terms: Sequence[str], using: Filter) -> FilteredSamples:
+def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> FilteredSamples:
     filtered = filtered_motion(motion, using)
     samples, low_pass, near = filtered.recorded, filtered.low_pass, filtered.near
     q, qd, qdd = filtered.states

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..robot import Robot
 from .blas_threads import one_blas_thread
-from .choice import Trial, choose
+from .choice import Trial, choose_filter
 from .effort_checks import beyond_limits, contradictions, lag, lag_notes, spring_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredMotion, FilteredSamples, prepare, settings
+from .filtering import Filter, FilteredMotion, FilteredSamples, default_filter, filter_recording
 from .fit_notes import (
     base_parameters_without_data,
     doubtful_terms,
@@ -32,19 +32,19 @@ from .fit_notes import (
     unexplained_efforts,
 )
 from .joint_terms import TERMS, coupled
-from .linear_estimate import Weighted, linear_estimate
+from .linear_estimate import WeightedEstimate, linear_estimate
 from .options import Options
 from .parameter_vector import by_term, parameter_vector, vector_of_file
-from .parameters_in_robot import known_efforts, with_parameters, without_place
+from .parameters_in_robot import known_efforts, terms_not_in_file, with_parameters
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score
 from .solutions import Solution, find_solution
 from .training_data import TrainingData, training_data
 from .unit_hints import unit_hints
-from .verification import Judge
+from .verification import ScoringData
 
-# Times that joints with worse predictions are held before all are: each such time, others that rely on them may follow.
+# Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
 _TRIES = 3
 
 
@@ -107,13 +107,13 @@ class Fit:
 
     def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
         """Samples of a recording, filtered as for the fit, without efforts known from the file."""
-        unknown = _unknown(self.regressor, recording)
-        return prepare(unknown, self.regressor.terms, replace(self.filter, decimate=decimate))
+        reduced = _without_known_efforts(self.regressor, recording)
+        return filter_recording(reduced, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
     def sensor_bias(self) -> Array:
         """Sensor bias (n,), removed before efforts are compared; zero where offsets belong to the arm."""
-        return _unsaid(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
+        return _values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
 
     @property
     def term_identifiable(self) -> dict[str, Array]:
@@ -150,7 +150,7 @@ def _fit(
     training: Recording | Sequence[Recording],
     validation: Recording | Sequence[Recording],
     options: Options | None,
-    report: Callable[[str, float], None],
+    progress: Callable[[str, float], None],
 ) -> Fit:
     training = [training] if isinstance(training, Recording) else list(training)
     validation = [validation] if isinstance(validation, Recording) else list(validation)
@@ -160,43 +160,43 @@ def _fit(
         raise IdentificationError("there is no recording to train on")
     notes = recording_notes(robot, [*training, *validation])
     hints = unit_hints(robot, training)
-    report("compile the regressor", 0.0)
+    progress("compile the regressor", 0.0)
     regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
-    unknown = [_unknown(regressor, each) for each in training]
+    reduced = [_without_known_efforts(regressor, each) for each in training]
     file = vector_of_file(regressor, options.side)
     try:
-        using, trials = choose(
+        using, trials = choose_filter(
             regressor,
-            unknown,
-            settings(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
+            reduced,
+            default_filter(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
             file,
             cutoff=options.cutoff,
             measured_velocity=options.measured_velocity,
             prior=options.prior if options.inertia and options.payload is None else None,
-            progress=lambda done: report("choose the cut-off", done),
+            progress=lambda done: progress("choose the cut-off", done),
         )
-        report("filter", 0.0)
-        data = training_data(regressor, file, unknown, using, inertia=options.inertia)
+        progress("filter", 0.0)
+        data = training_data(regressor, file, reduced, using, inertia=options.inertia)
     except IdentificationError as error:
         raise IdentificationError(f"{'; '.join(hints)}; otherwise: {error}" if hints else str(error)) from None
-    report("compare with the file", 0.0)
+    progress("compare with the file", 0.0)
     wrong = contradictions(regressor, data.samples, file) or beyond_limits(robot, training)
     wrong = wrong or too_short(training, validation)
-    late, lines = lag_notes(*((0.0, 1.0) if wrong else lag(regressor, unknown, data.filter)))
+    late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
     wrong += late
     notes += lines
-    report("estimate", 0.0)
+    progress("estimate", 0.0)
     linear = linear_estimate(data, options)
     if options.inertia and options.payload is None and not wrong:
         notes += spring_notes(regressor, data.samples, file)
     deviations = linear.estimate.deviations()
-    report("physically consistent inertias", 0.0)
-    held = np.full(robot.n, bool(wrong) and options.suspect == "keep")
-    best = _best(data, linear, options, held, training, validation, report)
-    if not held.any() and (noise := unexplained(best.training)):
+    progress("physically consistent inertias", 0.0)
+    kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
+    best = _best(data, linear, options, kept, training, validation, progress)
+    if not kept.any() and (noise := unexplained(best.training)):
         wrong += noise
-        held[:] = options.suspect == "keep"
-        best = _best(data, linear, options, held, training, validation, report) if held.all() else best
+        kept[:] = options.suspect == "keep"
+        best = _best(data, linear, options, kept, training, validation, progress) if kept.all() else best
     solution, terms = best.solution, best.terms
     term_deviations = by_term(regressor, solution.term_deviations)
     of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
@@ -231,14 +231,14 @@ def _fit(
     )
 
 
-def _unknown(regressor: Regressor, recording: Recording) -> Recording:
+def _without_known_efforts(regressor: Regressor, recording: Recording) -> Recording:
     """The recording, with efforts less those of constant loads and parallel springs that are not identified."""
     known = known_efforts(regressor, recording.q)
     return replace(recording, tau=recording.tau - known) if np.any(known) else recording
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
+class _JudgedSolution:
     """A solution, and how well the feedforward of its robot predicts; see :class:`Fit`."""
 
     solution: Solution
@@ -251,51 +251,44 @@ class _Judged:
 
 def _best(
     data: TrainingData,
-    linear: Weighted,
+    linear: WeightedEstimate,
     options: Options,
-    held: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
     training: Sequence[Recording],
     validation: Sequence[Recording],
-    report: Callable[[str, float], None],
-) -> _Judged:
+    progress: Callable[[str, float], None],
+) -> _JudgedSolution:
     """The solution, in which joints that it predicts worse than the file does keep the parameters of the file.
 
-    So do joints (n,) that are held.
+    So do joints (n,) that are ``kept`` from the first.
     """
     robot = data.regressor.robot
-    judges = _judges(options, data.filter, training, validation)
-    given = [judge.efforts(robot) for judge in judges]
+    scoring = _scoring_data(options, data.filter, training, validation)
+    given = [part.efforts(robot) for part in scoring]
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
-        held = np.ones_like(held) if attempt == _TRIES else held
+        kept = np.ones_like(kept) if attempt == _TRIES else kept
         solution = find_solution(
-            data, linear, options, held, lambda done: report("physically consistent inertias", done)
+            data, linear, options, kept, lambda done: progress("physically consistent inertias", done)
         )
         terms = by_term(data.regressor, solution.terms)
-        report("verify", 0.0)
-        kept = tuple(compress(robot.joint_names, held))
-        found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept)
-        found = robot if held.all() else found
-        scores = _scores(judges, given, found, _unsaid(data.regressor, options, terms), data.filter)
+        progress("verify", 0.0)
+        kept_names = tuple(compress(robot.joint_names, kept))
+        found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept_names)
+        found = robot if kept.all() else found
+        scores = _scores(scoring, given, found, _values_not_in_file(data.regressor, options, terms), data.filter)
         worse = scores[-1].worse
-        if not worse.any() or held.all():
+        if not worse.any() or kept.all():
             break
         rejected = rejected or scores[-1]
         # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
-        # to hold a joint that is worse by the bodies of others.
-        everything = options.keep == "file" or options.payload is not None or not np.any(worse & ~held)
-        held = np.ones_like(held) if everything else held | worse
-        if (T := data.regressor.transmission) is not None and held[coupled(T)].any():
-            held = held | coupled(T)  # the efforts of its motors are those of all of its joints
+        # to keep a joint that is worse by the bodies of others.
+        everything = options.keep == "file" or options.payload is not None or not np.any(worse & ~kept)
+        kept = np.ones_like(kept) if everything else kept | worse
+        if (T := data.regressor.transmission) is not None and kept[coupled(T)].any():
+            kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)
-    return _Judged(
-        solution,
-        terms,
-        scores[0],
-        scores[1] if len(scores) > 1 else None,
-        kept,
-        rejected,
-    )
+    return _JudgedSolution(solution, terms, scores[0], scores[1] if len(scores) > 1 else None, kept_names, rejected)
 
 
 def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
@@ -304,51 +297,50 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
     count as kept, and the caller must write the given robot instead.
     """
-    judges = _judges(found.options, found.filter, training, validation)
-    given = [judge.efforts(found.robot) for judge in judges]
-    unsaid = _unsaid(found.regressor, found.options, found.terms)
-    scores = _scores(judges, given, robot, unsaid, found.filter)
+    scoring = _scoring_data(found.options, found.filter, training, validation)
+    given = [part.efforts(found.robot) for part in scoring]
+    not_in_file = _values_not_in_file(found.regressor, found.options, found.terms)
+    scores = _scores(scoring, given, robot, not_in_file, found.filter)
     rejected, kept = found.rejected, found.kept
     if scores[-1].worse.any():
         rejected, kept = scores[-1], found.robot.joint_names
-        scores = _scores(judges, given, found.robot, {}, found.filter)
-    return replace(
-        found,
-        training=scores[0],
-        validation=scores[1] if len(scores) > 1 else None,
-        kept=kept,
-        rejected=rejected,
-    )
+        scores = _scores(scoring, given, found.robot, {}, found.filter)
+    score = scores[1] if len(scores) > 1 else None
+    return replace(found, training=scores[0], validation=score, kept=kept, rejected=rejected)
 
 
-def _judges(
+def _scoring_data(
     options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
-) -> list[Judge]:
+) -> list[ScoringData]:
     """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
     excerpts = [part for recording in training for part in recording.excerpts()]
-    return [Judge(x, using, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
+    return [ScoringData(x, using, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
 
 
 def _scores(
-    judges: Sequence[Judge], given: Sequence[Sequence[Array]], robot: Robot, unsaid: Mapping[str, Array], using: Filter
+    scoring: Sequence[ScoringData],
+    given: Sequence[Sequence[Array]],
+    robot: Robot,
+    not_in_file: Mapping[str, Array],
+    using: Filter,
 ) -> list[Score]:
-    """Figures of a robot beside predictions of the one that was given; ``unsaid`` are terms of the fit alone.
+    """Figures of a robot beside predictions of the one that was given; ``not_in_file`` are terms of the fit alone.
 
     Of these, an offset is a bias of the sensors, without which efforts are compared.
     """
     result = []
-    bias = unsaid.get("offset", np.zeros(robot.n))
-    unsaid = {name: values for name, values in unsaid.items() if name != "offset"}
-    for judge, before in zip(judges, given, strict=True):
-        besides = [_efforts(unsaid, motion, using) for motion in judge.motions]
-        result.append(judge.score(before, judge.efforts(robot), besides, bias))
+    bias = not_in_file.get("offset", np.zeros(robot.n))
+    not_in_file = {name: values for name, values in not_in_file.items() if name != "offset"}
+    for part, before in zip(scoring, given, strict=True):
+        besides = [_efforts(not_in_file, motion, using) for motion in part.motions]
+        result.append(part.score(before, part.efforts(robot), besides, bias))
     return result
 
 
-def _unsaid(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
+def _values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
     """Terms (n,) by name as far as the robot's file does not have them."""
     file = by_term(regressor, vector_of_file(regressor, options.side)[regressor.inertial :])
-    return {name: terms[name] - file[name] for name in without_place(options) if name in terms}
+    return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
 
 
 def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..robot import Robot
 from .fit import Fit
-from .parameters_in_robot import with_parameters, without_place
+from .parameters_in_robot import terms_not_in_file, with_parameters
 
 
 def identified_robot(fit: Fit) -> Robot:
@@ -22,7 +22,7 @@ def not_in_file(fit: Fit) -> list[str]:
         listed = ", ".join(f"{name} {value:.4g}" for name, value, of_file in values if not of_file)
         if not listed:
             continue
-        if term in without_place(fit.options):
+        if term in terms_not_in_file(fit.options):
             lines.append(f"{term}: {listed}")
         elif term == "stribeck" and fit.options.side == "joint":
             lines.append(f"stribeck: {listed}; joint friction has none, only that of actuators does")

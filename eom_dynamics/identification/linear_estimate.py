@@ -26,7 +26,7 @@ _STATES = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class WeightedEstimate:
     """A linear estimate with the equations that it solves in units of the standard deviation.
 
     Attributes:
@@ -41,7 +41,7 @@ class Weighted:
     weights: Array
 
 
-def linear_estimate(data: TrainingData, options: Options) -> Weighted:
+def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     """Estimate all parameters, without a prior.
 
     Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
@@ -62,7 +62,7 @@ def linear_estimate(data: TrainingData, options: Options) -> Weighted:
     weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
     R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
-    return Weighted(replace(estimate, R=R), systems, weights / np.sqrt(mean))
+    return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
 
 
 def _by_estimator(data: TrainingData, options: Options) -> tuple[Estimate, Sequence[Equations]]:

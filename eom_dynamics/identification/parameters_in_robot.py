@@ -25,7 +25,7 @@ from .regressor import Regressor, transmission_matrix
 _WITHOUT_PLACE = ("asymmetric", "load")
 
 
-def without_place(options: Options) -> tuple[str, ...]:
+def terms_not_in_file(options: Options) -> tuple[str, ...]:
     """Terms that a robot file cannot hold."""
     return _WITHOUT_PLACE if options.offset == "arm" else (*_WITHOUT_PLACE, "offset")
 
@@ -68,7 +68,9 @@ def with_parameters(
         own = {name: float(x[k]) for name, x in terms.items()}
         velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
         joints[i] = _with_terms(joints[i], own, velocities, joint_side=options.side == "joint")
-        joints[i] = _with_passive_efforts(joints[i], {k: x for k, x in own.items() if k not in without_place(options)})
+        joints[i] = _with_passive_efforts(
+            joints[i], {k: x for k, x in own.items() if k not in terms_not_in_file(options)}
+        )
     return replace(robot, joints=tuple(joints), joint_friction=rubbing or robot.joint_friction)
 
 

@@ -17,7 +17,7 @@ from .consistent import Unknowns, free_bodies, solve
 from .equations import predictions
 from .estimators import DEPENDENT, Estimate
 from .exceptions import IdentificationError
-from .linear_estimate import Weighted
+from .linear_estimate import WeightedEstimate
 from .options import Options
 from .parameter_vector import lower_bounds, terms_in_effect
 from .payload import find_payload
@@ -50,7 +50,7 @@ class Solution:
 
 def find_solution(
     data: TrainingData,
-    linear: Weighted,
+    linear: WeightedEstimate,
     options: Options,
     held: NDArray[np.bool_],
     progress: Callable[[float], None],
@@ -70,7 +70,11 @@ def find_solution(
 
 
 def _consistent_inertias(
-    data: TrainingData, linear: Weighted, options: Options, held: NDArray[np.bool_], progress: Callable[[float], None]
+    data: TrainingData,
+    linear: WeightedEstimate,
+    options: Options,
+    held: NDArray[np.bool_],
+    progress: Callable[[float], None],
 ) -> Solution:
     """Physically consistent inertias of all bodies with mass, and terms.
 
@@ -175,7 +179,9 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     return np.asarray(unknown[inertial:])
 
 
-def _prior_weight(data: TrainingData, linear: Weighted, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
+def _prior_weight(
+    data: TrainingData, linear: WeightedEstimate, unknowns: Unknowns, progress: Callable[[float], None]
+) -> float:
     """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
     systems = linear.systems
     errors = np.zeros(len(WEIGHTS))
@@ -191,7 +197,7 @@ def _prior_weight(data: TrainingData, linear: Weighted, unknowns: Unknowns, prog
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
 
 
-def _terms_alone(data: TrainingData, linear: Weighted, options: Options, held: NDArray[np.bool_]) -> Solution:
+def _terms_alone(data: TrainingData, linear: WeightedEstimate, options: Options, held: NDArray[np.bool_]) -> Solution:
     """Terms of the linear estimate within their bounds, and the inertias and held joints (n,) of the file."""
     k, estimate = data.regressor.inertial, linear.estimate
     parameters = data.regressor.dynamics.inertial_parameters

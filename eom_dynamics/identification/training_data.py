@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Array
 from .equations import Equations, equations
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredSamples, prepare
+from .filtering import Filter, FilteredSamples, filter_recording
 from .recording import Recording
 from .regressor import Regressor
 from .stribeck import stribeck_velocities
@@ -85,10 +85,10 @@ def training_data(
         IdentificationError: there are too few samples.
     """
     given = samples is not None
-    samples = prepared(recordings, regressor, using) if samples is None else samples
+    samples = filter_recordings(recordings, regressor, using) if samples is None else samples
     if "stribeck" in regressor.terms and not given:
         using = replace(using, stribeck_velocity=stribeck_velocities(regressor, samples, using, file))
-        samples = prepared(recordings, regressor, using)
+        samples = filter_recordings(recordings, regressor, using)
     folds = blocks(samples)
     systems = [equations(regressor, fold) for fold in folds]
     if not inertia:
@@ -98,9 +98,9 @@ def training_data(
     return data
 
 
-def prepared(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[FilteredSamples]:
+def filter_recordings(recordings: Sequence[Recording], regressor: Regressor, using: Filter) -> list[FilteredSamples]:
     """Filtered samples of all motions; raises IdentificationError if there are none."""
-    samples = [part for recording in recordings for part in prepare(recording, regressor.terms, using)]
+    samples = [part for recording in recordings for part in filter_recording(recording, regressor.terms, using)]
     if not samples:
         raise IdentificationError(
             f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "

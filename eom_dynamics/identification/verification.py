@@ -45,7 +45,7 @@ def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side:
     return np.concatenate(parts)
 
 
-class Judge:
+class ScoringData:
     """Recordings on which robots are scored, filtered once."""
 
     def __init__(self, recordings: Sequence[Recording], using: Filter, *, motor_side: bool) -> None:
@@ -74,7 +74,7 @@ class Judge:
         self,
         before: Sequence[Array],
         after: Sequence[Array],
-        unsaid: Sequence[Array] | None = None,
+        not_in_file: Sequence[Array] | None = None,
         bias: Array | float = 0.0,
     ) -> Score:
         """Compare predictions of two robots, from :meth:`efforts`, with recorded efforts.
@@ -83,7 +83,7 @@ class Judge:
 
         Args:
             before, after: by the robot that was given, and by the one that was found.
-            unsaid: efforts (N, n) that the fit knows besides, and no robot has.
+            not_in_file: efforts (N, n) that the fit knows besides, and no robot has.
             bias: of the sensors (n,), which is taken out of what was recorded.
         """
         parts = []
@@ -91,7 +91,7 @@ class Judge:
             raw, inner = motion.recorded.tau - bias, motion.inner
             measured = motion.smooth(raw)
             errors = [x - y for y in (measured, raw) for x in (before[k], after[k])]
-            of_fit = errors[3] if unsaid is None else errors[3] + unsaid[k]
+            of_fit = errors[3] if not_in_file is None else errors[3] + not_in_file[k]
             parts.append([x[inner] for x in (measured, *errors, motion.smooth(of_fit))])
         columns = [np.concatenate(x) for x in zip(*parts, strict=True)]
         step = max(1, round(1 / (PER_PERIOD * self._cutoff * self._motions[0].recorded.period)))

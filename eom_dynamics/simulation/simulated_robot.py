@@ -106,15 +106,9 @@ class SimulatedRobot:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
-<<<<<<< HEAD
-            StateError: the period is not positive, ``limited`` not a bool or the seed no integer;
+            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer;
                 ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; or
                 an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
-=======
-            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer;
-                ``command_period`` or ``drive_delay`` is not a number of steps; or an antagonistic pair
-                cannot hold its joint in the initial position at nominal stiffness.
->>>>>>> tripsa
         """
         natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)

@@ -11,9 +11,9 @@ from scipy.interpolate import CubicSpline
 from ..arrays import Array
 from ..robot import Robot
 from .bags import Bag, BagError
+from .bags.message_blocks import read_blocks
+from .bags.types import SETPOINT
 from .identify.read import Source, read_stamped
-from .recordings import read_blocks
-from .replay.sources import SETPOINT
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts.
 _MISSING = 0.05
@@ -32,8 +32,9 @@ def measured_run(path: Path, robot: Robot, t: Array, topic: str | None = None) -
         BagError: the bag has no setpoints, or its measurements do not span the motion.
         IdentificationError: nothing of the robot was recorded.
     """
-    recording, first = read_stamped(path, robot, Source(topic))
-    start = _first_setpoint(path)
+    with Bag(path) as bag:
+        recording, first = read_stamped(bag, robot, Source(topic))
+        start = _first_setpoint(bag)
     own = recording.t - recording.t[0] + (first - start) * 1e-9
     times = t - t[0]
     forward = np.concatenate([[True], np.diff(own) > 0])
@@ -47,14 +48,13 @@ def measured_run(path: Path, robot: Robot, t: Array, topic: str | None = None) -
     return found
 
 
-def _first_setpoint(path: Path) -> int:
+def _first_setpoint(bag: Bag) -> int:
     """Stamp of the first setpoint, ns."""
-    with Bag(path) as bag:
-        topics = [topic for topic in bag.topics if topic.type == SETPOINT]
-        if len(topics) != 1:
-            raise BagError(
-                f"{path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
-            )
-        for block in read_blocks(bag, topics[0], lambda reason, time: None):
-            return int(block.stamps().header[0])
-    raise BagError(f"{path}: topic {topics[0].name} has no setpoints that can be read")
+    topics = [topic for topic in bag.topics if topic.type == SETPOINT]
+    if len(topics) != 1:
+        raise BagError(
+            f"{bag.path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
+        )
+    for block in read_blocks(bag, topics[0], lambda reason, time: None):
+        return int(block.stamps().header[0])
+    raise BagError(f"{bag.path}: topic {topics[0].name} has no setpoints that can be read")

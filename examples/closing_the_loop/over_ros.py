@@ -18,12 +18,10 @@ from eom_dynamics.scratch import scratch_folder
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.bags import BagError, OutputTopic, Storage, open_writer
+from eom_dynamics.tools.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
-from eom_dynamics.tools.excite.messages import SETPOINT
 from eom_dynamics.tools.identify.read import Source
 from eom_dynamics.tools.identify.sides import read_sides
-from eom_dynamics.tools.replay.joint_states import TYPE as JOINT_STATE
-from eom_dynamics.tools.replay.messages import FEEDFORWARD
 
 from .experiment import NATURAL_FREQUENCY, IdentificationTask
 
@@ -123,7 +121,7 @@ def _noise(noise: SensorNoise) -> dict[str, list[float]]:
 
 _TOPICS = {
     "setpoint": SETPOINT,
-    "feedforward": FEEDFORWARD,
+    "feedforward": COMMAND,
     "joint_states": JOINT_STATE,
     "motor_states": JOINT_STATE,
 }

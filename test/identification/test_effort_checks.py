@@ -16,7 +16,7 @@ from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinear
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor
 from eom_dynamics.identification.effort_checks import _Check, contradictions, lag, lag_notes, spring_notes
-from eom_dynamics.identification.filtering import Filter, FilteredSamples, settings
+from eom_dynamics.identification.filtering import Filter, FilteredSamples, default_filter
 from eom_dynamics.identification.parameter_vector import vector_of_file
 from eom_dynamics.identification.training_data import training_data
 
@@ -42,7 +42,7 @@ def words(case: Case, recorded: Recording) -> list[str]:
 
 
 def filter_of(case: Case) -> Filter:
-    return settings(source(case)[0], 5.0, motor_side=case[1] == "motor")
+    return default_filter(source(case)[0], 5.0, motor_side=case[1] == "motor")
 
 
 def filtered(case: Case, recorded: Recording) -> tuple[Sequence[FilteredSamples], Array]:
@@ -108,7 +108,7 @@ def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named
     regressor, recorded = Regressor(robot, ("offset",)), recording(robot, true, rate=50.0)
     recorded = scaled(recorded, *np.where(np.arange(robot.n) == wrong, -1.0, 1.0))
     file = vector_of_file(regressor, "joint")
-    samples = training_data(regressor, file, [recorded], settings(robot, 5.0)).samples
+    samples = training_data(regressor, file, [recorded], default_filter(robot, 5.0)).samples
     factor, deviation = _Check(regressor, samples, file).factor(4)
     assert factor < -5 * deviation
     assert [each.joints for each in contradictions(regressor, samples, file)] == ([tuple(named)] if named else [])

@@ -11,7 +11,7 @@ from excited import motion
 
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
-from eom_dynamics.identification.filtering import prepare, settings, uniform
+from eom_dynamics.identification.filtering import default_filter, filter_recording, uniform
 from eom_dynamics.identification.sampling import LowPass
 
 ROBOT = load_robot("planar_2r")
@@ -40,7 +40,7 @@ def f_prewarped(f: float) -> float:
 
 
 def test_states() -> None:
-    (samples,) = prepare(recorded(), ("viscous", "coulomb", "offset"), settings(ROBOT, 10.0))
+    (samples,) = filter_recording(recorded(), ("viscous", "coulomb", "offset"), default_filter(ROBOT, 10.0))
     q, qd, qdd = motion(2, samples.t)
     # The motion goes to 0.5 Hz: (0.5/10)^8 = 4e-11; the spline is off by less.
     inner = slice(40, -40)
@@ -61,20 +61,20 @@ def test_efforts_and_friction_are_filtered_alike() -> None:
     t = np.arange(4000) / RATE
     q, qd, _ = motion(2, t)
     friction = Recording(ROBOT.joint_names, t, q, 1.5 * np.tanh(qd / 0.01))
-    (samples,) = prepare(friction, ("coulomb",), settings(ROBOT, 3.0))
+    (samples,) = filter_recording(friction, ("coulomb",), default_filter(ROBOT, 3.0))
     inner = slice(5, -5)
     np.testing.assert_allclose(samples.tau[inner], 1.5 * samples.bases["coulomb"][inner], atol=0.01)
 
 
 def test_decimation() -> None:
-    (all_of_them,) = prepare(recorded(), (), replace(settings(ROBOT, 5.0), decimate=False))
-    (few,) = prepare(recorded(), (), settings(ROBOT, 5.0))
+    (all_of_them,) = filter_recording(recorded(), (), replace(default_filter(ROBOT, 5.0), decimate=False))
+    (few,) = filter_recording(recorded(), (), default_filter(ROBOT, 5.0))
     np.testing.assert_array_equal(few.q, all_of_them.q[::8])  # 100 Hz / (2.5 * 5 Hz)
 
 
 def test_measured_velocity() -> None:
     given = replace(recorded(), qd=np.full((2000, 2), 0.7))
-    (samples,) = prepare(given, (), replace(settings(ROBOT, 5.0), measured_velocity=True))
+    (samples,) = filter_recording(given, (), replace(default_filter(ROBOT, 5.0), measured_velocity=True))
     np.testing.assert_allclose(samples.qd, 0.7)
     np.testing.assert_allclose(samples.qdd, 0.0, atol=1e-9)
 
@@ -95,7 +95,7 @@ def test_gap() -> None:
     source = recorded()
     keep = np.ones(2000, dtype=bool)
     keep[800:810] = False
-    (samples,) = prepare(source[keep], (), replace(settings(ROBOT, 10.0), decimate=False))
+    (samples,) = filter_recording(source[keep], (), replace(default_filter(ROBOT, 10.0), decimate=False))
     lost = (samples.t > 8.005) & (samples.t < 8.085)
     assert not samples.used[lost].any()
     assert samples.counts["interpolated"] > 0
@@ -105,7 +105,7 @@ def test_pause_separates_motions() -> None:
     source = recorded()
     t = source.t.copy()
     t[1000:] += 10.0
-    first, second = prepare(replace(source, t=t), (), settings(ROBOT, 5.0))
+    first, second = filter_recording(replace(source, t=t), (), default_filter(ROBOT, 5.0))
     assert first.t[-1] < 10.0 < 20.0 <= second.t[0]
 
 
@@ -113,13 +113,13 @@ def test_clock_set_back() -> None:
     source = recorded()
     t = source.t.copy()
     t[1000:] -= 8.0
-    assert len(prepare(replace(source, t=t), (), settings(ROBOT, 5.0))) == 2
+    assert len(filter_recording(replace(source, t=t), (), default_filter(ROBOT, 5.0))) == 2
 
 
 def test_saturated_efforts() -> None:
     source = recorded()
     clipped = replace(source, tau=np.clip(source.tau, -4.0, 4.0))
-    (samples,) = prepare(clipped, (), replace(settings(ROBOT, 10.0), decimate=False))
+    (samples,) = filter_recording(clipped, (), replace(default_filter(ROBOT, 10.0), decimate=False))
     at_limit = np.abs(samples.measured) >= 4.0
     assert at_limit.any()
     assert not samples.used[at_limit].any()
@@ -131,7 +131,7 @@ def test_efforts_that_were_not_recorded() -> None:
     source = recorded()
     tau = source.tau.copy()
     tau[:, 1] = np.nan
-    (samples,) = prepare(replace(source, tau=tau), ("viscous",), settings(ROBOT, 5.0))
+    (samples,) = filter_recording(replace(source, tau=tau), ("viscous",), default_filter(ROBOT, 5.0))
     assert not samples.used[:, 1].any()
     assert samples.used[:, 0].any()
     assert np.isfinite(samples.tau[:, 0]).all()

@@ -28,7 +28,7 @@ from eom_dynamics.identification import (
 from eom_dynamics.identification.choice import _errors
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
-from eom_dynamics.identification.filtering import filtered_motion, prepare, settings
+from eom_dynamics.identification.filtering import default_filter, filter_recording, filtered_motion
 from eom_dynamics.identification.fit_notes import doubtful_terms, implausible_bodies
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, root_mean_square, whiteness
@@ -441,7 +441,7 @@ def test_equations_are_those_of_all_rows() -> None:
     """The compressed equations have the solution and the residual of all rows."""
     robot, true, _ = arm()
     regressor = Regressor(robot, ("viscous", "offset"))
-    samples = prepare(recording(robot, true), regressor.terms, settings(robot, 8.0))
+    samples = filter_recording(recording(robot, true), regressor.terms, default_filter(robot, 8.0))
     x = np.random.default_rng(0).standard_normal(len(regressor.names))
     system = equations(regressor, samples)
     (part,) = samples
@@ -461,7 +461,9 @@ def test_weights_of_joints() -> None:
     source = recording(robot, true)
     loud = source.tau + np.array([10.0, 0.0]) * np.random.default_rng(1).standard_normal(source.tau.shape)
     regressor = Regressor(robot, ("viscous", "coulomb"))
-    system = equations(regressor, prepare(replace(source, tau=loud), regressor.terms, settings(robot, 8.0)))
+    system = equations(
+        regressor, filter_recording(replace(source, tau=loud), regressor.terms, default_filter(robot, 8.0))
+    )
     file = np.append(regressor.parameters_of_file, np.zeros(4))
     truth = regressor.base(np.concatenate([inertial_parameters(joint) for joint in true.joints]))
     own = slice(3, 6)  # of joint 2, which the efforts of joint 2 depend on, too

@@ -76,6 +76,7 @@ class Bag:
         path: of the bag.
         topics: in the bag.
         custom_data: of its metadata.yaml, or of its only file.
+        progress: called with the fraction of the bag read, 0 to 1, for each topic that is read; None by default.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,6 +88,7 @@ class Bag:
         """
         self.path = path
         self.custom_data: dict[str, str] = {}
+        self.progress: Callable[[float], None] | None = None
         self._stack = ExitStack()
         self._damage: list[str] = []
         self._files: list[StorageFile] = []
@@ -127,14 +129,11 @@ class Bag:
         """Parts that could not be read so far, one line each."""
         return self._damage + [line for file in self._files for line in file.damage.lines]
 
-    def messages(
-        self, topic: Topic, progress: Callable[[float], None] | None = None
-    ) -> Iterator[tuple[list[int], list[bytes]]]:
-        """Read the messages of a topic in the order of recording, in blocks: times of recording in ns, and bytes.
+    def messages(self, topic: Topic) -> Iterator[tuple[list[int], list[bytes]]]:
+        """Read the messages of one of :attr:`topics` in the order of recording, in blocks.
 
-        Args:
-            topic: one of :attr:`topics`.
-            progress: is called with the fraction of the bag read, 0 to 1.
+        Yields:
+            Times of recording, ns, and bytes of the messages.
 
         Raises:
             BagError: the messages are not serialised as CDR.
@@ -151,8 +150,8 @@ class Bag:
                 blocks = self._decompressed(blocks, topic, file)
             misdated = 0
             for times, messages, fraction in _of_one_size(blocks):
-                if progress:
-                    progress((place + fraction) / len(self._files))
+                if self.progress:
+                    self.progress((place + fraction) / len(self._files))
                 if min(times) not in _TIMES or max(times) not in _TIMES:
                     kept = [k for k, time in enumerate(times) if time in _TIMES]
                     misdated += len(times) - len(kept)

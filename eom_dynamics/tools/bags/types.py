@@ -19,6 +19,14 @@ from .storage import BagError
 
 PACKAGE = "eom_dynamics"
 
+SETPOINT = f"{PACKAGE}/msg/JointTrajectorySetpoint"
+COMMAND = f"{PACKAGE}/msg/FeedforwardCommand"
+PAYLOAD = f"{PACKAGE}/msg/Payload"
+JOINT_STATE = "sensor_msgs/msg/JointState"
+JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
+NUMBERS = "std_msgs/msg/Float64MultiArray"
+STRING = "std_msgs/msg/String"
+
 # Of a definition: its text, and the fields of a message, with those of the messages in it. Those of ROS 2 have at most
 # some ten thousand characters and some hundred fields; others would take minutes to read, or never end.
 _LONGEST_TEXT = 2**18
@@ -28,12 +36,12 @@ _DEEPEST = 30
 # Fields that a bag's own definition of a type that is read must have, None for all; it may lack others, as those of
 # earlier releases do.
 _NEEDED: dict[str, tuple[str, ...] | None] = {
-    f"{PACKAGE}/msg/JointTrajectorySetpoint": ("header", "joint_names", *STATE_FIELDS),
-    f"{PACKAGE}/msg/FeedforwardCommand": ("header", "joint_names"),
-    "sensor_msgs/msg/JointState": ("header", "name", "position"),
-    "std_msgs/msg/Float64MultiArray": None,
-    "std_msgs/msg/String": None,
-    "trajectory_msgs/msg/JointTrajectory": None,
+    SETPOINT: ("header", "joint_names", *STATE_FIELDS),
+    COMMAND: ("header", "joint_names"),
+    JOINT_STATE: ("header", "name", "position"),
+    NUMBERS: None,
+    STRING: None,
+    JOINT_TRAJECTORY: None,
 }
 
 # Read as blocks of numbers, so that each field counts.

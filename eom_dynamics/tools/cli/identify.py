@@ -194,7 +194,7 @@ def run(options: argparse.Namespace) -> int:
     from ...identification import Options
     from ...identification.elastic_options import ElasticOptions
     from .. import provenance
-    from ..identify.outputs import write_robot
+    from ..identify.outputs import write_and_verify
     from ..identify.read import Source
     from ..identify.run import Request, identify
     from ..identify.sides import MotorSource
@@ -217,7 +217,7 @@ def run(options: argparse.Namespace) -> int:
             options.motor_delay,
         ),
         springs=options.springs,
-        links=Options(
+        link_options=Options(
             side=options.side,
             terms=options.terms,
             inertia=not options.no_inertia,
@@ -231,7 +231,7 @@ def run(options: argparse.Namespace) -> int:
             suspect=options.suspect,
             offset=options.offset,
         ),
-        elastic=ElasticOptions(
+        elastic_options=ElasticOptions(
             {joint or None: law for joint, law in options.spring_law},
             options.spring_terms,
             options.motor_terms,
@@ -242,10 +242,10 @@ def run(options: argparse.Namespace) -> int:
     with progress_bars() as bars:
         bar = bars.add_task("read", total=1.0)
 
-        def report(step: str, done: float) -> None:
-            bars.update(bar, description=printable(step), completed=done)
+        def progress(step: str, fraction: float) -> None:
+            bars.update(bar, description=printable(step), completed=fraction)
 
-        found = identify(robot, request, report)
+        found = identify(robot, request, progress)
         about = {
             "Recordings": ", ".join(str(file) for file in options.bags),
             "Validation": ", ".join(map(str, options.validate))
@@ -254,11 +254,11 @@ def run(options: argparse.Namespace) -> int:
             "Date": provenance.date(),
             "Software": provenance.software(),
         }
-        report("write and verify the file", 0.0)
+        progress("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:
-            found, lost = write_robot(temporary, options.robot, robot_options(options), found, about)
+            found, not_in_file = write_and_verify(temporary, options.robot, robot_options(options), found, about)
         if options.page:
-            report("draw the page", 0.0)
+            progress("draw the page", 0.0)
             from ..identify.identification_page import identification_page
 
             html = identification_page(found, about)
@@ -267,7 +267,7 @@ def run(options: argparse.Namespace) -> int:
     for line in found.failures:
         complain(options.program, f"failed: {line}")
     print(json.dumps(found.as_json(), indent=2) if options.json else found.as_text())
-    for line in lost:
+    for line in not_in_file:
         complain(options.program, f"warning: {line}")
     if options.json:
         for note in found.notes:

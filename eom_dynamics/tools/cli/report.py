@@ -75,10 +75,10 @@ def run(options: argparse.Namespace) -> int:
     shown: list[Path] = []
     complaints: list[str] = []
     with progress_bars() as bars:
-        bags = list(_each(options.bags, find_bags, complaints))
+        bags = list(_bags_at(options.bags, find_bags, complaints))
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
-            with _noted(bag, complaints):
+            with _collecting_errors(bag, complaints):
                 found = read_records(bag, robot, sampling, robot_options(options), partial(_advance, bars, task))
                 records += found
                 shown.append(bag)
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     with whole_file(options.output, force=options.force) as aside:
         aside.write_text(page, encoding="utf-8")
     for record in records:
-        for note in filter(None, (record.about, *record.notes)):
+        for note in filter(None, (record.computed_note, *record.notes)):
             print(f"{printable(record.name)}: {printable(note)}")
     print(f"page: {printable(str(options.output))}")
     return 1 if complaints else 0
@@ -120,15 +120,15 @@ def _described(robots: Sequence[Robot | None]) -> str:
     )
 
 
-def _each(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:
+def _bags_at(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:
     """Find the bags at each path; a path without any is a complaint."""
     for each in given:
-        with _noted(each, complaints):
+        with _collecting_errors(each, complaints):
             yield from find(each)
 
 
 @contextmanager
-def _noted(bag: Path, complaints: list[str]) -> Iterator[None]:
+def _collecting_errors(bag: Path, complaints: list[str]) -> Iterator[None]:
     """Take down why a bag cannot be shown, and go on with the next one."""
     try:
         yield

@@ -14,10 +14,7 @@ from ...messages.fields import STATE_FIELDS
 from ...trajectory import Trajectory, sample
 from ..bags import Layout, OutputTopic, Storage, open_writer
 from ..bags.layout import Bytes
-from ..bags.types import serialized
-
-SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
-JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
+from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 
 START = 1_000_000_000
 """Stamp of the first message, ns; a stamp of zero would stand for the present."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,8 @@ from ...identification.delay import Delay, combined, drive_delay, period_of
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS
-from ..bags import Bag
-from ..replay.messages import FEEDFORWARD
-from .read import TABLES, Source, read_topic
-from .sides import MotorSource, Sides, arm_recordings
+from .read import Source
+from .sides import MotorSource, TwoSidedRecording, arm_recordings
 
 # Periods without a command after which the motion is that of a loss.
 _LOST = 5.0
@@ -51,7 +48,7 @@ class CommandTiming:
         """Delay of the drives, s; zero where it is not positive."""
         return max(round(self.delay.value - DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value, _DIGITS), 0.0)
 
-    def on(self, robot: Robot) -> Robot:
+    def applied_to(self, robot: Robot) -> Robot:
         """The robot with this timing."""
         return replace(robot, command_period=round(self.period.value, _DIGITS), drive_delay=self.drive_delay)
 
@@ -72,25 +69,24 @@ class CommandTiming:
 
 
 def command_timing(
-    robot: Robot, files: Sequence[Path], recordings: Sequence[Sides], source: Source, motors: MotorSource
+    robot: Robot, recordings: Sequence[TwoSidedRecording], source: Source, motors: MotorSource
 ) -> tuple[CommandTiming | None, list[str]]:
     """Timing of the commands in recordings, and notes; None where there are none.
 
     Args:
         robot: as identified; of its numbers, only the shapes of the laws of its springs count.
-        files: of the recordings.
-        recordings: what was read of them.
-        source, motors: where in the files links and motors are.
+        recordings: with the commands.
+        source, motors: where in their files links and motors are.
     """
     delays, periods, notes = [], [], []
-    for file, each in zip(files, recordings, strict=True):
+    for each in recordings:
         try:
-            commands = None if file.suffix in TABLES else _commands(file, robot, source)
+            commands = _commands(each, robot, source)
             if commands is None:
                 continue
             delay, period = _of_one(ElasticArm(robot), each, motors, *commands)
         except IdentificationError as error:
-            notes.append(f"{file.name}: the delay of its commands is not identified: {error}")
+            notes.append(f"{each.name}: the delay of its commands is not identified: {error}")
         else:
             delays.append(delay)
             periods.append(period)
@@ -99,19 +95,20 @@ def command_timing(
     return CommandTiming(combined(delays), combined(periods), robot.drive_interpolation), notes
 
 
-def _commands(file: Path, robot: Robot, source: Source) -> tuple[NDArray[np.int64], list[Array]] | None:
+def _commands(
+    recording: TwoSidedRecording, robot: Robot, source: Source
+) -> tuple[NDArray[np.int64], list[Array]] | None:
     """Stamps (N,) of the commands, ns, and the commands of each motor (N, n); None where there are none.
 
     Raises:
         IdentificationError: there are several topics of commands.
     """
-    with Bag(file) as bag:
-        topics = [topic for topic in bag.topics if topic.type == FEEDFORWARD]
-        if len(topics) > 1:
-            raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(x.name for x in topics)}")
-        if not topics:
-            return None
-        columns = read_topic(bag, topics[0], None)
+    topics = recording.commands
+    if len(topics) > 1:
+        raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(topics)}")
+    if not topics:
+        return None
+    (columns,) = topics.values()
     names = source.conventions.names(columns.names)
     if not set(robot.joint_names) <= set(names) or "effort" not in columns.values:
         return None
@@ -124,7 +121,11 @@ def _commands(file: Path, robot: Robot, source: Source) -> tuple[NDArray[np.int6
 
 
 def _of_one(
-    arm: ElasticArm, recording: Sides, motors: MotorSource, stamps: NDArray[np.int64], commands: Sequence[Array]
+    arm: ElasticArm,
+    recording: TwoSidedRecording,
+    motors: MotorSource,
+    stamps: NDArray[np.int64],
+    commands: Sequence[Array],
 ) -> tuple[Delay, Delay]:
     if len(arm.motor_joint) != arm.robot.n or arm.transmission:
         raise IdentificationError("it needs a motor at each joint")

@@ -24,7 +24,7 @@ from ...identification.elastic_robot import with_resonance
 from ...identification.elastic_scores import ElasticScore, elastic_score
 from ...identification.residuals import EffortErrors
 from ...robot import Robot
-from .sides import MotorSource, Sides, arm_recordings, motors_alone, motors_in_joint_units
+from .sides import MotorSource, TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 
 MODES = ("auto", "both", "resonance", "off")
 """Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
@@ -37,7 +37,7 @@ _CHANCE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Elastic:
+class ElasticFit:
     """Springs and motors identified from both sides of the springs.
 
     Attributes:
@@ -56,13 +56,13 @@ class Elastic:
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
 
-    def on(self, robot: Robot) -> Robot:
+    def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
-        return self.elasticity.on(robot)
+        return self.elasticity.applied_to(robot)
 
 
 @dataclass(frozen=True, eq=False)
-class Resonant:
+class ResonanceResult:
     """Springs and rotors identified from motor resonances.
 
     Attributes:
@@ -77,12 +77,14 @@ class Resonant:
     motors: Recording
     notes: tuple[str, ...]
 
-    def on(self, robot: Robot) -> Robot:
+    def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
         return with_resonance(robot, self.fit)
 
 
-def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequence[Sides]) -> tuple[str, list[str]]:
+def mode_of(
+    asked: str, robot: Robot, options: ElasticOptions, training: Sequence[TwoSidedRecording]
+) -> tuple[str, list[str]]:
     """Resolve ``auto`` of MODES by the recordings; return the mode and notes.
 
     Raises:
@@ -93,8 +95,9 @@ def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequenc
         return "off", []
     for each in training:
         if each.motors is None and asked != "auto":
-            name = each.links.name if each.links else "a recording"
-            raise IdentificationError(f"{name}: has no motor positions; record motor_states, or motor_position.NAME")
+            raise IdentificationError(
+                f"{each.name}: has no motor positions; record motor_states, or motor_position.NAME"
+            )
     options.check(robot)
     elastic = options.laws or any(not joint.spring.is_rigid for joint in robot.independent_joints)
     if asked == "auto":
@@ -116,12 +119,12 @@ def mode_of(asked: str, robot: Robot, options: ElasticOptions, training: Sequenc
 
 def identify_both_sides(
     robot: Robot,
-    training: Sequence[Sides],
-    validation: Sequence[Sides],
+    training: Sequence[TwoSidedRecording],
+    validation: Sequence[TwoSidedRecording],
     options: ElasticOptions,
     source: MotorSource,
     progress: Callable[[str, float], None],
-) -> Elastic:
+) -> ElasticFit:
     """Identify springs and motors.
 
     Raises:
@@ -144,7 +147,7 @@ def identify_both_sides(
         score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
     more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
-    return Elastic(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes)
+    return ElasticFit(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes)
 
 
 def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:
@@ -157,14 +160,13 @@ def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> li
 
 
 def link_recordings(
-    robot: Robot, sides: Sequence[Sides], found: Elastic | None, source: MotorSource
+    robot: Robot, sides: Sequence[TwoSidedRecording], found: ElasticFit | None, source: MotorSource
 ) -> tuple[list[Recording], list[str]]:
     """Link recordings, with identified spring efforts in place of unmeasured ones, and notes."""
     recordings, notes = [], []
     for each in sides:
         if each.links is None:
-            name = "a recording" if each.motors is None else each.motors.name
-            raise IdentificationError(f"{name}: has motors only, but links are to be identified")
+            raise IdentificationError(f"{each.name}: has motors only, but links are to be identified")
         sensed = any(measured(tau[tau == tau]) for tau in each.links.tau.T)
         if found is None or each.motors is None or (sensed and not motors_alone(each)):
             recordings.append(each.links)
@@ -180,8 +182,8 @@ def link_recordings(
 
 
 def identify_motor_side(
-    robot: Robot, training: Sequence[Sides], options: ElasticOptions, source: MotorSource
-) -> Resonant:
+    robot: Robot, training: Sequence[TwoSidedRecording], options: ElasticOptions, source: MotorSource
+) -> ResonanceResult:
     """Identify springs and rotors from the resonance of motors.
 
     Raises:
@@ -193,7 +195,7 @@ def identify_motor_side(
     assert each.motors is not None
     motors = motors_in_joint_units(each.motors, robot, source.unit)
     fit, notes = identify_resonance(robot, motors, options)
-    return Resonant(
+    return ResonanceResult(
         replace(robot),
         fit,
         motors,

@@ -17,16 +17,16 @@ from ..pages.charts import chart, place, plain, short
 from ..pages.html_page import table
 from ..pages.style import color
 from ..pages.units import effort_units, position_units
-from .elastic import Elastic, Resonant
+from .elastic import ElasticFit, ResonanceResult
 from .elastic_summary import method, number_rows, residual_rows
 
 # Dots of a chart: more hide each other. Points of a curve.
 _DOTS, _CURVE = 1500, 201
 
 
-def elastic_section(found: Elastic | Resonant) -> tuple[str, dict[str, go.Figure]]:
+def elastic_section(found: ElasticFit | ResonanceResult) -> tuple[str, dict[str, go.Figure]]:
     """Return the section as HTML, and its figures by the names of their HTML elements."""
-    if isinstance(found, Resonant):
+    if isinstance(found, ResonanceResult):
         figures, about = _responses(found), "Response of the motors to their efforts, by averaged segments."
     else:
         figures = _springs(found) | _motor_friction(found)
@@ -36,7 +36,7 @@ def elastic_section(found: Elastic | Resonant) -> tuple[str, dict[str, go.Figure
         )
     pairs = "".join(place(name) for name in figures)
     tables = f"<h3>Identified numbers</h3>{table(number_rows(found), text_columns=4)}"
-    if isinstance(found, Elastic):
+    if isinstance(found, ElasticFit):
         scores = {"Validation": found.validation_score, "Training": found.training_score}
         tables += "".join(
             f"<h3>{name}, RMS residual</h3>{table(residual_rows(found, score), text_columns=3)}"
@@ -50,7 +50,7 @@ def elastic_section(found: Elastic | Resonant) -> tuple[str, dict[str, go.Figure
     return html, figures
 
 
-def _springs(found: Elastic) -> dict[str, go.Figure]:
+def _springs(found: ElasticFit) -> dict[str, go.Figure]:
     figures = {}
     units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
     for k, (joint, (effort, position)) in enumerate(zip(found.robot.independent_joints, units, strict=True)):
@@ -82,9 +82,9 @@ def _springs(found: Elastic) -> dict[str, go.Figure]:
     return figures
 
 
-def _motor_friction(found: Elastic) -> dict[str, go.Figure]:
+def _motor_friction(found: ElasticFit) -> dict[str, go.Figure]:
     figures = {}
-    identified = found.on(found.robot).independent_joints
+    identified = found.applied_to(found.robot).independent_joints
     units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
     for k, (joint, (effort, position)) in enumerate(zip(identified, units, strict=True)):
         motor = found.elasticity.motors.get(joint.name)
@@ -101,7 +101,7 @@ def _motor_friction(found: Elastic) -> dict[str, go.Figure]:
     return figures
 
 
-def _responses(found: Resonant) -> dict[str, go.Figure]:
+def _responses(found: ResonanceResult) -> dict[str, go.Figure]:
     """Charts of the response of each motor to its own effort, with the identified resonances."""
     figures = {}
     motors, fit = found.motors, found.fit
@@ -125,7 +125,7 @@ def _responses(found: Resonant) -> dict[str, go.Figure]:
     return figures
 
 
-def _filtered_springs(found: Elastic, k: int) -> tuple[Array, Array]:
+def _filtered_springs(found: ElasticFit, k: int) -> tuple[Array, Array]:
     """Deflections and efforts (N,) of the spring of a joint, without those of parts that are too short."""
     pairs = []
     for x in found.training:
@@ -138,7 +138,7 @@ def _filtered_springs(found: Elastic, k: int) -> tuple[Array, Array]:
     return delta, tau
 
 
-def _friction_samples(found: Elastic, joint: Joint, k: int) -> tuple[Array, Array]:
+def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
     """Velocities, and motor efforts less those of rotor, spring and gear loss (N,)."""
     pairs = []
     for x in found.training:
@@ -155,7 +155,7 @@ def _friction_samples(found: Elastic, joint: Joint, k: int) -> tuple[Array, Arra
     return v, rest
 
 
-def _low_pass(found: Elastic, k: int, t: Array) -> LowPass | None:
+def _low_pass(found: ElasticFit, k: int, t: Array) -> LowPass | None:
     """The filter of the fit of a motor; None if it or the part is too short."""
     motor = found.elasticity.motors.get(found.robot.joint_names[k])
     if motor is None:

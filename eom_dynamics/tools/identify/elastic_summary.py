@@ -13,7 +13,7 @@ from ...robot import Joint
 from ..pages.numbers import number
 from ..pages.units import effort_units
 from ..text_tables import columns
-from .elastic import BOTH, Elastic, Resonant
+from .elastic import BOTH, ElasticFit, ResonanceResult
 from .summary import error_figures, numbers, percent, with_deviation
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
@@ -65,11 +65,11 @@ class Number(NamedTuple):
     deviation: float
 
 
-def identified(found: Elastic | Resonant) -> list[Number]:
+def identified(found: ElasticFit | ResonanceResult) -> list[Number]:
     """All identified numbers, by joint."""
     rows: list[Number] = []
     for k, joint in enumerate(found.robot.independent_joints):
-        own = _from_resonance(joint, found, k) if isinstance(found, Resonant) else _from_both_sides(joint, found)
+        own = _from_resonance(joint, found, k) if isinstance(found, ResonanceResult) else _from_both_sides(joint, found)
         rows += [
             Number(joint.name, part, name, unit or _unit(name, joint), file, *pair)
             for part, name, unit, file, pair in own
@@ -77,7 +77,7 @@ def identified(found: Elastic | Resonant) -> list[Number]:
     return rows
 
 
-def number_rows(found: Elastic | Resonant) -> list[tuple[str, ...]]:
+def number_rows(found: ElasticFit | ResonanceResult) -> list[tuple[str, ...]]:
     """Return a header, and a row for each identified number."""
     return [
         HEADER,
@@ -88,7 +88,7 @@ def number_rows(found: Elastic | Resonant) -> list[tuple[str, ...]]:
     ]
 
 
-def residual_rows(found: Elastic, score: ElasticScore) -> list[tuple[str, ...]]:
+def residual_rows(found: ElasticFit, score: ElasticScore) -> list[tuple[str, ...]]:
     """Return a header, and rows of residuals for each joint with both sides of its spring."""
     rows: list[tuple[str, ...]] = [RESIDUAL_HEADER]
     for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
@@ -99,26 +99,26 @@ def residual_rows(found: Elastic, score: ElasticScore) -> list[tuple[str, ...]]:
     return rows
 
 
-def method(found: Elastic | Resonant) -> str:
+def method(found: ElasticFit | ResonanceResult) -> str:
     """Source of the identified numbers, in words."""
-    return found.fit.method if isinstance(found, Resonant) else f"from {BOTH}"
+    return found.fit.method if isinstance(found, ResonanceResult) else f"from {BOTH}"
 
 
-def as_text(found: Elastic | Resonant) -> str:
+def as_text(found: ElasticFit | ResonanceResult) -> str:
     """Return the tables that the command prints."""
     lines = [f"springs and motors {method(found)}"]
-    if isinstance(found, Resonant):
+    if isinstance(found, ResonanceResult):
         low, high = found.fit.band
         lines.append(f"band {number(low)} to {number(high)} Hz; misfit {number(found.fit.misfit)}, 1 if noise is left")
     lines += ["", *columns(number_rows(found), right_from=4)]
-    if isinstance(found, Elastic):
+    if isinstance(found, ElasticFit):
         for which, score in (("training", found.training_score), ("validation", found.validation_score)):
             if score is not None:
                 lines += ["", f"{which}, RMS residual", *columns(residual_rows(found, score), right_from=3)]
     return "\n".join([*lines, "", *(f"note: {note}" for note in found.notes)])
 
 
-def as_json(found: Elastic | Resonant) -> dict[str, Any]:
+def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
     """Return the results for JSON; SI units, unknown numbers are null."""
     joints: dict[str, Any] = {name: {} for name in found.robot.joint_names}
     for x in identified(found):
@@ -126,7 +126,7 @@ def as_json(found: Elastic | Resonant) -> dict[str, Any]:
         part = joints[x.joint].setdefault(x.part, {})
         part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
     result: dict[str, Any] = {"method": method(found), "joints": joints, "notes": list(found.notes)}
-    if isinstance(found, Resonant):
+    if isinstance(found, ResonanceResult):
         return result | {"band": list(found.fit.band), "misfit": found.fit.misfit}
     for name, fit in found.elasticity.springs.items():
         joints[name]["spring"]["law"] = fit.law
@@ -140,7 +140,7 @@ def as_json(found: Elastic | Resonant) -> dict[str, Any]:
     return result
 
 
-def comments(found: Elastic | Resonant, about: Mapping[str, str] | None = None) -> str:
+def comments(found: ElasticFit | ResonanceResult, about: Mapping[str, str] | None = None) -> str:
     """Return comments for a parameter file: each identified number with its standard deviation.
 
     Args:
@@ -161,7 +161,7 @@ def comments(found: Elastic | Resonant, about: Mapping[str, str] | None = None) 
 _Row = tuple[str, str, str, float, tuple[float, float]]
 
 
-def _from_both_sides(joint: Joint, found: Elastic) -> Iterator[_Row]:
+def _from_both_sides(joint: Joint, found: ElasticFit) -> Iterator[_Row]:
     spring, motor = found.elasticity.springs.get(joint.name), found.elasticity.motors.get(joint.name)
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
     if spring is not None:
@@ -201,7 +201,7 @@ def _from_both_sides(joint: Joint, found: Elastic) -> Iterator[_Row]:
         yield "gear", "ratio", "", float(joint.gear_ratio), gear.ratio
 
 
-def _from_resonance(joint: Joint, found: Resonant, k: int) -> Iterator[_Row]:
+def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[_Row]:
     fit, friction = found.fit, joint.actuator.friction
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
 

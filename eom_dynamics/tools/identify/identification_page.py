@@ -23,7 +23,7 @@ from ..pages.thinning import thinned
 from ..pages.units import effort_units, position_units, together
 from .elastic_section import elastic_section
 from .elastic_summary import method
-from .run import Identified
+from .run import IdentificationResult
 from .summary import base_rows, percent, rows, term_rows, without_bias
 
 # Dots of a friction map: more hide each other.
@@ -41,14 +41,14 @@ _MEASURED, _PREDICTED = color(0), color(1)
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
 
-def identification_page(found: Identified, about: Mapping[str, str]) -> str:
+def identification_page(found: IdentificationResult, about: Mapping[str, str]) -> str:
     """Make the page.
 
     Args:
         found: the results.
         about: names and values for the foot of the page.
     """
-    fit = found.links
+    fit = found.link_fit
     section, figures = ("", {}) if found.elastic is None else elastic_section(found.elastic)
     notes = _notes(found.notes)
     if fit is None:
@@ -84,7 +84,7 @@ def identification_page(found: Identified, about: Mapping[str, str]) -> str:
     return page(f"{fit.robot.name}: eom_dynamics identify", body, figures)
 
 
-def _verdict(found: Identified, fit: Fit) -> str:
+def _verdict(found: IdentificationResult, fit: Fit) -> str:
     """Whether the new file is better, by how much, and what is still unexplained."""
     score, which = (fit.validation, "that it has not seen") if fit.validation else (fit.training, "of the training")
     failed = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in found.failures)

@@ -14,41 +14,41 @@ from ...identification.parallel_springs import LINE, SCALE, TABLE
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
 from ..robot_options import RobotOptions
-from .elastic import Elastic, Resonant
+from .elastic import ElasticFit, ResonanceResult
 from .elastic_summary import comments as elastic_comments
 from .patched_urdf import patched_urdf
-from .run import Identified
+from .run import IdentificationResult
 from .summary import comments
 
 
-def write_robot(
-    path: Path, source: str, part: RobotOptions, found: Identified, about: Mapping[str, str]
-) -> tuple[Identified, tuple[str, ...]]:
-    """Write the file of an identified robot, and verify it: reported figures are those of the reloaded file.
+def write_and_verify(
+    path: Path, source: str, robot_options: RobotOptions, found: IdentificationResult, about: Mapping[str, str]
+) -> tuple[IdentificationResult, tuple[str, ...]]:
+    """Write the file of an identified robot, reload it, and score it.
 
     Args:
         path: of the file; its ending is the format.
         source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
-        part: of the source that the robot is.
+        robot_options: the part of the source that was loaded.
         found: the results.
         about: names and values for comments.
 
     Returns:
-        The results with the figures of the file, and a line for each thing that it cannot say.
+        The results with the figures of the reloaded file, and a line for each thing that is not in it.
 
     Raises:
         RobotDescriptionError: the robot cannot be written in this format.
         OSError: the file cannot be written.
     """
-    whole = part if _patched(path, source) else RobotOptions()
+    reload_options = robot_options if _patched(path, source) else RobotOptions()
     path.write_text(robot_file(path, source, found.robot, None, {})[0], encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
         # A URDF has no gravity: the call that loads it gives that of the robot.
-        found = found.verified(replace(whole.load(str(path)), gravity=found.robot.gravity))
-    text, lost = robot_file(path, source, found.robot, found.links, about, found.elastic)
+        found = found.verified(replace(reload_options.load(str(path)), gravity=found.robot.gravity))
+    text, not_in_file = robot_file(path, source, found.robot, found.link_fit, about, found.elastic)
     path.write_text(text, encoding="utf-8")
-    return found, lost
+    return found, not_in_file
 
 
 def robot_file(
@@ -57,9 +57,9 @@ def robot_file(
     robot: Robot,
     fit: Fit | None,
     about: Mapping[str, str],
-    elastic: Elastic | Resonant | None = None,
+    elastic: ElasticFit | ResonanceResult | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Write a robot; return the text, and a line for each property that it cannot express.
+    """Write a robot; return the text, and a line for each property that is not in it.
 
     Args:
         output: path of the file; its ending is the format.
@@ -74,19 +74,19 @@ def robot_file(
     """
     if _patched(output, source):
         timing = ("command_period and drive_delay are left out: a URDF has none; write .yaml",)
-        unsaid = (*_unsaid(fit, elastic), *(timing if robot.command_period else ()))
-        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), unsaid
+        not_in_file = (*_not_in_file(fit, elastic), *(timing if robot.command_period else ()))
+        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), not_in_file
     kind = format_of(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
     if kind is not PARAMETER_FILE:
-        return written.text, (*written.lost, *_unsaid(fit, elastic))
-    remarks = "" if fit is None else comments(fit, about)
+        return written.text, (*written.lost, *_not_in_file(fit, elastic))
+    heading = "" if fit is None else comments(fit, about)
     if elastic is not None:
-        remarks += elastic_comments(elastic, about if fit is None else None)
+        heading += elastic_comments(elastic, about if fit is None else None)
     # What is read must not be longer than what a reader takes; the numbers come first.
-    fits = len((remarks + written.text).encode()) <= PARAMETER_FILE.largest
-    return (remarks if fits else "") + written.text, written.lost
+    fits = len((heading + written.text).encode()) <= PARAMETER_FILE.largest
+    return (heading if fits else "") + written.text, written.lost
 
 
 def _patched(output: Path, source: str) -> bool:
@@ -95,7 +95,7 @@ def _patched(output: Path, source: str) -> bool:
     return kind is not PARAMETER_FILE and source.endswith(output.suffix) and Path(source).is_file()
 
 
-def _unsaid(fit: Fit | None, elastic: Elastic | Resonant | None) -> tuple[str, ...]:
+def _not_in_file(fit: Fit | None, elastic: ElasticFit | ResonanceResult | None) -> tuple[str, ...]:
     lines: tuple[str, ...] = ()
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":

@@ -9,7 +9,8 @@ replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -24,10 +25,9 @@ from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
-from ..recordings import joined, read_blocks
+from ..bags.message_blocks import joined, read_blocks
+from ..bags.types import COMMAND, JOINT_STATE
 from ..replay.conventions import DEFAULT, Conventions
-from ..replay.joint_states import TYPE
-from ..replay.messages import FEEDFORWARD
 from ..replay.sources import is_of_motors
 
 UNITS = ("auto", "rad", "deg")
@@ -92,19 +92,20 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
         IdentificationError: a table lacks columns, or nothing of the robot was recorded.
         OSError: a file cannot be read.
     """
-    return read_stamped(path, robot, source)[0]
+    with opened(path) as file:
+        return read_stamped(file, robot, source or Source())[0]
 
 
-def read_stamped(
-    path: Path, robot: Robot, source: Source | None = None, progress: Callable[[float], None] | None = None
-) -> tuple[Recording, int]:
-    """Read as :func:`read_recording`, and the stamp of time zero, ns; ``progress`` is called with the fraction read."""
-    source = source or Source()
+def opened(path: Path) -> AbstractContextManager[Bag | Path]:
+    """Open a bag; a table is read by its path."""
+    return nullcontext(path) if path.suffix in TABLES else Bag(path)
+
+
+def read_stamped(file: Bag | Path, robot: Robot, source: Source) -> tuple[Recording, int]:
+    """Read as :func:`read_recording` from an open bag, or a table; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
-    if path.suffix in TABLES:
-        columns, efforts = _table(path, source.columns), None
-    else:
-        columns, efforts = _bag(path, robot, source, progress)
+    path = file.path if isinstance(file, Bag) else file
+    columns, efforts = _bag(file, source) if isinstance(file, Bag) else (_table(file, source.columns), None)
     columns.names = tuple(source.conventions.names(columns.names))
     recording = _recording(path.name, robot, columns, source)
     if efforts is not None:
@@ -116,47 +117,46 @@ def read_stamped(
     return recording, int(columns.stamp[0]) if len(columns.stamp) else 0
 
 
-def _bag(
-    path: Path, robot: Robot, source: Source, progress: Callable[[float], None] | None
-) -> tuple[Columns, Columns | None]:
-    with Bag(path) as bag:
-        topic = _topic(bag, source.topic)
-        columns = read_topic(bag, topic, progress)
-        if not len(columns.stamp):
-            raise BagError(f"{path}: topic {topic.name} has no messages that can be read")
-        if source.effort_topic is None:
-            return columns, None
-        found = bag.named(source.effort_topic)
-        if not found:
-            raise BagError(f"{path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-        return columns, read_topic(bag, found[0], None)
+def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
+    topic = _topic(bag, source.topic)
+    columns = read_topic(bag, topic)
+    if not len(columns.stamp):
+        raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
+    if source.effort_topic is None:
+        return columns, None
+    found = bag.named(source.effort_topic)
+    if not found:
+        raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
+    return columns, read_topic(bag, found[0])
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
-    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == TYPE]
+    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
     chosen = states if name is not None else [topic for topic in states if not is_of_motors(topic)] or states
     if not chosen:
         wanted = f"topic {name}" if name else "topic"
-        raise BagError(f"{bag.path}: has no {wanted} of type {TYPE}; it has {bag.topics_in_words}")
+        raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
     if len(chosen) > 1:
         names = ", ".join(topic.name for topic in chosen)
-        raise BagError(f"{bag.path}: has {len(chosen)} topics of type {TYPE}; name one of them, --topic: {names}")
+        raise BagError(
+            f"{bag.path}: has {len(chosen)} topics of type {JOINT_STATE}; name one of them, --topic: {names}"
+        )
     return chosen[0]
 
 
-def read_topic(bag: Bag, topic: Topic, progress: Callable[[float], None] | None) -> Columns:
+def read_topic(bag: Bag, topic: Topic) -> Columns:
     """Read the messages of a topic: joint states, or commands of motors.
 
     Raises:
         BagError: it is of another type.
     """
-    if topic.type not in (TYPE, FEEDFORWARD):
-        raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {TYPE} or {FEEDFORWARD}")
-    command = topic.type == FEEDFORWARD
+    if topic.type not in (JOINT_STATE, COMMAND):
+        raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")
+    command = topic.type == COMMAND
     fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
     stamps, parts = [np.zeros(0, dtype=np.int64)], []
     bad: list[str] = []
-    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason), progress):
+    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason)):
         names = block.message.joint_names if command else block.message.name
         stamps.append(block.stamps().times)
         parts.append((len(block), names, block.values(fields, len(names))))

@@ -14,9 +14,9 @@ from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
 from . import elastic_summary, summary
 from .commands import CommandTiming, command_timing
-from .elastic import Elastic, Resonant, identify_both_sides, identify_motor_side, link_recordings, mode_of
-from .read import TABLES, Source, read_stamped
-from .sides import MotorSource, Sides, read_sides
+from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
+from .read import TABLES, Source
+from .sides import MotorSource, TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]
 
@@ -40,7 +40,7 @@ class Request:
             validation, and recordings are long enough.
         source, motors: where in the files links and motors are.
         springs: one of :data:`.elastic.MODES`.
-        links, elastic: what is identified of links, and of springs and motors.
+        link_options, elastic_options: what is identified of links, and of springs and motors.
         tolerance: of RMS residuals of the links, N m or N, or None.
     """
 
@@ -50,19 +50,19 @@ class Request:
     source: Source = field(default_factory=Source)
     motors: MotorSource = field(default_factory=MotorSource)
     springs: str = "auto"
-    links: Options = field(default_factory=Options)
-    elastic: ElasticOptions = field(default_factory=ElasticOptions)
+    link_options: Options = field(default_factory=Options)
+    elastic_options: ElasticOptions = field(default_factory=ElasticOptions)
     tolerance: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Identified:
+class IdentificationResult:
     """Result of an identification.
 
     Attributes:
         given: the robot as its file describes it.
         robot: with all that was identified.
-        links: what was found of the links; None if they were not recorded.
+        link_fit: what was found of the links; None if they were not recorded.
         elastic: what was found of springs and motors; None if that was not asked for, or not possible.
         training, validation: recordings of the links.
         held_out: share of each recording that was held out for validation.
@@ -72,8 +72,8 @@ class Identified:
 
     given: Robot
     robot: Robot
-    links: Fit | None
-    elastic: Elastic | Resonant | None
+    link_fit: Fit | None
+    elastic: ElasticFit | ResonanceResult | None
     training: tuple[Recording, ...]
     validation: tuple[Recording, ...]
     held_out: float = 0.0
@@ -83,83 +83,80 @@ class Identified:
     @property
     def failures(self) -> tuple[str, ...]:
         """Failed checks, a line each."""
-        if self.links is None:
+        if self.link_fit is None:
             return ()
-        beyond = [] if self.tolerance is None else summary.failures(self.links, self.tolerance)
-        return (*summary.verdict(self.links), *beyond)
+        beyond = [] if self.tolerance is None else summary.failures(self.link_fit, self.tolerance)
+        return (*summary.verdict(self.link_fit), *beyond)
 
-    def verified(self, written: Robot) -> Identified:
+    def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
 
-        If that robot predicts worse than the one that was given, the result is the given one, with the timing found.
+        If that robot predicts worse than the one that was given, its links are as given: springs, motors and timing
+        were judged without them.
         """
-        if self.links is None:
+        if self.link_fit is None:
             return self
-        links = verified(self.links, written, self.training, self.validation)
-        rejected = len(links.kept) == written.n > len(self.links.kept)
-        if not rejected:
-            return replace(self, links=links)
-        return replace(self, links=links, robot=self.given if self.timing is None else self.timing.on(self.given))
+        links = verified(self.link_fit, written, self.training, self.validation)
+        rejected = len(links.kept) == written.n > len(self.link_fit.kept)
+        robot = _with(self.given, self.elastic, self.timing) if rejected else self.robot
+        return replace(self, link_fit=links, robot=robot)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the identification, one line each."""
-        parts = [] if self.links is None else [self.links.notes]
+        parts = [] if self.link_fit is None else [self.link_fit.notes]
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [(self.timing.as_text(),)]
         return tuple(dict.fromkeys(line for part in parts for line in part))
 
     def as_text(self) -> str:
         """The tables that the command prints."""
-        parts = [] if self.links is None else [summary.as_text(self.links)]
+        parts = [] if self.link_fit is None else [summary.as_text(self.link_fit)]
         parts += [] if self.elastic is None else [elastic_summary.as_text(self.elastic)]
         parts += [] if self.timing is None else [self.timing.as_text()]
         return "\n\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
         """The results for JSON."""
-        if self.links is None:
+        if self.link_fit is None:
             found: dict[str, Any] = {"robot": self.robot.name, "joints": list(self.robot.joint_names)}
         else:
-            found = summary.as_json(self.links)
+            found = summary.as_json(self.link_fit)
         return found | {
             "elastic": None if self.elastic is None else elastic_summary.as_json(self.elastic),
             "timing": None if self.timing is None else self.timing.as_json(),
         }
 
 
-def identify(robot: Robot, request: Request, report: Progress) -> Identified:
+def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:
     """Identify a robot from files.
 
     Args:
         robot: as its file describes it.
         request: what, and from which files.
-        report: called with the name of the step and the fraction of it that is done.
+        progress: called with the name of the step and the fraction of it that is done.
 
     Raises:
         EomDynamicsError: a recording or the robot cannot be used, or options contradict each other.
         OSError: a file cannot be read.
     """
     asked = request.springs
-    if request.links.side == "motor" or request.links.payload is not None:
+    if request.link_options.side == "motor" or request.link_options.payload is not None:
         if asked in ("both", "resonance"):
             raise IdentificationError(
                 f"--springs {asked} cannot be combined with --side motor or --payload; leave these out"
             )
         asked = "off"
 
-    def read(file: Path) -> Sides:
-        def done(share: float) -> None:
-            report(f"read {file.name}", share)
+    def read(file: Path) -> TwoSidedRecording:
+        def done(fraction: float) -> None:
+            progress(f"read {file.name}", fraction)
 
-        if asked == "off":
-            links, origin = read_stamped(file, robot, request.source, done)
-            return Sides(links, origin=origin)
-        return read_sides(file, robot, request.source, request.motors, done)
+        return read_sides(file, robot, request.source, request.motors, done, links_alone=asked == "off")
 
     training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]
     complete = training
-    mode, notes = mode_of(asked, robot, request.elastic, training)
+    mode, notes = mode_of(asked, robot, request.elastic_options, training)
     notes += _without_effect(request, mode)
     if mode == "resonance":
         return _from_motors(robot, request, training, notes)
@@ -174,28 +171,35 @@ def identify(robot: Robot, request: Request, report: Progress) -> Identified:
         training, validation = map(list, zip(*(each.split(share) for each in training), strict=True))
     elastic = None
     if mode == "both":
-        elastic = identify_both_sides(robot, training, validation, request.elastic, request.motors, report)
-    sides = [link_recordings(robot, each, elastic, request.motors) for each in (training, validation)]
-    settings = request.links
+        elastic = identify_both_sides(robot, training, validation, request.elastic_options, request.motors, progress)
+    (train, filled_in), (judge, _) = (
+        link_recordings(robot, each, elastic, request.motors) for each in (training, validation)
+    )
+    settings = request.link_options
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
-    links = fit(robot, sides[0][0], sides[1][0], settings, progress=report)
-    found = robot if len(links.kept) == robot.n else identified_robot(links)
-    if elastic is not None:
-        found = elastic.on(found)
-    timing, more = command_timing(found, request.training, complete, request.source, request.motors)
-    links = replace(links, notes=(*links.notes, *notes, *sides[0][1], *more))
-    return Identified(
+    links = fit(robot, train, judge, settings, progress=progress)
+    found = _with(robot if len(links.kept) == robot.n else identified_robot(links), elastic)
+    timing, more = command_timing(found, complete, request.source, request.motors)
+    links = replace(links, notes=(*links.notes, *notes, *filled_in, *more))
+    return IdentificationResult(
         robot,
-        found if timing is None else timing.on(found),
+        _with(found, timing),
         links,
         elastic,
-        tuple(sides[0][0]),
-        tuple(sides[1][0]),
+        tuple(train),
+        tuple(judge),
         share or 0.0,
         request.tolerance,
         timing,
     )
+
+
+def _with(robot: Robot, *found: ElasticFit | ResonanceResult | CommandTiming | None) -> Robot:
+    """The robot with springs, motors and timing, as far as they were identified."""
+    for part in found:
+        robot = robot if part is None else part.applied_to(robot)
+    return robot
 
 
 def _without_effect(request: Request, mode: str) -> list[str]:
@@ -210,13 +214,13 @@ def _without_effect(request: Request, mode: str) -> list[str]:
     lines = []
     if all(file.suffix in TABLES for file in (*request.training, *request.validation)):
         lines += [f"{option} has no effect: a table has no topics" for option, given in topics.items() if given]
-    if request.elastic.laws and mode != "both":
+    if request.elastic_options.laws and mode != "both":
         reason = {"off": "no springs are identified", "resonance": "a resonance identifies linear springs"}[mode]
         lines.append(f"--spring-law has no effect: {reason}")
     return lines
 
 
-def _long_enough(sides: Sides) -> bool:
+def _long_enough(sides: TwoSidedRecording) -> bool:
     """Whether a part of a recording can be held out, and has all that was recorded."""
     try:
         if sides.links is None or sides.links.cleaned().duration < _SHORT:
@@ -228,12 +232,14 @@ def _long_enough(sides: Sides) -> bool:
     return all(len(x) > LEAST_SAMPLES for x in recorded)
 
 
-def _links_alone(sides: Sequence[Sides]) -> list[Sides]:
+def _links_alone(sides: Sequence[TwoSidedRecording]) -> list[TwoSidedRecording]:
     """Recordings of the links; motors alone count as those of rigid joints."""
-    return [Sides(each.motors if each.links is None else each.links) for each in sides]
+    return [TwoSidedRecording(each.motors if each.links is None else each.links) for each in sides]
 
 
-def _from_motors(robot: Robot, request: Request, training: Sequence[Sides], notes: Sequence[str]) -> Identified:
+def _from_motors(
+    robot: Robot, request: Request, training: Sequence[TwoSidedRecording], notes: Sequence[str]
+) -> IdentificationResult:
     judged = {"--hold-out": request.hold_out, "--validate": request.validation, "--tolerance": request.tolerance}
     for option, given in judged.items():
         if given:
@@ -241,6 +247,6 @@ def _from_motors(robot: Robot, request: Request, training: Sequence[Sides], note
                 f"{option}: links were not recorded, and nothing can be judged; a resonance is identified from one "
                 "recording of motors"
             )
-    found = identify_motor_side(robot, training, request.elastic, request.motors)
+    found = identify_motor_side(robot, training, request.elastic_options, request.motors)
     found = replace(found, notes=(*found.notes, *notes))
-    return Identified(robot, found.on(robot), None, found, (), ())
+    return IdentificationResult(robot, found.applied_to(robot), None, found, (), ())

@@ -7,8 +7,8 @@ table they are columns ``motor_position.NAME``, ``motor_effort.NAME`` and ``curr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ from ...identification import IdentificationError, Recording
 from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
 from ..bags import Bag, BagError
-from ..replay.joint_states import TYPE
-from .read import TABLES, Source, column_names, read_stamped
+from ..bags.types import COMMAND, JOINT_STATE
+from .read import Columns, Source, column_names, opened, read_stamped, read_topic
 
 MOTOR_UNITS = ("auto", "rad", "deg", "shaft")
 """Units of motor positions: on the link side of the gears, or of the shafts before them, with their torques; ``auto``
@@ -59,7 +59,7 @@ class MotorSource:
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class TwoSidedRecording:
     """Link and motor side of one recording, on one clock.
 
     Attributes:
@@ -67,23 +67,30 @@ class Sides:
         motors: positions and efforts of the motors; None if they were not recorded.
         currents: of the motors, A, as efforts; None if they were not recorded.
         origin: stamp of their time zero, ns.
+        commands: by topic.
     """
 
-    links: Recording | None
+    links: Recording | None = None
     motors: Recording | None = None
     currents: Recording | None = None
     origin: int = 0
+    commands: Mapping[str, Columns] = field(default_factory=dict)
 
-    def split(self, share: float) -> tuple[Sides, Sides]:
+    @property
+    def name(self) -> str:
+        """That of the recording."""
+        side = self.motors if self.links is None else self.links
+        return "a recording" if side is None else side.name
+
+    def split(self, share: float) -> tuple[TwoSidedRecording, TwoSidedRecording]:
         """Split into training data, and held-out blocks with this ``share`` of the link samples.
 
         Raises:
             IdentificationError: a part has too few samples.
         """
         if self.links is None:
-            assert self.motors is not None
             raise IdentificationError(
-                f"{self.motors.name}: links were not recorded; no part of it can be held out for validation"
+                f"{self.name}: links were not recorded; no part of it can be held out for validation"
             )
         training, held_out, spans = self.links.held_out(share)
 
@@ -96,8 +103,8 @@ class Sides:
         others = [parts(side) for side in (self.motors, self.currents)]
         (motors, judged_motors), (currents, judged_currents) = others
         return (
-            Sides(training, motors, currents, self.origin),
-            Sides(held_out, judged_motors, judged_currents, self.origin),
+            TwoSidedRecording(training, motors, currents, self.origin),
+            TwoSidedRecording(held_out, judged_motors, judged_currents, self.origin),
         )
 
 
@@ -107,8 +114,10 @@ def read_sides(
     source: Source | None = None,
     motors: MotorSource | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Sides:
-    """Read a recording of links, motors, or both.
+    *,
+    links_alone: bool = False,
+) -> TwoSidedRecording:
+    """Read a recording of links, motors, or both, with the commands in a bag.
 
     Args:
         path: of a bag, or of a .csv or .parquet file.
@@ -116,6 +125,7 @@ def read_sides(
         source: where in the file the links are.
         motors: where the motors are.
         progress: called with the fraction read.
+        links_alone: whether motors are left out.
 
     Raises:
         BagError: the bag cannot be read, or lacks a topic.
@@ -123,7 +133,7 @@ def read_sides(
         OSError: a file cannot be read.
     """
     source, motors = source or Source(), motors or MotorSource()
-    own = replace(
+    motor_source = replace(
         source,
         effort_topic=motors.effort_topic,
         conventions=replace(source.conventions, effort_scale=(), effort_offset=()),
@@ -131,38 +141,47 @@ def read_sides(
         position_unit="rad",
         columns=_MOTOR_COLUMNS,
     )
-    of_current = replace(own, columns=_CURRENT_COLUMNS)
-    if path.suffix in TABLES:
-        names = {name.partition(".")[0] for name in column_names(path)}
-        known = "motor_position" in names
-        given = names & {"motor_effort", "current"}
-        if given and not known:
-            raise IdentificationError(
-                f"{path}: has columns {' and '.join(sorted(given))}.NAME, but no motor_position.NAME"
-            )
-        wanted = {
-            "links": bool({"position", "q"} & names) or not known,
-            "motors": known,
-            "currents": "current" in names,
-        }
-    else:
-        links, topic = _topics(path, source.topic, motors.topic)
-        own = replace(own, topic=topic)
-        of_current = replace(of_current, topic=topic, effort_topic=motors.current_topic)
-        if topic is None and (motors.effort_topic or motors.current_topic):
-            raise BagError(f"{path}: has no topic of motor positions; name it, --motor-topic")
-        wanted = {"links": links, "motors": topic is not None, "currents": motors.current_topic is not None}
-    found: dict[str, Recording | None] = {"links": None, "motors": None, "currents": None}
-    origin = None
-    for side, where in (("links", source), ("motors", own), ("currents", of_current)):
-        if wanted[side]:
-            recording, start = read_stamped(path, robot, where, progress)
+    current_source = replace(motor_source, columns=_CURRENT_COLUMNS)
+    with opened(path) as file:
+        if isinstance(file, Bag):
+            file.progress = progress
+        sources = {"links": source}
+        if isinstance(file, Bag) and not links_alone:
+            links, topic = _topics(file, source.topic, motors.topic)
+            if topic is None and (motors.effort_topic or motors.current_topic):
+                raise BagError(f"{path}: has no topic of motor positions; name it, --motor-topic")
+            sources = sources if links else {}
+            if topic is not None:
+                sources["motors"] = replace(motor_source, topic=topic)
+            if motors.current_topic is not None:
+                sources["currents"] = replace(current_source, topic=topic, effort_topic=motors.current_topic)
+        elif not links_alone:
+            names = {name.partition(".")[0] for name in column_names(path)}
+            given = names & {"motor_effort", "current"}
+            if "motor_position" in names:
+                sources = sources if {"position", "q"} & names else {}
+                sources["motors"] = motor_source
+            elif given:
+                raise IdentificationError(
+                    f"{path}: has columns {' and '.join(sorted(given))}.NAME, but no motor_position.NAME"
+                )
+            if "current" in names:
+                sources["currents"] = current_source
+        found: dict[str, Recording] = {}
+        origin = None
+        for side, where in sources.items():
+            recording, start = read_stamped(file, robot, where)
             origin = start if origin is None else origin
             found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
-    return Sides(**found, origin=origin or 0)
+        commands = {}
+        if isinstance(file, Bag):
+            commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == COMMAND}
+    return TwoSidedRecording(**found, origin=origin or 0, commands=commands)
 
 
-def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) -> tuple[list[ArmRecording], list[str]]:
+def arm_recordings(
+    sides: Sequence[TwoSidedRecording], robot: Robot, source: MotorSource
+) -> tuple[list[ArmRecording], list[str]]:
     """Both sides of the springs at common times, in link-side units.
 
     Args:
@@ -203,7 +222,7 @@ def arm_recordings(sides: Sequence[Sides], robot: Robot, source: MotorSource) ->
     return parts, notes
 
 
-def motors_alone(sides: Sides) -> list[str]:
+def motors_alone(sides: TwoSidedRecording) -> list[str]:
     """Joints whose motors were recorded, but not their links."""
     if sides.links is None or sides.motors is None:
         return []
@@ -277,25 +296,26 @@ def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
     return one, one
 
 
-def _topics(path: Path, links: str | None, motors: str | None) -> tuple[bool, str | None]:
+def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
     """Whether a bag has links, and the topic of its motors.
 
     Raises:
-        BagError: the bag cannot be read, lacks a topic, or has several of motors.
+        BagError: the bag lacks a topic, or has several of motors.
     """
-    with Bag(path) as bag:
-        states = [topic.name for topic in bag.topics if topic.type == TYPE]
+    states = [topic.name for topic in bag.topics if topic.type == JOINT_STATE]
     if motors is not None:
         found = [name for name in states if name.lstrip("/") == motors.lstrip("/")]
         if not found:
-            raise BagError(f"{path}: has no topic {motors} of type {TYPE}; it has {', '.join(states) or 'none'}")
+            raise BagError(
+                f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {', '.join(states) or 'none'}"
+            )
     else:
         found = [name for name in states if name.endswith(_STATES)]
         if links is not None:
             found = [name for name in found if name.lstrip("/") != links.lstrip("/")]
     if len(found) > 1:
         raise BagError(
-            f"{path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}"
+            f"{bag.path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}"
         )
     others = [name for name in states if name not in found]
     return bool(others) or not found or links is not None, found[0] if found else None

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..recordings import Stamps
+from ..bags.message_blocks import Stamps
 
 # A damaged bag can have a reason of its own for each message.
 _MOST_REASONS = 50

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 from ..bags import Bag, BagError, Topic
-from ..recordings import read_blocks
-from .messages import FEEDFORWARD, JOINT_STATE, NUMBERS
+from ..bags.message_blocks import read_blocks
+from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
 
-TYPES = (FEEDFORWARD, JOINT_STATE, NUMBERS)
+TYPES = (COMMAND, JOINT_STATE, NUMBERS)
 """Types of the topics that are compared."""
 
 FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data")
@@ -265,7 +265,7 @@ def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
 def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
     if kind == JOINT_STATE:
         return dict.fromkeys(MEASURED_FIELDS, message.name)
-    if kind != FEEDFORWARD:
+    if kind != COMMAND:
         return {}
     motors = getattr(message, "motor_names", message.joint_names)
     return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, motors)}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands for recorded setpoints, computed as in the node but in batches.
 
-Setpoints that do not pass here go to the node's solver one by one: it decides what is refused, and why.
+Setpoints that fail in a batch are evaluated one by one by :class:`.SetpointEvaluator`, which decides what is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ..bags import Bag, Topic
-from ..recordings import Stamps
+from ..bags.message_blocks import Stamps
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
 from .sources import Sampling, read_setpoints, recorded_payloads
@@ -144,18 +144,15 @@ class Evaluation:
         # Largest ratio to a limit, by reason of refusal.
         self._worst_refused: dict[str, float] = {}
 
-    def of_topic(
-        self,
-        bag: Bag,
-        topic: Topic,
-        sampling: Sampling,
-        progress: Callable[[float], None] | None = None,
-    ) -> Iterator[tuple[Batch, Iterator[Commands]]]:
-        """Yield the setpoints of a topic, with the commands for them; arguments of :func:`.sources.read_setpoints`."""
+    def of_topic(self, bag: Bag, topic: Topic, sampling: Sampling) -> Iterator[tuple[Batch, Iterator[Commands]]]:
+        """Yield the setpoints of a topic with the commands for them, to be used up before the next setpoints.
+
+        Arguments as of :func:`.sources.read_setpoints`.
+        """
         self._payloads = recorded_payloads(bag, topic, self.refusals)
         # Deflections with dampers, and payloads that change, go on from one setpoint to the next.
         self._one_by_one |= bool(self._payloads)
-        for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures, progress):
+        for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures):
             yield batch, self.commands(batch)
 
     def commands(self, batch: Batch) -> Iterator[Commands]:

@@ -8,7 +8,7 @@ that is set back, separates two motions, each fitted alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
@@ -23,12 +23,10 @@ from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
 from ..bags import Bag, Topic
-from ..recordings import Stamps, read_blocks
+from ..bags.message_blocks import Stamps, read_blocks
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
-
-TYPE = "sensor_msgs/msg/JointState"
 
 WINDOW = 16384
 """Samples in the inner part of a window."""
@@ -101,7 +99,6 @@ def joint_state_batches(
     cutoff: float,
     refusals: Refusals,
     figures: FitFigures,
-    progress: Callable[[float], None] | None = None,
     conventions: Conventions = DEFAULT,
 ) -> Iterator[Batch]:
     """Fit the measured motion, and sample it at the times of the measurements.
@@ -113,13 +110,12 @@ def joint_state_batches(
         cutoff: Hz; higher frequencies count as noise.
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
-        progress: called with the fraction of the bag read.
         conventions: of the recording.
 
     Raises:
         BagError: the bag's definition of the type differs in a field that is read.
     """
-    samples = _samples(bag, topic, joint_names, refusals, progress, conventions)
+    samples = _samples(bag, topic, joint_names, refusals, conventions)
     for motion in _motions(_counted(samples, figures.repeats)):
         yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
 
@@ -129,12 +125,11 @@ def _samples(
     topic: Topic,
     joint_names: tuple[str, ...],
     refusals: Refusals,
-    progress: Callable[[float], None] | None,
     conventions: Conventions,
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
     clock = _Clock()
-    for block in read_blocks(bag, topic, refusals.add, progress):
+    for block in read_blocks(bag, topic, refusals.add):
         stamps = block.stamps()
         names, numbers = conventions.names(block.message.name), block.numbers("position")
         try:

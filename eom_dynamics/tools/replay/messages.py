@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from ...messages.fields import MOTOR_SETPOINT_FIELDS
 from ..bags import Layout, OutputTopic
 from ..bags.layout import Bytes
+from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
 from .evaluation import Commands
-
-FEEDFORWARD = "eom_dynamics/msg/FeedforwardCommand"
-JOINT_STATE = "sensor_msgs/msg/JointState"
-NUMBERS = "std_msgs/msg/Float64MultiArray"
 
 # Fields of a command that are one number.
 _SINGLE = ("held", "status", "command_lead")
@@ -29,7 +26,7 @@ def output_topics(namespace: str) -> list[OutputTopic]:
     """The node's topics in a namespace, such as ``/`` or ``/arm``."""
     prefix = namespace.rstrip("/")
     return [
-        OutputTopic.of(f"{prefix}/feedforward", FEEDFORWARD),
+        OutputTopic.of(f"{prefix}/feedforward", COMMAND),
         OutputTopic.of(f"{prefix}/motor_setpoint", JOINT_STATE),
         OutputTopic.of(f"{prefix}/effort_command", NUMBERS),
     ]
@@ -68,7 +65,7 @@ def _numbers(commands: Commands) -> dict[str, dict[str, NDArray[Any]]]:
     # STATUS_HELD is 1.
     feedforward = {**commands.values, "held": held, "status": held.astype(np.uint8), "command_lead": lead}
     return {
-        FEEDFORWARD: feedforward,
+        COMMAND: feedforward,
         JOINT_STATE: {name: commands.values[source] for name, source in MOTOR_SETPOINT_FIELDS.items()},
         NUMBERS: {"data": commands.effort_command},
     }
@@ -76,7 +73,7 @@ def _numbers(commands: Commands) -> dict[str, dict[str, NDArray[Any]]]:
 
 def _template(kind: str, commands: Commands, fields: Mapping[str, NDArray[Any]]) -> Layout:
     values: dict[str, Any] = {name: np.zeros(x.shape[1]) for name, x in fields.items() if name not in _SINGLE}
-    if kind == FEEDFORWARD:
+    if kind == COMMAND:
         values |= {"joint_names": commands.joint_names, "motor_names": commands.motor_names}
     if kind == JOINT_STATE:
         values["name"] = commands.motor_names

@@ -17,16 +17,14 @@ from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..bags import Bag, BagError, Topic
+from ..bags.message_blocks import read_blocks
+from ..bags.types import JOINT_STATE, STRING
 from ..contents import bag_hash, hashed_aside, robot_hash
-from ..recordings import read_blocks
 from ..robot_options import RobotOptions
-from . import joint_states
 from .evaluation import Commands, Evaluation
 from .job import Job, Report, provenance
 from .sinks import open_sink, provenance_of
 from .sources import Sampling, choose_topic, command_lead, is_of_motors
-
-_DESCRIPTION_TYPE = "std_msgs/msg/String"
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,8 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         sampling = Sampling(job.cutoff, job.rate, job.conventions)
         tally = _Tally(job.against, np.zeros(robot.n))
         with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
-            for _, computed in evaluation.of_topic(bag, topic, sampling, progress):
+            bag.progress = progress
+            for _, computed in evaluation.of_topic(bag, topic, sampling):
                 for commands in computed:
                     sink.write(commands)
                     tally.add(commands)
@@ -138,7 +137,7 @@ def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
 
 
 def _without_efforts(job: Job, bag: Bag, topic: Topic) -> str:
-    others = [t.name for t in bag.topics if t.type == joint_states.TYPE and t != topic and not is_of_motors(t)]
+    others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_of_motors(t)]
     remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
     return f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}"
 
@@ -155,7 +154,7 @@ def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
         RobotDescriptionError: its URDF cannot be used.
     """
     for topic in bag.topics:
-        if topic.type == _DESCRIPTION_TYPE and topic.name.rpartition("/")[2] == "robot_description":
+        if topic.type == STRING and topic.name.rpartition("/")[2] == "robot_description":
             source = f"{bag.path}: topic {topic.name}"
 
             def refuse(reason: str, time: int, source: str = source) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,18 +14,15 @@ from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_F
 from ...robot import Robot
 from ...spelling import listed
 from ..bags import Bag, BagError, Topic
-from ..recordings import read_blocks, read_messages
+from ..bags.message_blocks import read_blocks, read_messages
+from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from . import joint_states, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .joint_states import FitFigures
 
-SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
-
-INPUT_TYPES = (SETPOINT, trajectories.TYPE, joint_states.TYPE)
+INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
-
-_COMMANDS, _PAYLOADS = "eom_dynamics/msg/FeedforwardCommand", "eom_dynamics/msg/Payload"
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
@@ -46,13 +43,7 @@ class Sampling(NamedTuple):
 
 
 def read_setpoints(
-    bag: Bag,
-    topic: Topic,
-    robot: Robot,
-    sampling: Sampling,
-    refusals: Refusals,
-    figures: FitFigures,
-    progress: Callable[[float], None] | None = None,
+    bag: Bag, topic: Topic, robot: Robot, sampling: Sampling, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
     """Read the setpoints of a topic, sample its trajectories, or fit its measured positions.
 
@@ -63,20 +54,19 @@ def read_setpoints(
         sampling: of trajectories and measured positions.
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
-        progress: called with the fraction of the bag read.
 
     Raises:
         BagError: the messages cannot be read.
     """
     names = sampling.conventions.names
-    if topic.type == joint_states.TYPE:
+    if topic.type == JOINT_STATE:
         return joint_states.joint_state_batches(
-            bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, progress, sampling.conventions
+            bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, sampling.conventions
         )
     if topic.type == SETPOINT:
-        batches = _setpoint_batches(bag, topic, refusals, progress)
+        batches = _setpoint_batches(bag, topic, refusals)
     else:
-        batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals, progress)
+        batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals)
     return (replace(batch, names=names(batch.names)) for batch in batches)
 
 
@@ -94,7 +84,7 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
         return given
     if topic.type != SETPOINT:
         return 0.0
-    for other in _beside(bag, topic, _COMMANDS):
+    for other in _beside(bag, topic, COMMAND):
         for block in read_blocks(bag, other, lambda reason, time: None):
             # Earlier versions have no lead.
             return float(block.numbers("command_lead")[0, 0]) if block.layout.has("command_lead") else 0.0
@@ -107,7 +97,7 @@ def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[
     def refuse(reason: str, time: int) -> None:
         refusals.add(f"payload cannot be read: {reason}", time)
 
-    found = [pair for other in _beside(bag, topic, _PAYLOADS) for pair in read_messages(bag, other, refuse)]
+    found = [pair for other in _beside(bag, topic, PAYLOAD) for pair in read_messages(bag, other, refuse)]
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -119,7 +109,7 @@ def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
 
 def is_of_motors(topic: Topic) -> bool:
     """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
-    return topic.type == joint_states.TYPE and topic.name.endswith(_MOTOR_TOPICS)
+    return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:
@@ -159,9 +149,7 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
     return chosen[0]
 
 
-def _setpoint_batches(
-    bag: Bag, topic: Topic, refusals: Refusals, progress: Callable[[float], None] | None = None
-) -> Iterator[Batch]:
+def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:
     """Read the setpoints of a topic by the definition that the bag itself holds of them.
 
     Wrenches may be ``geometry_msgs/Wrench[]`` or, as in bags of earlier releases, ``float64[]``, moment first.
@@ -170,7 +158,7 @@ def _setpoint_batches(
         BagError: the definition differs in a field that is read.
     """
     definition = dict(topic.types().fielddefs[topic.type][1])
-    for block in read_blocks(bag, topic, refusals.add, progress):
+    for block in read_blocks(bag, topic, refusals.add):
         stamps = block.stamps()
         fields = {
             name: block.numbers(name)

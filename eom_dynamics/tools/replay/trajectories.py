@@ -7,7 +7,7 @@ starts, as in a trajectory controller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,8 @@ from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points, read_positions, read_times
 from ...trajectory import Trajectory, through
 from ..bags import Bag, Topic
-from ..recordings import Stamps, read_messages
+from ..bags.message_blocks import Stamps, read_messages
 from .batch import Batch, Refusals
-
-TYPE = "trajectory_msgs/msg/JointTrajectory"
 
 _BLOCK = 4096
 
@@ -39,13 +37,7 @@ class _Planned(NamedTuple):
     start: int
 
 
-def trajectory_batches(
-    bag: Bag,
-    topic: Topic,
-    rate: float,
-    refusals: Refusals,
-    progress: Callable[[float], None] | None = None,
-) -> Iterator[Batch]:
+def trajectory_batches(bag: Bag, topic: Topic, rate: float, refusals: Refusals) -> Iterator[Batch]:
     """Sample the trajectories of a topic.
 
     Args:
@@ -53,10 +45,9 @@ def trajectory_batches(
         topic: of the trajectories.
         rate: sampling rate, Hz.
         refusals: counts trajectories that cannot be used.
-        progress: called with the fraction of the bag read.
     """
     before: _Planned | None = None
-    for recorded, message in read_messages(bag, topic, refusals.add, progress):
+    for recorded, message in read_messages(bag, topic, refusals.add):
         try:
             planned = _planned(message, recorded)
             _count(planned, rate)

@@ -15,8 +15,7 @@ from ..pages.charts import add_joints, add_limits, over_time
 from ..pages.style import color
 from ..pages.timing import by_percentile, over_run
 from ..pages.units import together
-from .findings import deviation, interruptions, intervals, latency, spring_deflection
-from .limits import bands
+from .limits import limits_by_name
 from .record import Record, Stream, Units
 
 _SECTIONS = {
@@ -157,7 +156,7 @@ class _Drawing:
         self._record, self._points, self._group = record, points, group
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
         self._units = Units(record)
-        longest = sorted(interruptions(record), key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
+        longest = sorted(record.interruptions, key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
         self._shades = [
             {
                 "type": "rect",
@@ -185,9 +184,8 @@ class _Drawing:
 
     def motors(self) -> Charts:
         charts: Charts = {}
-        deflection = spring_deflection(self._record)
-        if deflection is not None:
-            t, names, values = deflection
+        if self._record.spring_deflection is not None:
+            t, names, values = self._record.spring_deflection
             units = self._units.milli(names)
             charts["link_deflection"] = self._chart("θ − q, deflection of the spring", units, t, names, 1e3 * values)
         streams = (self._record.motors, None)
@@ -196,7 +194,7 @@ class _Drawing:
 
     def deviations(self) -> Charts:
         record, charts = self._record, {}
-        motion = deviation(record, record.setpoint, "position")
+        motion = record.position_deviation
         if motion is not None:
             units = self._units.milli(motion.names)
             charts["position_off"] = self._chart(
@@ -207,7 +205,7 @@ class _Drawing:
                 1e3 * motion.value,
                 line=_THIN,
             )
-        effort = deviation(record, record.command, "effort")
+        effort = record.effort_deviation
         if effort is not None:
             units = self._units.effort(effort.names)
             charts["effort_off"] = self._chart(
@@ -221,8 +219,8 @@ class _Drawing:
             record.setpoint if record.setpoint and record.setpoint.is_recorded else record.measured or record.command
         )
         if stream is not None and len(stream) > 1:
-            charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *intervals(record, stream))
-        delay = latency(record)
+            charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *record.intervals(stream))
+        delay = record.latency
         if delay is not None:
             charts["latency"] = self._durations("Latency, setpoint to command", *delay)
             charts["latency_percentiles"] = by_percentile("Latency by percentile", delay[1], self._points)
@@ -234,7 +232,7 @@ class _Drawing:
         for field, (title, suffix) in _FIELDS[kind].items():
             charts[field] = self._together(title, streams, field, units, suffix)
             if field in _LIMITED:
-                add_limits(charts[field], bands(self._record, field), self._colors)
+                add_limits(charts[field], limits_by_name(self._record, field), self._colors)
         return {name: chart for name, chart in charts.items() if chart.data}
 
     def _together(

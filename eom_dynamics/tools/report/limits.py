@@ -18,12 +18,12 @@ from .record import Record, Stream
 _MOTION = ("position", "velocity", "acceleration", "jerk")
 
 
-def bands(record: Record, what: str) -> dict[str, tuple[float, float]]:
+def limits_by_name(record: Record, what: str) -> dict[str, tuple[float, float]]:
     """Return lower and upper limits of a quantity by joint or motor; infinite if there is none."""
     return {} if record.arm is None else _ranges(bounds(record.arm), what)
 
 
-def uses(record: Record) -> list[Peak]:
+def limit_utilization(record: Record) -> list[Peak]:
     """Compute the peak utilization of each limit by setpoints and commands, or measurements; highest first.
 
     Limits without a value are left out, and so are quantities without a limit; motors count before their gears.
@@ -31,23 +31,23 @@ def uses(record: Record) -> list[Peak]:
     arm = record.arm
     if arm is None:
         return []
-    own = bounds(arm)
+    limits = bounds(arm)
     motion, efforts = record.setpoint or record.measured, record.command or record.measured
     found: list[Peak] = []
     for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
         for what in quantities:
-            if stream is not None and what in stream.values and (what == "position" or own.limited(what)):
-                values = _of_joints(arm.robot, stream, what, own.names[what])
-                found += _of_values(own, what, record.t(stream), values)
-    if record.motors is not None and own.of_motors:
+            if stream is not None and what in stream.values and (what == "position" or limits.limited(what)):
+                values = _of_joints(arm.robot, stream, what, limits.names[what])
+                found += _of_values(limits, what, record.t(stream), values)
+    if record.motors is not None and limits.of_motors:
         for what, values in _of_motors(arm, record.motors).items():
-            found += _of_values(own, what, record.t(record.motors), values)
+            found += _of_values(limits, what, record.t(record.motors), values)
     return sorted(found, key=lambda use: -use.ratio)
 
 
-def _ranges(own: Bounds, what: str) -> dict[str, tuple[float, float]]:
-    lower, upper = (own.lower, own.upper) if what == "position" else (-own.largest[what], own.largest[what])
-    return dict(zip(own.names[what], zip(lower.tolist(), upper.tolist(), strict=True), strict=True))
+def _ranges(limits: Bounds, what: str) -> dict[str, tuple[float, float]]:
+    lower, upper = (limits.lower, limits.upper) if what == "position" else (-limits.largest[what], limits.largest[what])
+    return dict(zip(limits.names[what], zip(lower.tolist(), upper.tolist(), strict=True), strict=True))
 
 
 def _of_joints(robot: Robot, stream: Stream, what: str, names: Sequence[str]) -> Array:
@@ -86,9 +86,10 @@ def _column(stream: Stream, field: str, name: str) -> Array:
     return stream.values[field][:, stream.names.index(name)]
 
 
-def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
+def _of_values(limits: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
     found = []
-    for (name, (lower, upper)), unit, x in zip(_ranges(own, what).items(), own.units[what], values.T, strict=True):
+    ranges = _ranges(limits, what).items()
+    for (name, (lower, upper)), unit, x in zip(ranges, limits.units[what], values.T, strict=True):
         if not np.isfinite([lower, upper]).any() or np.isnan(x).all():
             continue
         distance = beyond(x, lower, upper)
@@ -99,6 +100,6 @@ def _of_values(own: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
     return found
 
 
-def used(peak: Peak) -> str:
+def percent_used(peak: Peak) -> str:
     """Return the utilization of a limit in words; a one-sided range is 0% or ``exceeded``."""
     return f"{peak.ratio:.0%}" if peak.ratio < np.inf else "exceeded"

@@ -18,16 +18,15 @@ from ...arrays import Array
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..bags import Bag, BagError, Topic
-from ..recordings import Stamps, read_blocks
-from ..replay import joint_states, trajectories
+from ..bags.message_blocks import Stamps, read_blocks
+from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
-from ..replay.messages import FEEDFORWARD as COMMAND
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import SETPOINT, Sampling, choose_topic, command_lead, is_of_motors
+from ..replay.sources import Sampling, choose_topic, command_lead, is_of_motors
 from ..robot_options import RobotOptions
-from .findings import DOING, interruptions
+from .findings import DOING
 from .record import Record, Stream, joined
 
 # The JointState that the node publishes: its joints are motors.
@@ -70,38 +69,41 @@ def read_records(
         robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
-        reader = _Reader(bag, progress, sampling.conventions)
-        records = [_with_robot(record, robot) for record in _recorded(path, bag, reader)]
-        planned = [topic.name for topic in bag.topics if topic.type == trajectories.TYPE]
+        reader = _Reader(bag, sampling.conventions, progress)
+        records = [_with_robot(record, robot) for record in _read_records(path, bag, reader)]
+        planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
             unread = "".join(f"; {line}" for line in reader.unread)
             needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
             raise BagError(
-                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {joint_states.TYPE} of joints{needs}; "
+                f"{path}: has no message of type {SETPOINT}, {COMMAND} or {JOINT_STATE} of joints{needs}; "
                 f"it has {bag.topics_in_words}{unread}"
             )
         if not records:
             records = [Record(path.name, robot)]
-        records = [_completed(record, bag, sampling, progress, named=robot is not None) for record in records]
+        bag.progress = progress
+        records = [_completed(record, bag, sampling, robot_known=robot is not None) for record in records]
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
-    return [_with_status(_with_repeats(record)) for record in records]
+    return [_with_loss_note(_with_repeat_note(record)) for record in records]
 
 
-def _completed(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None, *, named: bool) -> Record:
+def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: bool) -> Record:
     """Add commands if they can be computed, or the reason why not."""
     if record.command:
         return record
     if record.robot is None:
-        remedy = "a robot that has these joints" if named else "a robot: --robot ROBOT"
-        return replace(record, about=f"Commands were not recorded; to compute them, name {remedy}.")
-    if not (record.setpoint or record.measured or any(topic.type == trajectories.TYPE for topic in bag.topics)):
-        return replace(record, about="Neither commands nor a motion of the joints to compute them from was recorded.")
-    return _with_commands(record, bag, sampling, progress)
+        remedy = "a robot that has these joints" if robot_known else "a robot: --robot ROBOT"
+        return replace(record, computed_note=f"Commands were not recorded; to compute them, name {remedy}.")
+    if not (record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics)):
+        return replace(
+            record, computed_note="Neither commands nor a motion of the joints to compute them from was recorded."
+        )
+    return _with_commands(record, bag, sampling)
 
 
-def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progress | None) -> Record:
+def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     """Add commands to the record of a known robot, and setpoints if missing, computed from the motion in the bag."""
     source = record.setpoint or record.measured
     topic = choose_topic(bag, None if source is None else source.topic)
@@ -111,12 +113,12 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
     states: list[Stream] = []
     efforts: list[Stream] = []
     motors: list[Stream] = []
-    for batch, computed in evaluation.of_topic(bag, topic, sampling, progress):
-        states.append(_part(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
+    for batch, computed in evaluation.of_topic(bag, topic, sampling):
+        states.append(_stream(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
         for commands in computed:
             stamps = commands.stamps
-            efforts.append(_part(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
-            motors.append(_part(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
+            efforts.append(_stream(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
+            motors.append(_stream(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
     lines = evaluation.violations.lines()
     notes = [
         *(f"{count:,} messages of {topic.name} refused: {reason}" for reason, count in evaluation.refusals.ranked()),
@@ -126,11 +128,11 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
         return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
     what = {
         SETPOINT: f"the setpoints of {topic.name}",
-        trajectories.TYPE: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
-        joint_states.TYPE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
+        JOINT_TRAJECTORY: f"the trajectories of {topic.name}, interpolated and sampled at {sampling.rate:g} Hz",
+        JOINT_STATE: f"a fit of the positions of {topic.name} with a cutoff of {sampling.cutoff:g} Hz",
     }[topic.type]
-    about = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
-    fitted = topic.type == joint_states.TYPE
+    note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
+    fitted = topic.type == JOINT_STATE
     setpoint = record.setpoint or joined(
         f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted
     )
@@ -139,17 +141,17 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling, progress: Progr
         setpoint=setpoint,
         command=joined("commands, computed", efforts, is_recorded=False),
         motors=record.motors or joined("commands, computed", motors, is_recorded=False),
-        about=about,
+        computed_note=note,
         notes=(*record.notes, *notes),
     )
 
 
-def _part(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
+def _stream(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
     own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
     return Stream("", stamps.header, stamps.recorded, tuple(names), own)
 
 
-def _with_repeats(record: Record) -> Record:
+def _with_repeat_note(record: Record) -> Record:
     """Add a warning if measurements repeat earlier ones."""
     measured = record.measured
     if measured is None or "position" not in measured.values:
@@ -164,11 +166,11 @@ def _with_repeats(record: Record) -> Record:
     return replace(record, notes=(*record.notes, note))
 
 
-def _with_status(record: Record) -> Record:
+def _with_loss_note(record: Record) -> Record:
     """Add notes on commands that answer no setpoint."""
     if record.status is None:
         return record
-    found, topic = interruptions(record), record.status.topic
+    found, topic = record.interruptions, record.status.topic
     lost = [phase for phase in found if phase.lost]
     others = sum(phase.count for phase in found if not phase.lost)
     notes = []
@@ -187,9 +189,9 @@ def _with_status(record: Record) -> Record:
     return replace(record, notes=(*record.notes, *notes))
 
 
-def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
+def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     """Read the records of the node's topics, or if there are none, of joint states."""
-    wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, joint_states.TYPE)]
+    wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, JOINT_STATE)]
     if len(wanted) > _MOST_TOPICS:
         raise BagError(
             f"{path}: has {len(wanted):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
@@ -198,32 +200,28 @@ def _recorded(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     states = [
         stream
         for topic, streams in of_topic.items()
-        if topic.type == joint_states.TYPE and not is_of_motors(topic)
+        if topic.type == JOINT_STATE and not is_of_motors(topic)
         for stream in streams.values()
         if len(stream)
     ]
-    of_space: dict[str, dict[str, Stream]] = {}
+    of_space: dict[str, dict[str, Any]] = {}  # streams by their names in a record
     # A command says more of motors than the topic motor_setpoint does, and comes first.
-    for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == joint_states.TYPE):
+    for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == JOINT_STATE):
         if topic.type in (SETPOINT, COMMAND) or _is_motor_setpoint(topic):
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:
                 of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
-    notes = (*bag.damage, *reader.unread, *reader.notes)
+    notes, unread = (*bag.damage, *reader.unread, *reader.notes), tuple(reader.unread)
     if not of_space:
         names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
-        return [
-            Record(name, measured=stream, notes=notes, unread=tuple(reader.unread))
-            for name, stream in zip(names, states, strict=True)
-        ]
+        pairs = zip(names, states, strict=True)
+        return [Record(name, measured=stream, notes=notes, unread=unread) for name, stream in pairs]
     records = []
-    for space, streams in of_space.items():
-        joints = [joint for stream in streams.values() for joint in stream.names]
+    for space, of_one in of_space.items():
+        joints = [joint for stream in of_one.values() for joint in stream.names]
         name = f"{path.name} {space}" if len(of_space) > 1 else path.name
-        measured = _of_joints(states, joints, space)
-        setpoint, command, motors, status = (streams.get(x) for x in ("setpoint", "command", "motors", "status"))
-        unread = tuple(reader.unread)
-        records.append(Record(name, None, setpoint, command, motors, measured, status, notes=notes, unread=unread))
+        measured = _best_matching(states, joints, space)
+        records.append(Record(name, measured=measured, notes=notes, unread=unread, **of_one))
     return records
 
 
@@ -235,7 +233,7 @@ def _is_motor_setpoint(topic: Topic) -> bool:
     return is_of_motors(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
 
-def _of_joints(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
+def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
     """Choose the joint states that name most of the joints; of several those of the namespace."""
 
     def fit(stream: Stream) -> tuple[int, bool]:
@@ -258,18 +256,18 @@ def _with_robot(record: Record, robot: Robot | None) -> Record:
 class _Reader:
     """Reader of the topics of a bag, with warnings on what it could not read."""
 
-    def __init__(self, bag: Bag, progress: Progress | None, conventions: Conventions) -> None:
-        self._bag, self._progress, self._conventions = bag, progress, conventions
+    def __init__(self, bag: Bag, conventions: Conventions, progress: Progress | None) -> None:
+        self._bag, self._conventions, self._progress = bag, conventions, progress
         self.notes: list[str] = []
         self.unread: list[str] = []
 
     def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
         """Read the streams of a topic, by their names in a record."""
         progress = self._progress
+        self._bag.progress = progress and (lambda read: progress(done + fraction * read))
         parts: dict[str, list[Stream]] = {}
         bad: list[str] = []
-        report = (lambda read: progress(done + fraction * read)) if progress else None
-        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason), report):
+        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason)):
             stamp = block.stamps().header
             for kind, recorded_names, fields in _contents(topic, block.message):
                 names = tuple(self._conventions.names(recorded_names))

@@ -14,8 +14,9 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...units import unit
-from .. import recordings
+from ..bags import message_blocks
 from ..pages.units import effort_units, milli, position_units
+from .findings import Deviation, Interruption, interpolated, interruptions, matched
 
 Nanoseconds = NDArray[np.int64]
 
@@ -64,7 +65,7 @@ class Record:
         motors: motor_position, motor_velocity, motor_acceleration, motor_effort.
         measured: position, velocity, effort of the joints.
         status: of the commands, as a stream of one name: ``status``, or ``held`` in bags of releases without one.
-        about: a sentence on what was computed instead of recorded; empty if nothing.
+        computed_note: a sentence on what was computed instead of recorded; empty if nothing.
         notes: warnings, one line each.
         unread: those on messages that could not be read.
     """
@@ -76,7 +77,7 @@ class Record:
     motors: Stream | None = None
     measured: Stream | None = None
     status: Stream | None = None
-    about: str = ""
+    computed_note: str = ""
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
@@ -116,6 +117,73 @@ class Record:
         return since
 
     @cached_property
+    def position_deviation(self) -> Deviation | None:
+        """Setpoint minus measured position; None if either is missing."""
+        return self._deviation(self.setpoint, "position")
+
+    @cached_property
+    def effort_deviation(self) -> Deviation | None:
+        """Commanded minus measured effort; None if either is missing."""
+        return self._deviation(self.command, "effort")
+
+    def _deviation(self, stream: Stream | None, field: str) -> Deviation | None:
+        """A field of a stream minus the measured one.
+
+        The stream is interpolated linearly at the times of measurement: exact where stamps agree, else with an error of
+        at most h²/8 times the second derivative, for samples h apart.
+        """
+        measured = self.measured
+        if stream is None or measured is None or not len(stream) or not len(measured):
+            return None
+        if field not in stream.values or field not in measured.values:
+            return None
+        names = tuple(name for name in stream.names if name in measured.names)
+        values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
+        difference = interpolated(self.t(stream), values, self.t(measured)) - theirs
+        return None if np.isnan(difference).all() else Deviation(self.t(measured), names, difference, theirs)
+
+    @cached_property
+    def spring_deflection(self) -> tuple[Array, tuple[str, ...], Array] | None:
+        """Times (N,), joints (n,) and motor minus link position (N, n) at common stamps; None if there are none."""
+        if self.setpoint is None or self.motors is None:
+            return None
+        if "position" not in self.setpoint.values or "motor_position" not in self.motors.values:
+            return None
+        names = tuple(name for name in self.setpoint.names if name in self.motors.names)
+        links, motors = matched(self.setpoint.stamp, self.motors.stamp)
+        if not names or not len(links):
+            return None
+        theta = self.motors.ordered(names).values["motor_position"][motors]
+        q = self.setpoint.ordered(names).values["position"][links]
+        return self.t(self.motors)[motors], names, theta - q
+
+    @cached_property
+    def latency(self) -> tuple[Array, Array] | None:
+        """Times (N,) and recorded delays from setpoint to command (N,), s; None if either is missing."""
+        if self.setpoint is None or self.command is None:
+            return None
+        if not (self.setpoint.is_recorded and self.command.is_recorded):
+            return None
+        setpoints, commands = matched(self.setpoint.stamp, self.command.stamp)
+        if not len(setpoints):
+            return None
+        taken = self.command.recorded[commands] - self.setpoint.recorded[setpoints]
+        return self.t(self.setpoint)[setpoints], np.multiply(taken, 1e-9, dtype=float)
+
+    def intervals(self, stream: Stream) -> tuple[Array, Array]:
+        """Return times (N - 1,) and the differences of stamps to the previous message (N - 1,), s."""
+        apart: Array = np.diff(stream.stamp) * 1e-9
+        return self.t(stream)[1:], apart
+
+    @cached_property
+    def interruptions(self) -> list[Interruption]:
+        """The phases in which commands do not answer setpoints, in order."""
+        stream = self.status
+        if stream is None or stream.names[0] not in stream.values:
+            return []
+        return interruptions(self.t(stream), stream.values[stream.names[0]][:, 0])
+
+    @cached_property
     def duration(self) -> float:
         """Time from the first stamp to the last, s."""
         return max(float(self.t(stream)[-1]) for stream in self.streams)
@@ -126,7 +194,7 @@ def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_
 
     If messages name different joints, the stream has all of them, with NaN where a message lacks one.
     """
-    names, values = recordings.joined([(len(part), part.names, part.values) for part in parts])
+    names, values = message_blocks.joined([(len(part), part.names, part.values) for part in parts])
     recorded = np.concatenate([part.recorded for part in parts])
     stamp = np.concatenate([part.stamp for part in parts])
     order = np.argsort(stamp if stamp.any() else recorded, kind="stable")

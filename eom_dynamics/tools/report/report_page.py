@@ -15,8 +15,8 @@ from ..pages.charts import place
 from ..pages.html_page import choice, lines, results_page, section, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
 from .charts import SHADES, heading, points_of_curve, position_name, sections
-from .findings import DOING, Deviation, deviation, interruptions, intervals, latency
-from .limits import used, uses
+from .findings import DOING, Deviation
+from .limits import limit_utilization, percent_used
 from .record import Record, Stream, Units
 
 
@@ -34,12 +34,12 @@ def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
     for k, record in enumerate(records):
         own = sections(record, points, group=f"time {k}")
         parts.append(_part(k, record, own, points))
-        figures |= {f"{k}_{name}": figure for section in own.values() for name, figure in section.items()}
+        figures |= {f"{k}_{name}": figure for charts in own.values() for name, figure in charts.items()}
     names = [record.name for record in records]
-    heading = names[0] if len(names) == 1 else f"{len(names)} recordings"
+    title = names[0] if len(names) == 1 else f"{len(names)} recordings"
     shown = [f'<p class="soft">{_LEGENDS}</p>', _pick(names), *parts]
     name = names[0] if len(names) == 1 else "report"
-    return results_page("report", name, heading, shown, figures, about, wide=True)
+    return results_page("report", name, title, shown, figures, about, wide=True)
 
 
 _LEGENDS = (
@@ -57,7 +57,7 @@ def _pick(names: Sequence[str]) -> str:
 
 def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], points: int) -> str:
     """Show one record."""
-    peaks = uses(record)
+    peaks = limit_utilization(record)
     html = [_tiles(record, peaks), _notes(record), _limits(record, peaks)]
     for name, figures in own.items():
         title, text = heading(record, name)
@@ -71,9 +71,7 @@ def _part(k: int, record: Record, own: Mapping[str, Mapping[str, go.Figure]], po
 def _tiles(record: Record, peaks: Sequence[Peak]) -> str:
     shown = [(f"{number(record.duration)} s", "from first to last stamp")]
     shown += [(f"{count:,}", "messages of " + ", ".join(topics)) for count, topics in _counts(record).items()]
-    fit = deviation(record, record.setpoint, "position")
-    effort = deviation(record, record.command, "effort")
-    units = Units(record)
+    fit, effort, units = record.position_deviation, record.effort_deviation, Units(record)
     if fit is not None:
         shown.append(
             (_worst(1e3 * fit.rms, units.milli(fit.names)), f"RMS of {position_name(record)} − measured, worst joint")
@@ -81,10 +79,9 @@ def _tiles(record: Record, peaks: Sequence[Peak]) -> str:
     if effort is not None:
         shown.append((_worst(effort.rms, units.effort(effort.names)), "RMS of τ − measured effort, worst joint"))
     for peak in peaks[:1]:
-        shown.append((used(peak), f"of a limit, at most: {peak.quantity.replace('_', ' ')} of {peak.name}"))
-    delay = latency(record)
-    if delay is not None:
-        shown.append((microseconds(float(np.percentile(delay[1], 99))), "latency, 99th percentile"))
+        shown.append((percent_used(peak), f"of a limit, at most: {peak.quantity.replace('_', ' ')} of {peak.name}"))
+    if record.latency is not None:
+        shown.append((microseconds(float(np.percentile(record.latency[1], 99))), "latency, 99th percentile"))
     return tiles(shown)
 
 
@@ -103,8 +100,8 @@ def _worst(values: Array, units: Sequence[str]) -> str:
 
 
 def _notes(record: Record) -> str:
-    about = lines("soft", [record.about] if record.about else [])
-    shown = {phase.status for phase in interruptions(record)}
+    about = lines("soft", [record.computed_note] if record.computed_note else [])
+    shown = {phase.status for phase in record.interruptions}
     shades = [f"{color}, commands {DOING[status]}" for status, (color, _) in SHADES.items() if status in shown]
     return about + lines("warning", record.notes) + lines("soft", [f"Shaded: {'; '.join(shades)}."] if shades else [])
 
@@ -117,7 +114,7 @@ def _limits(record: Record, peaks: Sequence[Peak]) -> str:
     rows = [("joint", "limit of", "used", "peak", "limit", "at")]
     for peak in peaks:
         value, limit = (f"{number(x)} {peak.unit}" for x in (peak.value, peak.limit))
-        rows.append((peak.name, peak.quantity.replace("_", " "), used(peak), value, limit, f"{peak.t:.3f} s"))
+        rows.append((peak.name, peak.quantity.replace("_", " "), percent_used(peak), value, limit, f"{peak.t:.3f} s"))
     off = {(i, 2) for i, peak in enumerate(peaks) if peak.ratio > 1}
     groups = [peak.name for peak in peaks]
     return (
@@ -131,9 +128,7 @@ def _limits(record: Record, peaks: Sequence[Peak]) -> str:
 
 
 def _deviation_table(record: Record) -> str:
-    fit = deviation(record, record.setpoint, "position")
-    effort = deviation(record, record.command, "effort")
-    units = Units(record)
+    fit, effort, units = record.position_deviation, record.effort_deviation, Units(record)
     header = ["joint"]
     if fit is not None:
         header += [f"{position_name(record)}: RMS", "peak"]
@@ -161,10 +156,9 @@ def _timing_table(record: Record) -> str:
     rows: list[tuple[str, ...]] = [("", "messages", "median", "99 %", "maximum", "out of order")]
     for stream in record.streams:
         if stream is not record.motors and stream.is_recorded and len(stream) > 1:
-            rows.append((f"{stream.topic}: stamp intervals", *_durations(intervals(record, stream)[1], stream)))
-    delay = latency(record)
-    if delay is not None:
-        rows.append(("setpoint to command, at the recorder", *_durations(delay[1], None)))
+            rows.append((f"{stream.topic}: stamp intervals", *_durations(record.intervals(stream)[1], stream)))
+    if record.latency is not None:
+        rows.append(("setpoint to command, at the recorder", *_durations(record.latency[1], None)))
     return table(rows)
 
 

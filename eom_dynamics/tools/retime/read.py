@@ -18,8 +18,8 @@ from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_positions
 from ...spelling import listed
 from ..bags import Bag, BagError
-from ..excite.messages import JOINT_TRAJECTORY
-from ..recordings import read_messages
+from ..bags.message_blocks import read_messages
+from ..bags.types import JOINT_TRAJECTORY
 
 MOST = 1000
 """Largest number of waypoints; dense samples of a motion are not waypoints."""

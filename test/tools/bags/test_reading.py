@@ -37,7 +37,8 @@ def read(path: Path, name: str = "/joint_states") -> tuple[list[tuple[int, bytes
     with Bag(path) as bag:
         (topic,) = [topic for topic in bag.topics if topic.name == name]
         shares: list[float] = []
-        found = [pair for times, data in bag.messages(topic, shares.append) for pair in zip(times, data, strict=True)]
+        bag.progress = shares.append
+        found = [pair for times, data in bag.messages(topic) for pair in zip(times, data, strict=True)]
         assert shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
         return found, bag.damage
 

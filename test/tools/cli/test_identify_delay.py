@@ -18,18 +18,22 @@ from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Fit
 from eom_dynamics.identification.delay import Delay
+from eom_dynamics.identification.elastic_arm import Elasticity
+from eom_dynamics.identification.elastic_scores import ElasticScore
+from eom_dynamics.identification.springs import SpringFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
+from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.read import Source
-from eom_dynamics.tools.identify.sides import MotorSource, Sides
+from eom_dynamics.tools.identify.read import Columns, Source
+from eom_dynamics.tools.identify.sides import MotorSource, TwoSidedRecording
 from eom_dynamics.trajectory import paper_motion
 
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -84,6 +88,11 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys: pytest.
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
 
 
+def fitted_spring(stiffness: float) -> SpringFit:
+    spring = LinearSpring(stiffness)
+    return SpringFit(spring, "linear", {"stiffness": (stiffness, 1.0)}, (0.0, 0.0), None, 0.0, 0.0, 100, ())
+
+
 def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = recorded(tmp_path / "bag", ElasticArm(load_robot("planar_2r")), 0.0, motors=False, seconds=2.5)
     output = tmp_path / "found.yaml"
@@ -97,23 +106,29 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     source = tmp_path / "arm.urdf"
     source.write_text(urdf_arm())
     robot = replace(load_robot(source), command_period=1e-3)
-    _, unsaid = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
-    assert any("command_period and drive_delay are left out" in line for line in unsaid)
+    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
+    assert any("command_period and drive_delay are left out" in line for line in not_in_file)
 
 
-def test_a_rejected_robot_keeps_the_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its links are worse than those of the file; springs and motors, judged by themselves, are not."""
     given = load_robot("planar_2r")
     timing = CommandTiming(Delay(5e-3, 0.0), Delay(2e-3, 0.0))
+    elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
+    elastic = ElasticFit(given, elasticity, (), (), cast(ElasticScore, None), None, ())
     fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
     monkeypatch.setattr(run, "verified", lambda *_: fits[1])
-    found = run.Identified(given, timing.on(given), cast(Fit, fits[0]), None, (), (), timing=timing).verified(given)
+    links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))
+    found = run.IdentificationResult(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
     assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
     interpolating = CommandTiming(timing.delay, timing.period, "linear")
     assert interpolating.drive_delay == 3e-3 and "without 100 % of the period, is 3.000 ms" in interpolating.as_text()
+    joint = found.robot.joints[0]
+    assert (joint.spring.stiffness(np.zeros(1))[0], joint.rotor_inertia) == (321.0, given.joints[0].rotor_inertia)
 
 
-def test_several_topics_of_commands_are_told(tmp_path: Path) -> None:
-    robot = load_robot("planar_2r")
-    bag = write_bag(tmp_path / "bag", {f"/{name}/feedforward": (COMMAND, []) for name in ("left", "right")})
-    timing, notes = command_timing(robot, [bag], [Sides(None)], Source(), MotorSource())
+def test_several_topics_of_commands_are_told() -> None:
+    none = Columns(np.zeros(0, dtype=np.int64), (), {})
+    sides = TwoSidedRecording(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
+    timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
     assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]

@@ -68,14 +68,14 @@ def report(path: Path) -> None:
 def identified(path: Path) -> None:
     from eom_dynamics.identification import Options, fit
     from eom_dynamics.tools.identify.identification_page import identification_page
-    from eom_dynamics.tools.identify.run import Identified
+    from eom_dynamics.tools.identify.run import IdentificationResult
 
     robot = eom.load_robot("planar_pr")
     # Names of joints and recordings are text, and no markup.
     source = replace(recording(robot, true_robot(robot), rate=100.0, duration=20.0), name="<i>run</i>")
     training, validation = source.split(0.3)
     found = fit(robot, training, validation, Options(prior_weight=1.0))
-    results = Identified(robot, found.robot, found, None, (training,), (validation,), tolerance=1e-9)
+    results = IdentificationResult(robot, found.robot, found, None, (training,), (validation,), tolerance=1e-9)
     assert results.failures
     path.write_text(identification_page(results, {"robot": "planar_pr"}), "utf-8")
 

@@ -12,8 +12,7 @@ from recorded_bags import LATENCY, NOISE, OFFSET, START, record
 import eom_dynamics as eom
 from eom_dynamics.actuators.motor import Motor
 from eom_dynamics.robot import Limits, Mimic
-from eom_dynamics.tools.report.findings import deviation, intervals, latency, spring_deflection
-from eom_dynamics.tools.report.limits import used, uses
+from eom_dynamics.tools.report.limits import limit_utilization, percent_used
 from eom_dynamics.tools.report.record import Record, Stream
 
 
@@ -24,7 +23,7 @@ def stream(t: list[float], names: tuple[str, ...] = ("a",), **values: list[list[
 
 def test_deviations_are_the_known_noise_and_offset() -> None:
     found = record("panda", count=200)
-    q, effort = (deviation(found, s, f) for s, f in ((found.setpoint, "position"), (found.command, "effort")))
+    q, effort = found.position_deviation, found.effort_deviation
     assert q is not None and effort is not None
     np.testing.assert_allclose(q.rms, NOISE, rtol=1e-9)
     np.testing.assert_allclose(q.peak, NOISE, rtol=1e-9)
@@ -37,7 +36,7 @@ def test_deviations_are_the_known_noise_and_offset() -> None:
 def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
     setpoint = stream([0, 1, 2, 12, 13], position=[[0], [2], [4], [0], [0]])
     measured = stream([-0.5, 0.5, 1, 2, 7, 12, 12.5, 13.5], position=[[0]] * 8)
-    found = deviation(Record("x", setpoint=setpoint, measured=measured), setpoint, "position")
+    found = Record("x", setpoint=setpoint, measured=measured).position_deviation
     assert found is not None
     np.testing.assert_allclose(found.value[:, 0], [np.nan, 1, 2, 4, np.nan, 0, 0, np.nan])
     assert found.peak[0] == 4 and found.rms[0] == pytest.approx(np.sqrt((1 + 4 + 16) / 5))
@@ -46,7 +45,7 @@ def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
 @pytest.mark.parametrize("lacks", ["setpoint", "measured"])
 def test_a_deviation_needs_both_streams(lacks: str) -> None:
     found = replace(record("planar_2r", count=10), **{lacks: None})
-    assert deviation(found, found.setpoint, "position") is None
+    assert found.position_deviation is None
 
 
 def test_latency_is_between_equal_stamps() -> None:
@@ -59,7 +58,7 @@ def test_latency_is_between_equal_stamps() -> None:
         recorded=found.command.recorded[rows] + 1000 * rows,
         values={field: x[rows] for field, x in found.command.values.items()},
     )
-    result = latency(replace(found, command=some))
+    result = replace(found, command=some).latency
     assert result is not None
     np.testing.assert_allclose(result[1], 1e-9 * (LATENCY + 1000 * rows), rtol=1e-12)
     np.testing.assert_allclose(result[0], rows / 500, rtol=1e-9)
@@ -67,14 +66,14 @@ def test_latency_is_between_equal_stamps() -> None:
 
 def test_intervals_are_differences_of_stamps() -> None:
     found = stream([0, 0.001, 0.002, 0.005], position=[[0]] * 4)
-    t, apart = intervals(Record("x", setpoint=found), found)
+    t, apart = Record("x", setpoint=found).intervals(found)
     np.testing.assert_allclose(t, [0.001, 0.002, 0.005])
     np.testing.assert_allclose(apart, [0.001, 0.001, 0.003])
 
 
 def test_spring_deflection_is_effort_over_stiffness() -> None:
     found = record("panda", count=50)
-    result = spring_deflection(found)
+    result = found.spring_deflection
     assert result is not None and found.command is not None and found.robot is not None
     np.testing.assert_allclose(result[2], found.command.values["effort"] / found.robot.stiffness, rtol=0, atol=1e-12)
 
@@ -87,7 +86,7 @@ def test_largest_utilization_of_each_limit() -> None:
     setpoint = stream(
         [0, 1, 2], robot.joint_names, position=[[1, 9], [3.4, 9], [-0.5, 9]], velocity=[[0, 0], [-1, 0], [0.5, 0]]
     )
-    position, velocity = uses(Record("x", robot, setpoint=setpoint))
+    position, velocity = limit_utilization(Record("x", robot, setpoint=setpoint))
     # The middle of the range is 1, its half 2.
     assert (position.quantity, position.ratio) == ("position", pytest.approx(1.2))
     assert (position.limit, position.t) == (3.0, 1.0)
@@ -111,8 +110,8 @@ def test_utilization_of_a_position_range(limits: Limits, position: list[float], 
     robot = eom.load_robot("planar_2r")
     robot = replace(robot, joints=(replace(robot.joints[0], limits=limits), robot.joints[1]))
     setpoint = stream([0, 1], robot.joint_names, position=[[q, 0.0] for q in position])
-    (use,) = uses(Record("x", robot, setpoint=setpoint))
-    assert (use.value, use.limit, used(use), use.t) == expected
+    (use,) = limit_utilization(Record("x", robot, setpoint=setpoint))
+    assert (use.value, use.limit, percent_used(use), use.t) == expected
 
 
 def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
@@ -124,14 +123,18 @@ def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
     robot = replace(robot, joints=(first, second))
     setpoint = stream([0, 1], ("joint_1",), position=[[0], [2]], jerk=[[-9], [3]])
     motors = stream([0, 1], ("joint_1",), motor_velocity=[[9.954], [0]], motor_effort=[[0], [-20]])
-    found = {use.quantity: use for use in uses(Record("x", robot, setpoint=setpoint, motors=motors))}
+    found = {use.quantity: use for use in limit_utilization(Record("x", robot, setpoint=setpoint, motors=motors))}
     assert list(found) == ["motor_speed", "jerk", "position", "motor_torque", "motor_voltage"]
     speed, jerk, position, torque, voltage = found.values()
     assert (speed.name, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
-    assert used(speed) == "9954%" and (jerk.value, used(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
+    assert percent_used(speed) == "9954%" and (jerk.value, percent_used(jerk), jerk.unit) == (
+        -9.0,
+        "90%",
+        "rad/s³",
+    )
     assert (voltage.value, voltage.t) == (pytest.approx(0.5 * -99.54), 0.0)
-    assert (position.name, position.value, used(position)) == ("joint_2", -3.0, "75%")
-    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and used(torque) == "50%"
+    assert (position.name, position.value, percent_used(position)) == ("joint_2", -3.0, "75%")
+    assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and percent_used(torque) == "50%"
 
 
 @pytest.mark.filterwarnings("error")
@@ -139,6 +142,11 @@ def test_utilization_of_a_limit_of_zero() -> None:
     robot = eom.load_robot("planar_2r")
     robot = replace(robot, joints=tuple(replace(joint, limits=Limits(velocity=0.0)) for joint in robot.joints))
     setpoint = stream([0, 1, 2], robot.joint_names, velocity=[[0, 0], [0.2, 0], [-0.3, 0]])
-    moving, still = uses(Record("x", robot, setpoint=setpoint))
-    assert (moving.name, moving.value, used(moving), moving.t) == (robot.joint_names[0], -0.3, "exceeded", 2.0)
-    assert (still.value, still.limit, used(still)) == (0.0, 0.0, "100%")
+    moving, still = limit_utilization(Record("x", robot, setpoint=setpoint))
+    assert (moving.name, moving.value, percent_used(moving), moving.t) == (
+        robot.joint_names[0],
+        -0.3,
+        "exceeded",
+        2.0,
+    )
+    assert (still.value, still.limit, percent_used(still)) == (0.0, 0.0, "100%")

@@ -18,7 +18,6 @@ pytest.importorskip("mcap", reason="reads bags")
 from eom_dynamics.tools.bags import BagError
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.charts import heading
-from eom_dynamics.tools.report.findings import deviation, interruptions, latency
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.report.record import Stream
 
@@ -40,9 +39,9 @@ def test_all_topics_of_the_node_are_read(tmp_path: Path) -> None:
     (actual,) = read_records(write_bag(tmp_path / "bag", expected), progress=shares.append)
     for name in STREAMS:
         same(getattr(actual, name), getattr(expected, name))
-    assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.about == ""
+    assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.computed_note == ""
     assert actual.origin == START and actual.duration == pytest.approx(59 / 500, abs=1e-9)
-    found = latency(actual)
+    found = actual.latency
     assert found is not None
     np.testing.assert_allclose(found[1], LATENCY * 1e-9, rtol=0, atol=1e-15)
     assert shares == sorted(shares) and shares[-1] <= 1
@@ -66,8 +65,8 @@ def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
     gripper = {field: np.hstack([np.full((len(x), 1), 9.0), x[:, ::-1]]) for field, x in measured.values.items()}
     theirs = replace(measured, names=("gripper", *measured.names[::-1]), values=gripper)
     (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, measured=theirs)))
-    off = deviation(actual, actual.setpoint, "position")
-    ours = deviation(expected, expected.setpoint, "position")
+    off = actual.position_deviation
+    ours = expected.position_deviation
     assert off is not None and ours is not None and off.names == ours.names
     np.testing.assert_array_equal(off.value, ours.value)
     assert actual.joints == (*expected.joints, "gripper")
@@ -101,14 +100,14 @@ def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
     expected = record("panda", count=60)
     path = write_bag(tmp_path / "bag", expected, without=["command", "motors"])
     (actual,) = read_records(path, expected.robot)
-    assert actual.about.startswith("Commands were not recorded: they are computed for panda")
+    assert actual.computed_note.startswith("Commands were not recorded: they are computed for panda")
     for own, theirs in ((actual.command, expected.command), (actual.motors, expected.motors)):
         assert own is not None and theirs is not None and not own.is_recorded
         np.testing.assert_array_equal(own.stamp, theirs.stamp)
         for field, values in theirs.values.items():
             # Another order of the same sums, in a batch of another size.
             np.testing.assert_allclose(own.values[field], values, rtol=1e-12, atol=1e-9, err_msg=field)
-    assert latency(actual) is None, "of what was not sent"
+    assert actual.latency is None, "of what was not sent"
 
 
 def test_computed_commands_are_ahead_by_the_lead_of_the_robot(tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> Non
     truth = record("panda", count=2000)
     path = write_bag(tmp_path / "bag", truth, without=["setpoint", "command", "motors"])
     (actual,) = read_records(path, truth.robot, Sampling(cutoff=8.0))
-    assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.about
+    assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.computed_note
     assert actual.setpoint is not None and set(actual.setpoint.values) == set(MOTION)
     inner = (truth.measured.stamp > START + 10**9) & (truth.measured.stamp < START + 3 * 10**9)
     assert truth.setpoint is not None and truth.command is not None and actual.command is not None
@@ -200,14 +199,14 @@ def test_motors_are_read_from_motor_setpoint_if_commands_are_missing(tmp_path: P
     assert set(actual.motors.values) == {"motor_position", "motor_velocity", "motor_effort"}
     for field, values in actual.motors.values.items():
         np.testing.assert_array_equal(values, expected.motors.values[field])
-    assert actual.command is None and "--robot" in actual.about
+    assert actual.command is None and "--robot" in actual.computed_note
 
 
 def test_positions_of_motors_are_not_fitted(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", record("planar_2r", count=20), without=["setpoint", "command", "measured"])
     (actual,) = read_records(path, eom.load_robot("planar_2r"))
     assert actual.motors is not None and actual.command is None and actual.measured is None
-    assert actual.about == "Neither commands nor a motion of the joints to compute them from was recorded."
+    assert actual.computed_note == "Neither commands nor a motion of the joints to compute them from was recorded."
 
 
 def test_held_commands_are_counted(tmp_path: Path) -> None:
@@ -225,7 +224,7 @@ def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) ->
         "/feedforward: 1 commands repeat an earlier one for refused setpoints",
     )
     found = [
-        (phase.status.name, round(phase.start, 9), round(phase.end, 9), phase.lost) for phase in interruptions(actual)
+        (phase.status.name, round(phase.start, 9), round(phase.end, 9), phase.lost) for phase in actual.interruptions
     ]
     assert found == [
         ("HELD", 0.002, 0.004, False),
@@ -239,7 +238,7 @@ def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) ->
 def test_what_was_measured_is_not_called_computed(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", record("planar_2r", count=500), without=["setpoint", "command", "motors"])
     (actual,) = read_records(path)
-    assert actual.about == "Commands were not recorded; to compute them, name a robot: --robot ROBOT."
+    assert actual.computed_note == "Commands were not recorded; to compute them, name a robot: --robot ROBOT."
     for section in ("motion", "effort"):
         assert heading(actual, section)[0].endswith(", measured") and "τ" not in heading(actual, section)[1]
     (commanded,) = read_records(path, eom.load_robot("planar_2r"))

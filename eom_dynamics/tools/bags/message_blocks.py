@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
-from .bags import Bag, Layout, LayoutError, Layouts, Rows, Topic
-from .bags.layout import Bytes
+from ...arrays import Array
+from .bag import Bag, Topic
+from .layout import Bytes, Layout, LayoutError, Layouts, Rows
 
 
 @dataclass(frozen=True)
@@ -73,25 +73,19 @@ class MessageBlock:
         return {name: self.numbers(field) for name, field in fields.items() if own.get(field) == count}
 
 
-def read_blocks(
-    bag: Bag,
-    topic: Topic,
-    unreadable: Callable[[str, int], object],
-    progress: Callable[[float], None] | None = None,
-) -> Iterator[MessageBlock]:
+def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[MessageBlock]:
     """Read the messages of a topic in the order of recording.
 
     Args:
         bag: the bag.
         topic: one of its topics.
         unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
-        progress: called with the fraction of the bag read.
 
     Raises:
         BagError: the type is not known, or its messages are not serialised as CDR.
     """
     layouts = Layouts(topic.types(), topic.type)
-    for times, messages in bag.messages(topic, progress):
+    for times, messages in bag.messages(topic):
         recorded = np.array(times, dtype=np.int64)
         for found in layouts.rows(messages):
             if isinstance(found, Rows):
@@ -123,18 +117,13 @@ def joined(parts: Sequence[tuple[int, Sequence[str], Mapping[str, Array]]]) -> t
     return names, fields
 
 
-def read_messages(
-    bag: Bag,
-    topic: Topic,
-    unreadable: Callable[[str, int], object],
-    progress: Callable[[float], None] | None = None,
-) -> Iterator[tuple[int, Any]]:
+def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:
     """Read the messages of a topic one by one, with their times of recording, ns; arguments as of :func:`read_blocks`.
 
     For types of few messages, whose parts are messages themselves.
     """
     store = topic.types()
-    for times, messages in bag.messages(topic, progress):
+    for times, messages in bag.messages(topic):
         for time, data in zip(times, messages, strict=True):
             try:
                 message = Layout(store, topic.type, data).message
