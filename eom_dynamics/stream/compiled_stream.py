@@ -25,7 +25,7 @@ from ..elastic import BaseMotion, ElasticArm, LimitCheck, LimitViolation
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import MessageLayout
-from ..messages.deflection_filter import LONGEST_STEP
+from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import (
     BASE_FIELD,
     BASE_SHAPE,
@@ -167,7 +167,7 @@ class ShapedStream:
             memory_stamp=memory.stamp if memory.needed else None,
             step=self._place["step"],
             deflection=self._place[DEFLECTION],
-            longest_step=LONGEST_STEP,
+            longest_gap=LONGEST_GAP,
             force=self._place[IMU_NAMES[1][0]] if shape.on_base else -1,
             length=length,
             stamp=layout.stamp,

@@ -59,7 +59,7 @@ LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
 """What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
 zero; or deactivate the node."""
 
-LONGEST_STEP = 0.02
+LONGEST_RESPONSE_STEP = 0.02
 """Longest time between two commands of a response that counts, s: a stall or a jump of the clock makes no step."""
 
 
@@ -224,7 +224,7 @@ class Watchdog:
         """Next command of the response at a time of the clock, ns."""
         assert self.last is not None  # after a loss
         if self._latest is not None:  # else the first one, which repeats the last command
-            self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_STEP)
+            self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_RESPONSE_STEP)
         self._latest = now
         if self._stop:
             flow = self._stop.at(self._s)

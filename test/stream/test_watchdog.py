@@ -10,7 +10,7 @@ import eom_dynamics as eom
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
-from eom_dynamics.stream.watchdog import LONGEST_STEP, Phase, Settings, Status, Watchdog
+from eom_dynamics.stream.watchdog import LONGEST_RESPONSE_STEP, Phase, Settings, Status, Watchdog
 
 ARM = ElasticArm(eom.load_robot("sea_planar_2r"))
 MS = 10**6
@@ -111,7 +111,7 @@ def test_a_stall_or_a_jump_of_the_clock_during_the_stop_is_no_step() -> None:
     before = dog.respond(2 * MS)
     for now in (5_000_000 * MS, 1 * MS):
         after = dog.respond(now)
-        assert 0.0 <= after.s - before.s <= LONGEST_STEP
+        assert 0.0 <= after.s - before.s <= LONGEST_RESPONSE_STEP
         before = after
 
 

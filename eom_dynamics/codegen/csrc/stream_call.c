@@ -32,7 +32,7 @@ typedef struct {
     /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; places in the scratch. */
     Py_buffer memory, memory_stamp;
     Py_ssize_t step, deflection, clipped; /* clipped: place of motor efforts within limits */
-    double longest_step; /* s */
+    double longest_gap; /* s */
     Py_ssize_t force; /* place of the specific force of the base, or -1 */
     double *efforts; /* before any clipping */
     Input input; /* the setpoint */
@@ -70,7 +70,7 @@ static double step_of(StreamCall *self)
     if (!last || !self->stamp)
         return -1.0;
     const double step = (double)(self->stamp - last) * 1e-9;
-    return step >= 0 && step <= self->longest_step ? step : -1.0;
+    return step >= 0 && step <= self->longest_gap ? step : -1.0;
 }
 
 static int compute_command(StreamCall *self)
@@ -232,16 +232,16 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "turn", "policy",
-                            "clipped", "memory", "memory_stamp", "step", "deflection", "longest_step", "force",
+                            "clipped", "memory", "memory_stamp", "step", "deflection", "longest_gap", "force",
                             "length", "stamp", "constants", "inputs", "outputs", NULL};
     Py_ssize_t n, m, length, stamp, clipped, step, deflection, force;
     int policy;
-    double longest_step;
+    double longest_gap;
     PyObject *stages, *scratch, *row, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
     PyObject *outputs;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
                                      &scratch, &row, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
-                                     &memory_stamp, &step, &deflection, &longest_step, &force, &length, &stamp,
+                                     &memory_stamp, &step, &deflection, &longest_gap, &force, &length, &stamp,
                                      &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
     if (n < 1 || m < 1 || stamp < 0 || stamp > length - STAMP_SIZE) {
@@ -261,7 +261,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->clipped = clipped;
     self->step = step;
     self->deflection = deflection;
-    self->longest_step = longest_step;
+    self->longest_gap = longest_gap;
     self->force = force;
     self->efforts = PyMem_Calloc((size_t)(EFFORTS * n), sizeof(double));
     self->kept = PyTuple_Pack(2, constants, outputs);
