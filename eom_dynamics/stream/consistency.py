@@ -49,12 +49,11 @@ class ConsistencyCheck:
         self._names, self._tolerance, self._window, self._order = names, tolerance, window, order
         self._times = np.zeros(window + 1, dtype=np.int64)
         self._states = np.zeros((window + 1, len(STATE_FIELDS), len(names)))
-        self._count = 0
-        self.doubt = ""
+        self.restart()
 
     def restart(self) -> None:
-        """Begin a window with the next setpoint."""
-        self._count = 0
+        """Begin a window with the next setpoint, without a verdict."""
+        self._count, self.doubt = 0, ""
 
     def add(self, stamp: int, state: Array) -> None:
         """Add a state (5, n) at a stamp, ns; a new window begins where stamps jump or do not advance."""

@@ -112,7 +112,6 @@ class Doubts:
         """Forget all setpoints: a new stream begins."""
         self._stamps = StampCheck()
         self._consistency.restart()
-        self._consistency.doubt = ""
         self._answered = None
 
 
