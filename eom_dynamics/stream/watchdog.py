@@ -130,7 +130,7 @@ class Watchdog:
         age: time since the last valid setpoint.
         last: the last command for a valid setpoint.
         cause: why setpoints were lost; empty while they are not.
-        excess: of the stop over limits, as of :meth:`.LimitCheck.excess`.
+        excess: of the stop over limits, relative to half their range, as of :meth:`.LimitCheck.excess`.
     """
 
     def __init__(self, arm: ElasticArm, settings: Settings) -> None:

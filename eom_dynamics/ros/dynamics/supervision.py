@@ -85,14 +85,14 @@ class Supervision:
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = False
         # Whether the last answered setpoint was one of a trajectory.
-        self._of_trajectory = False
+        self._last_was_of_trajectory = False
         self._clock_stands_still = False
         # Time of the last response.
         self._responded = -1
         period = 1.0 / node.get_parameter("stream_rate").value
         # Steady, since the clock of the node may stand still or go back, and its timers with it.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._responses = node.create_timer(period, self._respond, clock=steady, autostart=False)
+        self._responses = node.create_timer(period, self._tick_response, clock=steady, autostart=False)
         self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, clock=steady, autostart=False)
 
     @property
@@ -111,8 +111,8 @@ class Supervision:
         settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
         checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
         watches = bool(settings.timeout) or settings.policy != "none"
-        dog = self._watchdog
-        if dog is not None and (dog.phase is Phase.STREAMING or dog.responding):
+        watchdog = self._watchdog
+        if watchdog is not None and (watchdog.phase is Phase.STREAMING or watchdog.responding):
             self._successor = Watchdog(arm, settings), solver
         else:
             self.end()
@@ -174,7 +174,7 @@ class Supervision:
                 self._watchdog, self._solver = self._successor
                 self._successor = None
             self._watchdog.feed(solution)
-            self._of_trajectory = self._playing()
+            self._last_was_of_trajectory = self._playing()
         if self._doubts is not None:
             self._doubts.answered(stamp, solution.state)
 
@@ -196,9 +196,9 @@ class Supervision:
     def report(self, report: StatusReport) -> StatusReport:
         """The diagnostic status with the findings of the supervision added."""
         level, message, values = report
-        dog, doubts = self._watchdog, self._doubts
-        if dog is not None:
-            values["watchdog"] = dog.phase.value
+        watchdog, doubts = self._watchdog, self._doubts
+        if watchdog is not None:
+            values["watchdog"] = watchdog.phase.value
         if self.losses:
             values["setpoints lost"] = str(self.losses)
             values["last loss"] = self.last_loss
@@ -209,9 +209,9 @@ class Supervision:
                 level, message = Level.WARN, f"{found} suspect setpoints, the last: {doubts.last}"
         if self._clock_stands_still and self.on and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
-        if dog is not None and dog.phase in _MESSAGES:
-            own, what = _MESSAGES[dog.phase]
-            level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
+        if watchdog is not None and watchdog.phase in _MESSAGES:
+            own, what = _MESSAGES[watchdog.phase]
+            level, message = Level(max(level, own)), f"setpoints lost, {what}: {watchdog.cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
         return StatusReport(level, message, values)
@@ -245,24 +245,24 @@ class Supervision:
         return names == self._solver.arm.robot.joint_names
 
     @property
-    def _plays(self) -> bool:
+    def _follows_trajectory(self) -> bool:
         """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
-        return self._of_trajectory and self._playing()
+        return self._last_was_of_trajectory and self._playing()
 
     def _miss(self, cause: str) -> None:
         """Respond to publishers that are late or gone, unless setpoints are those of a trajectory."""
-        if not self._plays:
+        if not self._follows_trajectory:
             self._lose(cause)
 
     def _observe(self) -> None:
-        dog = self._watchdog
-        if dog is None:
+        watchdog = self._watchdog
+        if watchdog is None:
             return
-        fed = dog.age.fed
-        cause = dog.observe(self.clock.now())
+        fed = watchdog.age.fed
+        cause = watchdog.observe(self.clock.now())
         self._watch_clock()
         self._ticks += 1
-        if not (cause or fed or self._ticks % self._count_every or self._plays) and not self._publishers():
+        if not (cause or fed or self._ticks % self._count_every or self._follows_trajectory) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
@@ -274,42 +274,44 @@ class Supervision:
         self._clock_stands_still = self.clock.stands_still
 
     def _lose(self, cause: str) -> None:
-        dog = self._watchdog
-        if dog is None or dog.phase is not Phase.STREAMING:
+        watchdog = self._watchdog
+        if watchdog is None or watchdog.phase is not Phase.STREAMING:
             return
         self.losses += 1
         self.last_loss = cause
-        policy, logger = dog.settings.policy, self._node.get_logger()
+        policy, logger = watchdog.settings.policy, self._node.get_logger()
         try:
-            responds = dog.lose(cause)
+            responds = watchdog.lose(cause)
         except StateError as error:
             logger.error(f"setpoints lost: {cause}; the last command is repeated, as no stop is possible: {error}")
             responds = True
         else:
-            beyond = "" if dog.within_limits else f", beyond limits by {50 * dog.excess:.2g} % of their range"
-            stops = f"the arm stops within {dog.stop_duration:.3g} s{beyond}"
-            fades = f"efforts fade to zero within {dog.settings.ramp_duration:g} s, {stops}"
+            beyond = (
+                "" if watchdog.within_limits else f", beyond limits by {100 * watchdog.excess / 2:.2g} % of their range"
+            )
+            stops = f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
+            fades = f"efforts fade to zero within {watchdog.settings.ramp_duration:g} s, {stops}"
             what = {"hold": stops, "ramp": fades, "deactivate": "the node deactivates itself"}
             logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
         if responds:
             self._responded = -1
             self._responses.reset()
-            self._respond()
+            self._tick_response()
         elif policy == "deactivate":
             self._lost_and_inactive = True
             self._deactivate()
 
-    def _respond(self) -> None:
-        dog = self._watchdog
-        if dog is None or self._solver is None or not dog.responding or dog.last is None:
+    def _tick_response(self) -> None:
+        watchdog = self._watchdog
+        if watchdog is None or self._solver is None or not watchdog.responding or watchdog.last is None:
             self._responses.cancel()
             return
         now = self.clock.now()
         if now == self._responded:  # between two readings of /clock
             return
         self._responded = now
-        response = dog.respond(now)
-        self._send(self._solver, dog.last, response)
+        response = watchdog.respond(now)
+        self._send(self._solver, watchdog.last, response)
         if self._doubts is not None:
             self._doubts.moved(response.flow.state)
 
