@@ -49,7 +49,7 @@ class PayloadBlend:
 
     Attributes:
         now: parameters and their time derivatives at the last setpoint, as of :meth:`at`.
-        version: changes with what follows from these, for those that keep a copy.
+        version: incremented whenever :attr:`now` may change, so that copies can be refreshed.
     """
 
     def __init__(self, robot: Robot) -> None:

@@ -25,9 +25,9 @@ from .payload_blend import PayloadBlend
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
 
-LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
-"""What to do if a setpoint or its command exceeds limits: compute and report it; refuse it; clip efforts of joints and
-motors, and report it; or not check limits. All but the last refuse angles more than a turn beyond their range."""
+LIMIT_POLICIES = ("ignore", "refuse", "warn", "clip")
+"""What to do if a setpoint or its command exceeds limits: not check limits; refuse it; compute and report it; or clip
+efforts of joints and motors, and report it. All but the first refuse angles more than a turn beyond their range."""
 
 
 class Ahead(NamedTuple):
@@ -156,26 +156,26 @@ class SetpointEvaluator:
         Raises:
             LimitError, StiffnessError, StateError: as :meth:`evaluate`.
         """
-        arm, setpoint = self.arm, state
-        deflection = None
+        arm, deflection = self.arm, None
         payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
         lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base}
             given["payload"] = tuple(payload) or None
+            later = state
             if lead:
-                rows, later = arm.ahead(lead, *state, **given)
-                state, given = np.stack(rows), given | later
+                rows, later_given = arm.ahead(lead, *state, **given)
+                later, given = np.stack(rows), given | later_given
             if ahead:
-                state = ahead.state
+                later = ahead.state
             if stamp is not None and self.deflections.needed:
-                loads = np.stack(arm.feedforward(*state, **given)[: len(EFFORT_FIELDS)])
+                loads = np.stack(arm.feedforward(*later, **given)[: len(EFFORT_FIELDS)])
                 deflection = self.deflections.at(stamp, loads)
-            command = arm.feedforward(*state, deflection=deflection, **given)
+            command = arm.feedforward(*later, deflection=deflection, **given)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
-            exceeded = self._exceeded(setpoint, command, values) if limits != "ignore" else ()
+            exceeded = self._exceeded(state, command, values) if limits != "ignore" else ()
             if exceeded and limits == "refuse":
                 worst = exceeded[0]
                 raise LimitError(
@@ -188,7 +188,7 @@ class SetpointEvaluator:
                 self.deflections.keep(stamp, efforts, deflection)
             if exceeded and limits == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        found = EvaluatedSetpoint(order, setpoint, wrench, efforts, motors, exceeded, stiffness, base)
+        found = EvaluatedSetpoint(order, state, wrench, efforts, motors, exceeded, stiffness, base)
         return found._replace(payload=tuple(payload), lead=lead)
 
     def prepare_payload(self) -> None:

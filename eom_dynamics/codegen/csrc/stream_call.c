@@ -10,7 +10,7 @@
 
 enum { STATES = 5, EFFORTS = 3, MOTORS = 4, MOST_VECTORS = 24 };
 
-/* What to do with a command that exceeds limits: nothing, leave it to the caller, mark it, or mark and clip it. */
+/* The LIMIT_POLICIES for a command that exceeds limits: nothing, leave it to the caller, mark it, mark and clip it. */
 enum { IGNORE, REFUSE, WARN, CLIP };
 
 typedef void (*kernel_function)(const double *const *in, double *const *out);
@@ -309,7 +309,7 @@ static void stream_dealloc(PyObject *object)
 
 static PyMethodDef stream_methods[] = {
     {"written", stream_written, METH_O, "Message of an output with the numbers of the scratch."},
-    {"commit", stream_commit, METH_NOARGS, "Copy the scratch to the row, and its stamp."},
+    {"commit", stream_commit, METH_NOARGS, "Make the computed command the last committed one."},
     {NULL, NULL, 0, NULL},
 };
 
