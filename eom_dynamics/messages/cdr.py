@@ -19,6 +19,12 @@ _START = 4
 _LENGTH, _DOUBLE = struct.Struct("<I"), 8
 
 
+def stamp_of(message: bytes) -> int:
+    """Stamp, ns, of a serialised message that begins with a header; any number where it is too short for one."""
+    seconds = int.from_bytes(message[_START : _START + 4], "little", signed=True)
+    return seconds * 1_000_000_000 + int.from_bytes(message[_START + 4 : _START + 8], "little")
+
+
 @dataclass
 class MessageLayout:
     """Layout of a message, built field by field in the order of its definition.

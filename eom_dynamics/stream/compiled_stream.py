@@ -38,18 +38,15 @@ from ..messages.fields import (
 )
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
-from ..messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ..messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedSetpoint, SetpointEvaluator
 from ..robot.payload import payload_shape
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
-"""Numbers of the messages that are written."""
+"""Indices of the published messages."""
 
 # Of a Wrench: torque x y z before force x y z in arrays, after it in messages.
 _MOMENT_FIRST = (3, 4, 5, 0, 1, 2)
-
-# Policies by their numbers in the compiled call.
-_POLICIES = {"ignore": 0, "refuse": 1, "warn": 2, "clip": 3}
 
 _WRENCH_SIZE = len(_MOMENT_FIRST)
 
@@ -131,7 +128,15 @@ class ShapedStream:
     """
 
     def __init__(
-        self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: MessageLayout, length: int
+        self,
+        compiled: CompiledStream,
+        shape: Shape,
+        order: JointOrder,
+        layout: MessageLayout,
+        length: int,
+        *,
+        limit_policy: str,
+        commands_motors: bool,
     ) -> None:
         arm, scratch = compiled.arm, Scratch(compiled.arm)
         n, m = arm.robot.n, len(arm.motor_names)
@@ -161,9 +166,9 @@ class ShapedStream:
             upper=np.concatenate((compiled.limits.upper, compiled.limits.voltage)),
             most_effort=compiled.limits.most_effort,
             turn=compiled.limits.turn,
-            policy=_POLICIES[compiled.limit_policy] if compiled.limits.limited else 0,
+            policy=LIMIT_POLICIES.index(limit_policy if compiled.limits.limited else "ignore"),
             clipped=self._place["clipped_effort"],
-            memory=memory.numbers if memory.needed else None,
+            memory=memory.memory if memory.needed else None,
             memory_stamp=memory.stamp if memory.needed else None,
             step=self._place["step"],
             deflection=self._place[DEFLECTION],
@@ -173,7 +178,7 @@ class ShapedStream:
             stamp=layout.stamp,
             constants=tuple(layout.constants),
             inputs=self._inputs(layout, order),
-            outputs=self._outputs(shape, order, commands_motors=compiled.commands_motors),
+            outputs=self._outputs(shape, order, commands_motors=commands_motors),
         )
 
     def load(self, payload: Sequence[Array]) -> None:
@@ -277,9 +282,6 @@ class CompiledStream:
         arm: the arm.
         solver: solver of the arm, which answers the messages that the calls do not take.
         limits: limits of the arm.
-        commands_motors: whether the effort command is that of the motors, and not that of the joints; for shapes that
-            are taken from then on.
-        limit_policy: one of LIMIT_POLICIES; likewise.
     """
 
     def __init__(self, solver: SetpointEvaluator) -> None:
@@ -293,7 +295,6 @@ class CompiledStream:
             raise KernelError("a stream is compiled for the native backend on little-endian processors only")
         self.arm, self.solver, self.limits = arm, solver, LimitCheck(arm)
         self.module = extension("stream_call")
-        self.commands_motors, self.limit_policy = True, "warn"
         # Compiled here rather than in the first call.
         scratch = Scratch(arm)
         self.stages(scratch, on_base=False)
@@ -327,13 +328,21 @@ class CompiledStream:
         renamed |= {y: scratch.ahead[name] for y, name in zip(stage.outputs, group, strict=True)}
         return scratch.stage(stage, renamed)
 
-    def shaped(self, setpoint: Any, message: bytes, order: JointOrder) -> ShapedStream | None:
+    def shaped(
+        self,
+        setpoint: Any,
+        message: bytes,
+        *,
+        limit_policy: str = "warn",
+        commands_motors: bool = True,
+    ) -> ShapedStream | None:
         """Compiled call for messages like a valid one; None if its shape is not supported.
 
         Args:
             setpoint: the setpoint, which the solver has answered.
             message: the same as it came, in bytes.
-            order: its joint order.
+            limit_policy: one of LIMIT_POLICIES.
+            commands_motors: whether the effort command is that of the motors, and not that of the joints.
         """
         shape = shape_of(setpoint)
         try:
@@ -342,7 +351,15 @@ class CompiledStream:
             return None
         if not layout.describes(message):
             return None
-        return ShapedStream(self, shape, order, layout, len(message))
+        return ShapedStream(
+            self,
+            shape,
+            self.solver.order_of(setpoint),
+            layout,
+            len(message),
+            limit_policy=limit_policy,
+            commands_motors=commands_motors,
+        )
 
 
 def shape_of(setpoint: Any) -> Shape:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..arrays import Array
-from .compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
+from .compiled_stream import Shape, ShapedStream, shape_of
 
 # Shapes that are kept: of publishers of setpoints that take turns.
 _MOST_SHAPES = 4
@@ -46,13 +46,13 @@ class LearnedShapes:
                 return True
         return False
 
-    def learn(self, compiled: CompiledStream, setpoint: Any, message: bytes) -> None:
+    def learn(self, setpoint: Any, message: bytes, call_for: Callable[[Any, bytes], ShapedStream | None]) -> None:
         """Prepare a call for messages like a valid one, once two in a row are alike.
 
         Args:
-            compiled: creates calls.
-            setpoint: the setpoint, which the solver has answered.
+            setpoint: the setpoint, which has been answered field by field.
             message: the same as it came, in bytes.
+            call_for: creates the call, as :meth:`.CompiledStream.shaped`.
         """
         shape, before = shape_of(setpoint), self._before
         self._before = shape
@@ -60,6 +60,6 @@ class LearnedShapes:
             return
         if any(stream.shape == shape for stream in self._streams):  # it has taken others and not this one
             return
-        if stream := compiled.shaped(setpoint, message, compiled.solver.order_of(setpoint)):
+        if stream := call_for(setpoint, message):
             self._streams = [stream, *self._streams[: _MOST_SHAPES - 1]]
             self.latest = stream

@@ -63,6 +63,7 @@ class Setup:
         self.solver = SetpointEvaluator(eom.ElasticArm(self.robot))
         # Springs with dampers remember the setpoint before: the calls have a solver of their own.
         self.compiled = CompiledStream(SetpointEvaluator(self.solver.arm))
+        self.limit_policy, self.commands_motors = "warn", True
         self.rng = np.random.default_rng(seed)
         self.setpoint = JointTrajectorySetpoint()
 
@@ -80,14 +81,19 @@ class Setup:
 
     def stream(self):
         """The stream for messages like the present one."""
-        return self.compiled.shaped(self.setpoint, self.serialize(self.setpoint), self.solver.order_of(self.setpoint))
+        return self.compiled.shaped(
+            self.setpoint,
+            self.serialize(self.setpoint),
+            limit_policy=self.limit_policy,
+            commands_motors=self.commands_motors,
+        )
 
     def assert_equal(self, stream):
         """All three messages, and the arrays, are bit for bit those of the solver."""
         message = self.setpoint
         stamp = message.header.stamp
         nanoseconds = stamp.sec * 10**9 + stamp.nanosec
-        solution = self.solver.evaluate(message, stamp=nanoseconds, limits=self.compiled.limit_policy)
+        solution = self.solver.evaluate(message, stamp=nanoseconds, limits=self.limit_policy)
         first = stream.call(self.serialize(message))
         assert stream.call.exceeded == bool(solution.exceeded)
         if stream.call.exceeded:
@@ -108,7 +114,7 @@ class Setup:
         assert setpoint.velocity == command.motor_velocity
         assert setpoint.effort == command.motor_effort
         effort = self.deserialize(stream.call.written(EFFORT_COMMAND), self.kinds[EFFORT_COMMAND])
-        assert effort.data == doubles(solution.motors[-1] if self.compiled.commands_motors else solution.efforts[0])
+        assert effort.data == doubles(solution.motors[-1] if self.commands_motors else solution.efforts[0])
         stream.call.commit()
         again = stream.solution()
         for name in ("state", "efforts", "motors"):
@@ -128,7 +134,7 @@ def test_every_bit_is_that_of_the_solver(name, shuffled):
     if shuffled:
         setup.setpoint.joint_names = list(setup.rng.permutation(setup.robot.joint_names))
     setup.setpoint.header.frame_id = "bäse"
-    setup.compiled.limit_policy = "ignore"
+    setup.limit_policy = "ignore"
     setup.draw()
     stream = setup.stream()
     for _ in range(50):
@@ -141,7 +147,7 @@ def test_the_lead_is_that_of_the_solver(name):
     """And the state stays that of the setpoint."""
     setup = Setup(with_springs(eom.load_robot("iiwa"), EVERY_KIND["damped"]) if name == "damped" else name)
     setup.solver.lead = setup.compiled.solver.lead = 2.5e-3
-    setup.compiled.limit_policy = "warn"
+    setup.limit_policy = "warn"
     setup.draw(wrenches=(True, True, False))
     stream = setup.stream()
     for step in range(10):
@@ -162,7 +168,7 @@ def test_the_lead_is_that_of_the_solver(name):
 @pytest.mark.parametrize("name", ["iiwa", "dual_arm"])
 def test_wrenches_are_read(name, wrenches):
     setup = Setup(name)
-    setup.compiled.limit_policy = "ignore"
+    setup.limit_policy = "ignore"
     setup.draw(wrenches=wrenches)
     stream = setup.stream()
     for _ in range(10):
@@ -173,7 +179,7 @@ def test_wrenches_are_read(name, wrenches):
 def test_the_effort_command_is_that_of_the_joints_on_request():
     setup = Setup("iiwa")
     setup.setpoint.joint_names = list(reversed(setup.robot.joint_names))
-    setup.compiled.commands_motors = False
+    setup.commands_motors = False
     setup.draw()
     setup.assert_equal(setup.stream())
 
@@ -280,7 +286,7 @@ def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
 @pytest.mark.parametrize("policy", ["warn", "refuse", "clip", "ignore"])
 def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
     setup = Setup("panda")
-    setup.compiled.limit_policy = policy
+    setup.limit_policy = policy
     setup.draw()
     setup.setpoint.position = doubles(np.array([0.0, 0, 0, -1, 0, 1, 0]))
     stream = setup.stream()
@@ -343,7 +349,7 @@ ARMS = dict(_every_arm())
 def test_every_arm_is_compiled(name, policy):
     """Also beyond limits, with commanded stiffness, and along a stream, on which dampers have a state."""
     setup = Setup(ARMS[name])
-    setup.compiled.limit_policy = policy
+    setup.limit_policy = policy
     variable = setup.solver.arm.variable
     stream, exceeded = None, 0
     for k in range(40):

@@ -14,9 +14,8 @@ class Compiled:
 
     def __init__(self):
         self.created = 0
-        self.solver = SimpleNamespace(order_of=lambda setpoint: None)
 
-    def shaped(self, setpoint, message, order):
+    def call_for(self, setpoint, message):
         self.created += 1
         return SimpleNamespace(shape=shape(setpoint), call=lambda other: b"" if other == message else None)
 
@@ -38,7 +37,7 @@ def learned():
 
     def learn(*frames, **options):
         for frame in frames:
-            shapes.learn(compiled, setpoint(frame, **options), frame.encode())
+            shapes.learn(setpoint(frame, **options), frame.encode(), compiled.call_for)
 
     return shapes, compiled, learn
 

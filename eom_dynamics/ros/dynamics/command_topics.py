@@ -32,7 +32,7 @@ class CommandTopics:
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
         holds_command: whether there is a valid command since :meth:`forget`, to be repeated.
-        first: number of the first message that somebody hears, which a compiled call returns.
+        first: index of the first topic with subscribers; a compiled call returns its message.
     """
 
     def __init__(self, node: LifecycleNode) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
@@ -14,6 +15,7 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...messages.cdr import stamp_of
 from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import Ahead, EvaluatedSetpoint, SetpointEvaluator
@@ -81,7 +83,7 @@ class SetpointStream:
         self.player = TrajectoryPlayer(node, lambda setpoint, ahead: self.answer(setpoint, ahead=ahead))
         self.supervision = Supervision(
             node,
-            self._respond,
+            self._publish_response,
             deactivate,
             lambda: setpoints.get_publisher_count() + self._tasks.publishers,
             lambda: self.player.playing,
@@ -173,7 +175,7 @@ class SetpointStream:
                 self._answer_serialised(message)
             return
         stamp = call.stamp
-        if self._lifespan and self._is_expired(stamp):
+        if self._lifespan and self._drop_if_expired(stamp):
             return
         statistics, admit = self.statistics, self._admit
         statistics.received += 1
@@ -196,9 +198,7 @@ class SetpointStream:
     def _load(self, payload: PayloadBlend, shaped: ShapedStream, message: bytes) -> bool:
         """Have compiled calls take a payload into account that changes; whether they may answer a message."""
         if payload.blending:
-            # Of the header, the first field after the four bytes of the encapsulation.
-            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little", signed=True) for k in (4, 8))
-            stamp = seconds * 1_000_000_000 + nanoseconds
+            stamp = stamp_of(message)
             # After any other step the checks of the stream come first.
             if not payload.follows(stamp):
                 return False
@@ -217,10 +217,11 @@ class SetpointStream:
         except Exception as error:
             self._warnings.unreadable(error)
             return
-        compiled = self._compiled
-        if self._begins(setpoint) and self.answer(setpoint) and compiled:
-            compiled.commands_motors, compiled.limit_policy = self._commands.commands_motors, self.limits
-            self._shapes.learn(compiled, setpoint, message)
+        if self._accept(setpoint) and self.answer(setpoint) and self._compiled:
+            call_for = partial(
+                self._compiled.shaped, limit_policy=self.limits, commands_motors=self._commands.commands_motors
+            )
+            self._shapes.learn(setpoint, message, call_for)
 
     def _supervise(self, stamp: int, frame_id: str, solution: EvaluatedSetpoint) -> None:
         """Pass the command for a setpoint to the supervision; stamp, ns, and frame are those of the setpoint."""
@@ -240,7 +241,7 @@ class SetpointStream:
 
     def _answer_task(self, task: TaskSetpoint) -> None:
         """Answer a setpoint of a tool by that of the joints."""
-        if not self._begins(task):
+        if not self._accept(task):
             return
         setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
         try:
@@ -252,11 +253,11 @@ class SetpointStream:
         else:
             self.answer(setpoint, self._task_limits, started)
 
-    def _begins(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
-        """Whether a setpoint is to be solved: in time, and while no trajectory is played."""
+    def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
+        """Refuse a setpoint that is too old or comes during a trajectory; else forget a trajectory that has ended."""
         if self._lifespan and self._node.active:
             stamp = setpoint.header.stamp
-            if self._is_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
+            if self._drop_if_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
                 return False
         if not self.player.playing:
             # The setpoint, not a trajectory, now determines the commanded state.
@@ -266,8 +267,8 @@ class SetpointStream:
         self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
         return False
 
-    def _is_expired(self, stamp: int) -> bool:
-        """Whether a setpoint of a stamp, ns, is older than its lifespan, and counted and logged as such."""
+    def _drop_if_expired(self, stamp: int) -> bool:
+        """Count and log a setpoint whose stamp, ns, is older than its lifespan; return whether it is."""
         age = self._node.get_clock().now().nanoseconds - stamp
         if age <= self._lifespan:
             return False
@@ -320,7 +321,7 @@ class SetpointStream:
 
     # --- Loss of setpoints --------------------------------------------------------------
 
-    def _respond(self, solver: SetpointEvaluator, last: EvaluatedSetpoint, response: Response) -> None:
+    def _publish_response(self, solver: SetpointEvaluator, last: EvaluatedSetpoint, response: Response) -> None:
         """Publish the response to a loss of setpoints, in the joint order of the last one, by its solver."""
         now = self.supervision.clock.reading
         header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)
