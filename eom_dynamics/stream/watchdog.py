@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import EvaluatedSetpoint
+from ..messages.setpoint_to_command import EvaluatedCommand
 from ..trajectory.smooth_step import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
@@ -26,15 +26,15 @@ class Fade(NamedTuple):
     wd: float
     wdd: float
 
-    def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
+    def of(self, command: EvaluatedCommand) -> EvaluatedCommand:
         """The command with faded efforts and unchanged motor motion, with derivatives by Leibniz' rule.
 
         Raises:
             StateError: a derivative of the efforts is not finite, since the command's numbers are too large.
         """
         w, wd, wdd = self
-        tau, taud, taudd = solution.efforts
-        efforts, motors = solution.efforts.copy(), solution.motors.copy()
+        tau, taud, taudd = command.efforts
+        efforts, motors = command.efforts.copy(), command.motors.copy()
         with np.errstate(over="ignore", invalid="ignore"):
             efforts[0] = w * tau
             efforts[1] = w * taud + wd * tau
@@ -42,7 +42,7 @@ class Fade(NamedTuple):
         if not np.isfinite(efforts).all():
             raise StateError("numbers too large: derivatives of fading efforts would be infinite")
         motors[-1] *= w
-        return solution._replace(efforts=efforts, motors=motors)
+        return command._replace(efforts=efforts, motors=motors)
 
 
 def fade(s: float, duration: float) -> Fade:
@@ -138,7 +138,7 @@ class Watchdog:
         self._arm, self._limits, self.settings = arm, LimitCheck(arm), settings
         self.age = SetpointAge(settings.timeout)
         self.phase = Phase.WAITING
-        self.last: EvaluatedSetpoint | None = None
+        self.last: EvaluatedCommand | None = None
         self.cause = ""
         self.excess = 0.0
         self._stop: ArmStop | None = None
@@ -175,9 +175,9 @@ class Watchdog:
                     f"setpoints were lost, more than {self.settings.resume_distance:g} (parameter resume_distance)"
                 )
 
-    def feed(self, solution: EvaluatedSetpoint) -> None:
+    def feed(self, command: EvaluatedCommand) -> None:
         """Record a valid setpoint, which ends a response."""
-        self.last = solution
+        self.last = command
         self.age.fed = True
         if self.phase is not Phase.STREAMING:
             self.phase, self.cause, self._stop = Phase.STREAMING, "", None

@@ -81,7 +81,7 @@ class Setup:
 
     def stream(self):
         """The stream for messages like the present one."""
-        return self.compiled.shaped(
+        return self.compiled.call_for(
             self.setpoint,
             self.serialize(self.setpoint),
             limit_policy=self.limit_policy,
@@ -93,11 +93,11 @@ class Setup:
         message = self.setpoint
         stamp = message.header.stamp
         nanoseconds = stamp.sec * 10**9 + stamp.nanosec
-        solution = self.solver.evaluate(message, stamp=nanoseconds, limits=self.limit_policy)
+        solution = self.solver.evaluate(message, stamp=nanoseconds, limit_policy=self.limit_policy)
         first = stream.call(self.serialize(message))
-        assert stream.call.exceeded == bool(solution.exceeded)
+        assert stream.call.exceeded == bool(solution.violations)
         if stream.call.exceeded:
-            assert stream.violations() == solution.exceeded
+            assert stream.violations() == solution.violations
         command = self.deserialize(first, self.kinds[FEEDFORWARD])
         order = solution.order
         assert (command.header, command.joint_names, command.motor_names) == (
@@ -116,7 +116,7 @@ class Setup:
         effort = self.deserialize(stream.call.written(EFFORT_COMMAND), self.kinds[EFFORT_COMMAND])
         assert effort.data == doubles(solution.motors[-1] if self.commands_motors else solution.efforts[0])
         stream.call.commit()
-        again = stream.solution()
+        again = stream.command()
         for name in ("state", "efforts", "motors"):
             assert getattr(again, name).tobytes() == getattr(solution, name).tobytes()
         assert [w.tobytes() for w in again.wrench] == [w.tobytes() for w in solution.wrench]
@@ -146,7 +146,7 @@ def test_every_bit_is_that_of_the_solver(name, shuffled):
 def test_the_lead_is_that_of_the_solver(name):
     """And the state stays that of the setpoint."""
     setup = Setup(with_springs(eom.load_robot("iiwa"), EVERY_KIND["damped"]) if name == "damped" else name)
-    setup.solver.lead = setup.compiled.solver.lead = 2.5e-3
+    setup.solver.lead = setup.compiled.evaluator.lead = 2.5e-3
     setup.limit_policy = "warn"
     setup.draw(wrenches=(True, True, False))
     stream = setup.stream()
@@ -158,7 +158,7 @@ def test_the_lead_is_that_of_the_solver(name):
             setup.setpoint.stiffness_rate = doubles(setup.rng.uniform(-9, 9, setup.robot.n))
             stream = stream if step else setup.stream()
         setup.assert_equal(stream)
-        assert stream.solution().lead == 2.5e-3
+        assert stream.command().lead == 2.5e-3
         command = setup.deserialize(stream.call.written(FEEDFORWARD), setup.kinds[FEEDFORWARD])
         assert command.command_lead == 2.5e-3
         np.testing.assert_array_equal(stream.committed_state[0], np.array(setup.setpoint.position))
@@ -269,7 +269,7 @@ def replaced(entries, k, **places):
         ("outputs", lambda x: replaced(x, 1, _2=replaced(x[1][2], 0, _1=-1)), "numbers lie beyond the message"),
         ("outputs", lambda x: replaced(x, 2, _0=bytes(16)), "numbers lie beyond the message"),
         ("stamp", lambda x: x + 10_000, "the stamp within the message"),
-        ("row", lambda x: x[:-1], "an array has the wrong size"),
+        ("committed", lambda x: x[:-1], "an array has the wrong size"),
     ],
 )
 def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
@@ -312,7 +312,7 @@ def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
             continue
         assert stream.call(setup.serialize(setup.setpoint)) is None
         with pytest.raises(eom.StateError, match=r"^position of fer_joint7 is .* rad, its range .* not in degrees"):
-            setup.solver.evaluate(setup.setpoint, limits=policy)
+            setup.solver.evaluate(setup.setpoint, limit_policy=policy)
         position[6] = 0.0
 
 
@@ -457,18 +457,18 @@ def test_layouts_are_those_of_the_middleware(frame, names):
 def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot, lead):
     setup = Setup(robot)
     payload = eom.Payload(0.1, [0.02, 0.01, 0])
-    for solver in (setup.solver, setup.compiled.solver):
+    for solver in (setup.solver, setup.compiled.evaluator):
         solver.lead = lead
         solver.prepare_payload()
         solver.payload.change(payload, 0.005)
     setup.draw(0.03)
-    own, stream = setup.compiled.solver.payload, None
+    own, stream = setup.compiled.evaluator.payload, None
     for k in range(9):
         setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 1_700_000_000, k * 10**6
         own.at(1_700_000_000 * 10**9 + k * 10**6)
         stream = stream or setup.stream()
-        assert stream.loaded
-        stream.load(own.now)
+        assert stream.has_payload
+        stream.set_payload(own.now)
         setup.assert_equal(stream)
-        assert [x.tobytes() for x in stream.solution().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
+        assert [x.tobytes() for x in stream.command().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
     assert not own.blending

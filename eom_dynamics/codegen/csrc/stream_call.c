@@ -28,7 +28,7 @@ typedef struct {
     Py_ssize_t n, m, size; /* size: of a row q ... qdddd, tau ... taudd, theta ... tau_m */
     Py_ssize_t stages;
     Stage *stage;
-    Py_buffer scratch, row, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
+    Py_buffer scratch, committed, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
     /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; places in the scratch. */
     Py_buffer memory, memory_stamp;
     Py_ssize_t step, deflection, clipped; /* clipped: place of motor efforts within limits */
@@ -165,7 +165,7 @@ static PyObject *stream_commit(PyObject *object, PyObject *unused)
 {
     StreamCall *self = (StreamCall *)object;
     (void)unused;
-    memcpy(self->row.buf, self->scratch.buf, (size_t)self->row.len);
+    memcpy(self->committed.buf, self->scratch.buf, (size_t)self->committed.len);
     self->committed_stamp = self->stamp;
     if (self->memory.obj) {
         const size_t joints = (size_t)self->n * sizeof(double);
@@ -231,16 +231,16 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "turn", "policy",
-                            "clipped", "memory", "memory_stamp", "step", "deflection", "longest_gap", "force",
+    static char *names[] = {"n", "m", "stages", "scratch", "committed", "lower", "upper", "most_effort", "turn",
+                            "policy", "clipped", "memory", "memory_stamp", "step", "deflection", "longest_gap", "force",
                             "length", "stamp", "constants", "inputs", "outputs", NULL};
     Py_ssize_t n, m, length, stamp, clipped, step, deflection, force;
     int policy;
     double longest_gap;
-    PyObject *stages, *scratch, *row, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
+    PyObject *stages, *scratch, *committed, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
     PyObject *outputs;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
-                                     &scratch, &row, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
+                                     &scratch, &committed, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
                                      &memory_stamp, &step, &deflection, &longest_gap, &force, &length, &stamp,
                                      &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
@@ -275,7 +275,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
                      deflection >= 0 && deflection + n <= all && force + 3 <= all;
     if (!fits)
         PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
-    if (!fits || !take_doubles(row, &self->row, self->size, PyBUF_WRITABLE) ||
+    if (!fits || !take_doubles(committed, &self->committed, self->size, PyBUF_WRITABLE) ||
         !take_doubles(lower, &self->lower, checked, 0) || !take_doubles(upper, &self->upper, checked, 0) ||
         !take_doubles(most, &self->most_effort, n, 0) || !take_doubles(turn, &self->turn, n, 0) ||
         !take_stages(stages, all, self) ||
@@ -293,8 +293,8 @@ static void stream_dealloc(PyObject *object)
 {
     StreamCall *self = (StreamCall *)object;
     PyTypeObject *type = Py_TYPE(object);
-    Py_buffer *buffers[] = {&self->scratch,     &self->row,  &self->lower,  &self->upper,
-                            &self->most_effort, &self->turn, &self->memory, &self->memory_stamp};
+    Py_buffer *buffers[] = {&self->scratch,     &self->committed, &self->lower,  &self->upper,
+                            &self->most_effort, &self->turn,      &self->memory, &self->memory_stamp};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; ++i)
         if (buffers[i]->obj)
             PyBuffer_Release(buffers[i]);

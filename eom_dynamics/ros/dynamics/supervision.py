@@ -14,7 +14,7 @@ from rclpy.subscription import Subscription
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
@@ -55,7 +55,7 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[SetpointEvaluator, EvaluatedSetpoint, Response], None],
+        send: Callable[[SetpointEvaluator, EvaluatedCommand, Response], None],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
@@ -64,7 +64,7 @@ class Supervision:
 
         Args:
             node: the node.
-            send: publishes a response to a loss by a solver, in the message order of a solution.
+            send: publishes a response to a loss by an evaluator, in the message order of a command.
             deactivate: deactivates the node.
             publishers: counts publishers of setpoints.
             playing: whether setpoints are those of a trajectory.
@@ -77,7 +77,7 @@ class Supervision:
         self.last_loss = ""
         self._watchdog: Watchdog | None = None
         # That of the arm that the watchdog watches; and both for a robot that is to take over.
-        self._solver: SetpointEvaluator | None = None
+        self._evaluator: SetpointEvaluator | None = None
         self._successor: tuple[Watchdog, SetpointEvaluator] | None = None
         self._doubts: Doubts | None = None
         self._reported = 0
@@ -100,23 +100,23 @@ class Supervision:
         """Whether commands come from the watchdog instead of setpoints."""
         return self._watchdog is not None and self._watchdog.responding
 
-    def begin(self, solver: SetpointEvaluator) -> None:
-        """Supervise a new stream for the arm of a solver, by the parameters of the node.
+    def begin(self, evaluator: SetpointEvaluator) -> None:
+        """Supervise a new stream for the arm of an evaluator, by the parameters of the node.
 
         An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
         first valid setpoint for the new one.
         """
-        arm = solver.arm
+        arm = evaluator.arm
         value = {name: self._node.get_parameter(name).value for name in (*_SETTINGS, *_CHECKS)}
         settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
         checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
         watches = bool(settings.timeout) or settings.policy != "none"
         watchdog = self._watchdog
         if watchdog is not None and (watchdog.phase is Phase.STREAMING or watchdog.responding):
-            self._successor = Watchdog(arm, settings), solver
+            self._successor = Watchdog(arm, settings), evaluator
         else:
             self.end()
-            self._watchdog, self._solver = (Watchdog(arm, settings) if watches else None), solver
+            self._watchdog, self._evaluator = (Watchdog(arm, settings) if watches else None), evaluator
         self._doubts = Doubts(arm, checks) if checks.any else None
         self.on = watches or checks.any
         self._lost_and_inactive = False
@@ -137,7 +137,7 @@ class Supervision:
         """End the supervision: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._watchdog = self._doubts = self._solver = self._successor = None
+        self._watchdog = self._doubts = self._evaluator = self._successor = None
         self.on = False
 
     def expect_nothing(self) -> None:
@@ -164,19 +164,19 @@ class Supervision:
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
             )
 
-    def feed(self, stamp: int, solution: EvaluatedSetpoint) -> None:
+    def feed(self, stamp: int, command: EvaluatedCommand) -> None:
         """Record an answered setpoint and its stamp, ns."""
         if self._watchdog is not None:
             if self._watchdog.responding:
                 self._responses.cancel()
                 self._node.get_logger().info("setpoints are back")
             if self._successor is not None:
-                self._watchdog, self._solver = self._successor
+                self._watchdog, self._evaluator = self._successor
                 self._successor = None
-            self._watchdog.feed(solution)
+            self._watchdog.feed(command)
             self._last_was_of_trajectory = self._playing()
         if self._doubts is not None:
-            self._doubts.answered(stamp, solution.state)
+            self._doubts.answered(stamp, command.state)
 
     def watch_quality(self, subscription: Subscription, quality: QoSProfile) -> None:
         """Respond to missed deadlines and lost liveliness of a subscription, where its quality of service has them."""
@@ -239,10 +239,10 @@ class Supervision:
     @property
     def _has_same_joints(self) -> bool:
         """Whether setpoints are of the joints of the arm that is watched."""
-        if self._successor is None or self._solver is None:
+        if self._successor is None or self._evaluator is None:
             return True
         names = self._successor[1].arm.robot.joint_names
-        return names == self._solver.arm.robot.joint_names
+        return names == self._evaluator.arm.robot.joint_names
 
     @property
     def _follows_trajectory(self) -> bool:
@@ -303,7 +303,7 @@ class Supervision:
 
     def _tick_response(self) -> None:
         watchdog = self._watchdog
-        if watchdog is None or self._solver is None or not watchdog.responding or watchdog.last is None:
+        if watchdog is None or self._evaluator is None or not watchdog.responding or watchdog.last is None:
             self._responses.cancel()
             return
         now = self.clock.now()
@@ -311,7 +311,7 @@ class Supervision:
             return
         self._responded = now
         response = watchdog.respond(now)
-        self._send(self._solver, watchdog.last, response)
+        self._send(self._evaluator, watchdog.last, response)
         if self._doubts is not None:
             self._doubts.moved(response.flow.state)
 
