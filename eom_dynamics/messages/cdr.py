@@ -30,9 +30,9 @@ class MessageLayout:
     """Layout of a message, built field by field in the order of its definition.
 
     Attributes:
-        constants: places, and bytes that are the same in all messages of the layout; bytes between fields are free.
-        numbers: place and count of each array of doubles, in order.
-        stamp: place of the stamp, int32 seconds and uint32 nanoseconds; -1 for none.
+        constants: offsets, and bytes that are the same in all messages of the layout; bytes between fields are free.
+        numbers: offset and count of each array of doubles, in order.
+        stamp: offset of the stamp, int32 seconds and uint32 nanoseconds; -1 for none.
         size: bytes so far, with the encapsulation.
     """
 

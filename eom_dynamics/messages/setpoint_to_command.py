@@ -25,8 +25,8 @@ from .payload_blend import PayloadBlend
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
 
-LIMIT_POLICIES = ("ignore", "refuse", "warn", "clip")
-"""What to do if a setpoint or its command exceeds limits: not check limits; refuse it; compute and report it; or clip
+LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
+"""What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
 efforts of joints and motors, and report it. All but the first refuse angles more than a turn beyond their range."""
 
 

@@ -3,7 +3,7 @@
 
 A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
 For messages of one such shape, :class:`ShapeCall` has a call that compares the constant bytes, reads the numbers
-from their places, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
+at their offsets, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
 it does not take (another shape, a number that is not finite, a command that is refused) is left to
 :class:`.SetpointEvaluator`, which runs the same kernels and has the same memory of springs with dampers.
 """
@@ -200,8 +200,8 @@ class ShapeCall:
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
         payload = tuple(self._payload.copy()) if self.has_payload else ()
-        command = EvaluatedCommand(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
-        return command._replace(payload=payload, lead=self.lead)
+        efforts, motors = self._split(row)
+        return EvaluatedCommand(self.order, state, wrench, efforts, motors, (), stiffness, base, payload, self.lead)
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits exceeded by the command for the last setpoint read, before clipping, the worst first."""
@@ -230,33 +230,33 @@ class ShapeCall:
         return row[start:split].reshape(-1, n), row[split:].reshape(-1, m)
 
     def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
-        """Places of numbers in a message and in the scratch, their count and order."""
-        n, place = self._arm.robot.n, self._offsets
-        index, places = _order(order.message_index), iter(layout.numbers)
-        inputs = [(next(places)[0], place[name], n, index) for name in STATE_NAMES]
+        """Offsets of numbers in a message and in the scratch, their count and order."""
+        n, offsets = self._arm.robot.n, self._offsets
+        index, arrays = _order(order.message_index), iter(layout.numbers)
+        inputs = [(next(arrays)[0], offsets[name], n, index) for name in STATE_NAMES]
         for name, count in zip(WRENCH_NAMES, self.shape.wrenches, strict=True):
             if count:
-                at, _ = next(places)
+                at, _ = next(arrays)
                 for k in range(0, _WRENCH_SIZE * count, _WRENCH_SIZE):
-                    inputs.append((at + 8 * k, place[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
+                    inputs.append((at + 8 * k, offsets[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
         for name, count in zip(STIFFNESS_NAMES, self.shape.stiffness, strict=True):
             if count:
-                at, _ = next(places)
+                at, _ = next(arrays)
                 # Entries of other joints may be anything.
                 for joint in np.flatnonzero(self._arm.variable).tolist():
                     of_message = joint if index is None else index[joint]
-                    inputs.append((at + 8 * of_message, place[name] + joint, 1, None))
+                    inputs.append((at + 8 * of_message, offsets[name] + joint, 1, None))
         if self.shape.on_base:
-            at, _ = next(places)
+            at, _ = next(arrays)
             for k, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
-                inputs.append((at + 24 * k, place[name], 3, None))
+                inputs.append((at + 24 * k, offsets[name], 3, None))
         return tuple(inputs)
 
     def _outputs(self, shape: Shape, order: JointOrder, *, commands_motors: bool) -> tuple[Any, ...]:
         n, m = self._arm.robot.n, len(self._arm.motor_names)
         start = len(STATE_FIELDS) * n
         joints, motors = _order(order.robot_index), _order(order.motor_index)
-        # Of each field of a command: its place in a row, its length and its order.
+        # Of each field of a command: its offset in a row, its length and its order.
         rows: dict[str, tuple[int, int, Any]] = {}
         for k, field in enumerate(EFFORT_FIELDS):
             rows[field] = start + k * n, n, joints
@@ -407,7 +407,7 @@ def effort_command_layout(count: int) -> MessageLayout:
 
 
 def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
-    """Bytes of a message, place of its stamp, and where its numbers are from."""
+    """Bytes of a message, offset of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
     for at, given in layout.constants:
         message[at : at + len(given)] = given

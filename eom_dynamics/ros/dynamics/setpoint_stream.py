@@ -198,7 +198,7 @@ class SetpointStream:
         statistics.add_time(time.perf_counter_ns() - started)
 
     def _update_payload(self, payload: PayloadBlend, latest: ShapeCall, message: bytes) -> bool:
-        """Have compiled calls take a payload into account that changes; whether they may answer a message."""
+        """Set the changed payload of all compiled calls; return whether they may answer a message."""
         if payload.blending:
             stamp = stamp_of(message)
             # After any other step the checks of the stream come first.
