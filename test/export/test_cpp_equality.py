@@ -165,7 +165,9 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
         order, seen = list(range(n)), []
         for i, (status, *values) in enumerate(computed[late:]):
             response = dog.respond(stamp + (late + i) * PERIOD)
-            solution = solver.command(order, *response.flow, stamp=stamp + round(response.s * 1e9), limit_policy="ignore")
+            solution = solver.command(
+                order, *response.flow, stamp=stamp + round(response.s * 1e9), limit_policy="ignore"
+            )
             if response.fade:
                 solution = response.fade.of(solution)
             assert status == response.status.value
