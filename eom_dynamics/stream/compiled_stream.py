@@ -133,8 +133,8 @@ class ShapeCall:
         order: JointOrder,
         layout: MessageLayout,
         length: int,
-        *,
         limit_policy: str,
+        *,
         commands_motors: bool,
     ) -> None:
         arm, scratch = compiled.arm, ScratchLayout(compiled.arm)
@@ -327,14 +327,7 @@ class CompiledStream:
         renamed |= {y: scratch.ahead[name] for y, name in zip(stage.outputs, group, strict=True)}
         return scratch.stage(stage, renamed)
 
-    def call_for(
-        self,
-        setpoint: Any,
-        message: bytes,
-        *,
-        limit_policy: str = "warn",
-        commands_motors: bool = True,
-    ) -> ShapeCall | None:
+    def call_for(self, setpoint: Any, message: bytes, *, limit_policy: str, commands_motors: bool) -> ShapeCall | None:
         """Compiled call for messages like a valid one; None if its shape is not supported.
 
         Args:
@@ -350,15 +343,8 @@ class CompiledStream:
             return None
         if not layout.describes(message):
             return None
-        return ShapeCall(
-            self,
-            shape,
-            self.evaluator.order_of(setpoint),
-            layout,
-            len(message),
-            limit_policy=limit_policy,
-            commands_motors=commands_motors,
-        )
+        order = self.evaluator.order_of(setpoint)
+        return ShapeCall(self, shape, order, layout, len(message), limit_policy, commands_motors=commands_motors)
 
 
 def shape_of(setpoint: Any) -> Shape:
