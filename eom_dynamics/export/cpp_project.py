@@ -9,8 +9,9 @@ from __future__ import annotations
 from ..codegen.emit_c import filled
 from ..elastic.carried_rotors import SPIN
 from ..elastic.flat_programs import REFERENCE
+from ..messages.deflection_filter import LONGEST_GAP
 from ..states import STATE_NAMES
-from ..stream.watchdog import DEFAULTS
+from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
 from . import c_project
 from .c_text import call, constant_arrays
 from .cpp_robot import comment, robot_header, type_name
@@ -23,6 +24,12 @@ from .templates import template, template_names
 
 LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
 """Those of the parameters of control loops that the node has, too."""
+
+# Of a stream, ns: those of the node.
+_LONGEST_TIMES = {
+    "longest_gap": str(round(LONGEST_GAP * 1e9)),
+    "longest_response_step": str(round(LONGEST_RESPONSE_STEP * 1e9)),
+}
 
 
 def files(project: Project, stored: StoredValues) -> dict[str, str]:
@@ -40,7 +47,7 @@ def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, str]:
     if project.precision == "double":
         texts["test/test_control_loop.cpp"] = _loop_test(project, stored)
     for name in template_names("cpp/eom"):
-        texts[f"include/eom/{name}"] = filled(template(f"cpp/eom/{name}"), **LOOP_DEFAULTS)
+        texts[f"include/eom/{name}"] = filled(template(f"cpp/eom/{name}"), **LOOP_DEFAULTS, **_LONGEST_TIMES)
     texts["test/checks.hpp"] = template("cpp/test/checks.hpp")
     return texts
 

@@ -19,14 +19,20 @@ _START = 4
 _LENGTH, _DOUBLE = struct.Struct("<I"), 8
 
 
+def stamp_of(message: bytes) -> int:
+    """Stamp, ns, of a serialised message that begins with a header; any number where it is too short for one."""
+    seconds = int.from_bytes(message[_START : _START + 4], "little", signed=True)
+    return seconds * 1_000_000_000 + int.from_bytes(message[_START + 4 : _START + 8], "little")
+
+
 @dataclass
 class MessageLayout:
     """Layout of a message, built field by field in the order of its definition.
 
     Attributes:
-        constants: places, and bytes that are the same in all messages of the layout; bytes between fields are free.
-        numbers: place and count of each array of doubles, in order.
-        stamp: place of the stamp, int32 seconds and uint32 nanoseconds; -1 for none.
+        constants: offsets, and bytes that are the same in all messages of the layout; bytes between fields are free.
+        numbers: offset and count of each array of doubles, in order.
+        stamp: offset of the stamp, int32 seconds and uint32 nanoseconds; -1 for none.
         size: bytes so far, with the encapsulation.
     """
 

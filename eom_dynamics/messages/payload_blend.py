@@ -24,7 +24,7 @@ from ..exceptions import StateError
 from ..robot import Payload, Robot
 from ..robot.payload import payload_shape
 from ..trajectory.smooth_step import falling
-from .deflection_filter import LONGEST_STEP
+from .deflection_filter import LONGEST_GAP
 
 LONGEST_BLEND = 60.0
 """Longest time of a change, s."""
@@ -49,7 +49,7 @@ class PayloadBlend:
 
     Attributes:
         now: parameters and their time derivatives at the last setpoint, as of :meth:`at`.
-        version: changes with what follows from these, for those that keep a copy.
+        version: incremented whenever :attr:`now` may change, so that copies can be refreshed.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -82,8 +82,8 @@ class PayloadBlend:
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
     def follows(self, stamp: int) -> bool:
-        """Whether a setpoint with this stamp, ns, begins the changes or follows the last one within LONGEST_STEP."""
-        return stamp > 0 and (not self._stamp or 0 <= stamp - self._stamp <= LONGEST_STEP * 1e9)
+        """Whether a setpoint with this stamp, ns, begins the changes or follows the last one within LONGEST_GAP."""
+        return stamp > 0 and (not self._stamp or 0 <= stamp - self._stamp <= LONGEST_GAP * 1e9)
 
     def change(self, payload: Payload, blend_time: float) -> None:
         """Replace the payload of a tool, from the next setpoint on.

@@ -25,9 +25,9 @@ from .payload_blend import PayloadBlend
 from .samples import read_samples, read_stiffness
 from .wrenches import read_wrenches
 
-LIMIT_POLICIES = ("warn", "refuse", "clip", "ignore")
-"""What to do if a setpoint or its command exceeds limits: compute and report it; refuse it; clip efforts of joints and
-motors, and report it; or not check limits. All but the last refuse angles more than a turn beyond their range."""
+LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
+"""What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
+efforts of joints and motors, and report it. All but the first refuse angles more than a turn beyond their range."""
 
 
 class Ahead(NamedTuple):
@@ -42,8 +42,8 @@ class Ahead(NamedTuple):
     state: Array
 
 
-class EvaluatedSetpoint(NamedTuple):
-    """A command and the state that it belongs to, in the robot's order of joints and motors.
+class EvaluatedCommand(NamedTuple):
+    """A command and the motion that it is for, in the robot's order of joints and motors.
 
     Attributes:
         order: the joint order of the message.
@@ -51,7 +51,7 @@ class EvaluatedSetpoint(NamedTuple):
         wrench: W, Wd, Wdd, each (6,), with several tools (number of tools, 6); or () for none.
         efforts: tau, taud, taudd (3, n); every entry is finite.
         motors: motor position, velocity, acceleration and effort (4, m); every entry is finite.
-        exceeded: limits of joints and motors that the command exceeds, before any clipping, the worst first.
+        violations: of limits of joints and motors that the command exceeds, before any clipping, the worst first.
         stiffness: k, kd, kdd, each (n,), or () where it is not commanded.
         base: motion of the base, or None for a base at rest.
         payload: parameters of the payload and their time derivatives, as for :meth:`ElasticArm.feedforward`, or ().
@@ -63,7 +63,7 @@ class EvaluatedSetpoint(NamedTuple):
     wrench: tuple[Array, ...]
     efforts: Array
     motors: Array
-    exceeded: tuple[LimitViolation, ...] = ()
+    violations: tuple[LimitViolation, ...] = ()
     stiffness: tuple[Array, ...] = ()
     base: BaseMotion | None = None
     payload: tuple[Array, ...] = ()
@@ -106,10 +106,10 @@ class SetpointEvaluator:
         optional: Collection[str] = (),
         *,
         stamp: int | None = None,
-        limits: str = "warn",
+        limit_policy: str = "warn",
         admit: Callable[[int, Array], None] | None = None,
         ahead: Ahead | None = None,
-    ) -> EvaluatedSetpoint:
+    ) -> EvaluatedCommand:
         """Compute the command for a setpoint or request.
 
         Args:
@@ -117,12 +117,12 @@ class SetpointEvaluator:
             optional: fields of STATE_FIELDS that may be empty, which means zero.
             stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers continue from the setpoint
                 before. None for a message that stands alone; their deflection is then that without transient.
-            limits: one of LIMIT_POLICIES.
+            limit_policy: one of LIMIT_POLICIES.
             admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
             ahead: exact motion at the lead, in place of :attr:`lead` and the Taylor polynomial.
 
         Raises:
-            LimitError: a limit is exceeded, and ``limits`` is ``refuse``.
+            LimitError: a limit is exceeded, and ``limit_policy`` is ``refuse``.
             StiffnessError: a commanded stiffness cannot be used.
             StateError: the message cannot be used, or an angle is more than a turn beyond its range; the error says
                 what is wrong, and where.
@@ -137,7 +137,7 @@ class SetpointEvaluator:
             raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
         if admit is not None:
             admit(stamp or 0, state)
-        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limits=limits, ahead=ahead)
+        return self.command(order, state, wrench, stiffness, base, stamp=stamp, limit_policy=limit_policy, ahead=ahead)
 
     def command(
         self,
@@ -148,48 +148,49 @@ class SetpointEvaluator:
         base: BaseMotion | None = None,
         *,
         stamp: int | None = None,
-        limits: str = "warn",
+        limit_policy: str = "warn",
         ahead: Ahead | None = None,
-    ) -> EvaluatedSetpoint:
-        """Compute the command for a state; arguments as of :class:`EvaluatedSetpoint` and :meth:`evaluate`.
+    ) -> EvaluatedCommand:
+        """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`.
 
         Raises:
             LimitError, StiffnessError, StateError: as :meth:`evaluate`.
         """
-        arm, setpoint = self.arm, state
-        deflection = None
+        arm, deflection = self.arm, None
         payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
         lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base}
             given["payload"] = tuple(payload) or None
+            later = state
             if lead:
-                rows, later = arm.ahead(lead, *state, **given)
-                state, given = np.stack(rows), given | later
+                rows, later_given = arm.ahead(lead, *state, **given)
+                later, given = np.stack(rows), given | later_given
             if ahead:
-                state = ahead.state
+                later = ahead.state
             if stamp is not None and self.deflections.needed:
-                loads = np.stack(arm.feedforward(*state, **given)[: len(EFFORT_FIELDS)])
+                loads = np.stack(arm.feedforward(*later, **given)[: len(EFFORT_FIELDS)])
                 deflection = self.deflections.at(stamp, loads)
-            command = arm.feedforward(*state, deflection=deflection, **given)
+            command = arm.feedforward(*later, deflection=deflection, **given)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
-            exceeded = self._exceeded(setpoint, command, values) if limits != "ignore" else ()
-            if exceeded and limits == "refuse":
-                worst = exceeded[0]
+            violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
+            if violations and limit_policy == "refuse":
+                worst = violations[0]
                 raise LimitError(
-                    f"exceeds limits: {summary(exceeded)}",
+                    f"exceeds limits: {summary(violations)}",
                     f"{worst.name}: {worst.quantity}",
                     worst.numbers,
                     worst.ratio,
                 )
             if stamp is not None and deflection is not None:
                 self.deflections.keep(stamp, efforts, deflection)
-            if exceeded and limits == "clip":
+            if violations and limit_policy == "clip":
                 efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
-        found = EvaluatedSetpoint(order, setpoint, wrench, efforts, motors, exceeded, stiffness, base)
-        return found._replace(payload=tuple(payload), lead=lead)
+        return EvaluatedCommand(
+            order, state, wrench, efforts, motors, violations, stiffness, base, tuple(payload), lead
+        )
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
@@ -201,7 +202,7 @@ class SetpointEvaluator:
         """Begin a stream: reset the state of damped springs."""
         self.deflections.forget()
 
-    def _exceeded(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
+    def _violations(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
         if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):
             return ()
         self._limits.refuse_far(state[0])
@@ -221,14 +222,14 @@ class SetpointEvaluator:
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
 
 
-def matrices(solver: SetpointEvaluator, solution: EvaluatedSetpoint) -> dict[str, Array]:
-    """Terms of the equations of motion for a solution, by response field, as :func:`equation_terms`.
+def matrices(evaluator: SetpointEvaluator, command: EvaluatedCommand) -> dict[str, Array]:
+    """Terms of the equations of motion for a command, by response field, as :func:`equation_terms`.
 
     Raises:
         StateError: an entry is not finite, since the state's numbers are too large.
     """
-    q, qd, qdd, qddd, _ = solution.state
+    q, qd, qdd, qddd, _ = command.state
     with np.errstate(all="ignore"):
-        robot = with_parameters(solver.arm.robot, solution.payload[0]) if solution.payload else solver.arm.robot
-        equations = equations_of_motion(robot, q, qd, qdd, qddd, wrench=solution.wrench)
-    return equation_terms(equations, solution.order)
+        robot = with_parameters(evaluator.arm.robot, command.payload[0]) if command.payload else evaluator.arm.robot
+        equations = equations_of_motion(robot, q, qd, qdd, qddd, wrench=command.wrench)
+    return equation_terms(equations, command.order)

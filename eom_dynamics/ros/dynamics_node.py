@@ -31,7 +31,7 @@ from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
 from .dynamics.transitions import refuse_impossible_transitions, reported, state_label
 from .robot_node import RobotNode
-from .robot_sources import Loaded
+from .robot_sources import LoadedRobot
 from .running import run
 from .stopping import StopSignals
 
@@ -89,8 +89,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream = SetpointStream(self, CommandTopics(self), self.trigger_deactivate)
         self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
         self._trajectories.on_finished = self._stream.supervision.expect_nothing
-        self._payloads = PayloadTopic(self, self._solver_to_load)
-        self._service = InverseDynamicsService(self, self._solver_to_answer, lambda: self._stream.limits)
+        self._payloads = PayloadTopic(self, self._evaluator_for_payloads)
+        self._service = InverseDynamicsService(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
 
     # --- Robot and parameters -----------------------------------------------------------
@@ -103,12 +103,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @property
     def arm(self) -> ElasticArm | None:
         """Arm of the configured node."""
-        return self._stream.solver.arm if self._stream.solver else None
+        return self._stream.evaluator.arm if self._stream.evaluator else None
 
     @property
     def robot_wanted(self) -> bool:
         """Whether to load an arriving robot: during autostart, or to replace the current one."""
-        return self._starting_up or self._stream.solver is not None
+        return self._starting_up or self._stream.evaluator is not None
 
     def start_up(self) -> None:
         """Configure and activate, now or when the robot arrives; does nothing without ``autostart``."""
@@ -120,12 +120,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
         else:
             self._bring_up()
 
-    def on_robot(self, loaded: Loaded) -> None:
+    def on_robot(self, loaded: LoadedRobot) -> None:
         """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
-        if loaded.solver is None:
+        if loaded.evaluator is None:
             self.reject(loaded)
-        elif self._stream.solver:
-            self._take_robot(loaded, loaded.solver)
+        elif self._stream.evaluator:
+            self._take_robot(loaded, loaded.evaluator)
         else:
             self._bring_up()
 
@@ -138,21 +138,21 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
-    def _take_robot(self, loaded: Loaded, solver: SetpointEvaluator) -> None:
+    def _take_robot(self, loaded: LoadedRobot, evaluator: SetpointEvaluator) -> None:
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
         self._trajectories.stop("the stream begins anew", forget=True)
-        self._stream.take(solver, loaded.compiled)
+        self._stream.take(evaluator, loaded.compiled)
         self.refused_robot = ""
         self.supply.log_warnings(loaded)
-        robot = solver.arm.robot
+        robot = evaluator.arm.robot
         self.get_logger().info(
             f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}: {', '.join(robot.joint_names)}; "
-            f"from {self.supply.source}, computed by {solver.arm.dynamics.backend}"
+            f"from {self.supply.source}, computed by {evaluator.arm.dynamics.backend}"
         )
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""
-        if self._stream.solver is not None and self._stream.solver.payload.present:
+        if self._stream.evaluator is not None and self._stream.evaluator.payload.present:
             self.get_logger().warning(text)
 
     def _release(self) -> None:
@@ -161,23 +161,23 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream.release()
         self.refused_robot = ""
 
-    def _solver_to_answer(self) -> SetpointEvaluator:
-        """Return the solver; StateError unless the node is active."""
-        if not self.active or self._stream.solver is None:
+    def _evaluator_to_answer(self) -> SetpointEvaluator:
+        """Return the evaluator; StateError unless the node is active."""
+        if not self.active or self._stream.evaluator is None:
             raise StateError(f"the node is {self.state}; it answers only when active")
-        return self._stream.solver
+        return self._stream.evaluator
 
-    def _solver_to_load(self) -> SetpointEvaluator:
-        """Return the solver; StateError without a robot."""
-        if self._stream.solver is None:
+    def _evaluator_for_payloads(self) -> SetpointEvaluator:
+        """Return the evaluator; StateError without a robot."""
+        if self._stream.evaluator is None:
             raise StateError(f"the node is {self.state}; it takes payloads once it has a robot")
-        return self._stream.solver
+        return self._stream.evaluator
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
-        if not self.active or self._stream.solver is None:
+        if not self.active or self._stream.evaluator is None:
             raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
-        return self._stream.solver.arm
+        return self._stream.evaluator.arm
 
     # --- Lifecycle ----------------------------------------------------------------------
 
@@ -194,13 +194,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.failure = f"none from {self.supply.source}: {self.supply.problem}"
             self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
-        if loaded.solver is None:
+        if loaded.evaluator is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
         self.failure = self._failed_transition = ""
         self._starting_up = False
         self.supply.pause()
-        self._take_robot(loaded, loaded.solver)
+        self._take_robot(loaded, loaded.evaluator)
         return super().on_configure(state)
 
     @reported

@@ -39,7 +39,7 @@ from .planning.services import SERVICES, PlanningServices
 from .planning.tool_motions import tool_motion
 from .planning.trajectories import fitted, timed
 from .robot_node import RobotNode
-from .robot_sources import Loaded
+from .robot_sources import LoadedRobot
 from .running import run
 from .stopping import StopSignals
 from .stream_qos import stream_qos
@@ -126,14 +126,14 @@ class PlanningNode(RobotNode):
         """Always true: a new robot on the topic replaces the current one."""
         return True
 
-    def on_robot(self, loaded: Loaded) -> None:
+    def on_robot(self, loaded: LoadedRobot) -> None:
         """Use a loaded robot, or report why it cannot be used."""
-        if loaded.solver is not None:
+        if loaded.evaluator is not None:
             self.failure = self.refused_robot = ""
-            self._carried.begin(loaded.solver.arm)
+            self._carried.begin(loaded.evaluator.arm)
             self.supply.pause()
             self.supply.log_warnings(loaded)
-            robot = loaded.solver.arm.robot
+            robot = loaded.evaluator.arm.robot
             self.get_logger().info(
                 f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}, from {self.supply.source}"
             )

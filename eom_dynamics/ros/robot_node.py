@@ -17,7 +17,7 @@ from ..elastic import ElasticArm
 from ..terminal import printable
 from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport
-from .robot_sources import Loaded
+from .robot_sources import LoadedRobot
 from .robot_supply import RobotSupply
 from .stopping import StopSignals
 
@@ -79,7 +79,7 @@ class RobotNode(Node):
         """Whether to load a robot that arrives from another node or the topic."""
 
     @abstractmethod
-    def on_robot(self, loaded: Loaded) -> None:
+    def on_robot(self, loaded: LoadedRobot) -> None:
         """Use a loaded robot, or report why it cannot be used."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class RobotNode(Node):
             "a robot's parameter file, or with the parameter robot_file, robot_description or robot_source_node)"
         )
 
-    def reject(self, loaded: Loaded, consequence: str = "") -> None:
+    def reject(self, loaded: LoadedRobot, consequence: str = "") -> None:
         """Log and report that a robot cannot be used.
 
         Args:

@@ -67,7 +67,7 @@ class RawDescription:
     runs_programs: bool = True
     expanded: str = ""
 
-    def load(self, *, moving_base: bool = False) -> Loaded:
+    def load(self, *, moving_base: bool = False) -> LoadedRobot:
         """Load, validate and compile the robot, on request also for a moving base; never raises.
 
         Not thread-safe, since it records warnings.
@@ -83,19 +83,21 @@ class RawDescription:
                 warnings.simplefilter("always")
                 robot = robot_with(self._read(expand), nested(self.additions, URDF, "parameters"))
                 arm = ElasticArm(robot.with_prefix(self.prefix))
-                solver = SetpointEvaluator(arm, moving_base=moving_base)
+                evaluator = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
-                compiled = compiled_stream(solver)
+                compiled = compiled_stream(evaluator)
                 if moving_base:
                     still = BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))
                     arm.feedforward(*np.zeros((len(STATE_NAMES), arm.robot.n)), base=still)
         except EomDynamicsError as error:
-            return Loaded(self, error="; ".join(error.errors))
+            return LoadedRobot(self, error="; ".join(error.errors))
         except Exception as error:
-            return Loaded(self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc())
+            return LoadedRobot(
+                self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc()
+            )
         warned = tuple(str(warning.message) for warning in recorded)
-        return Loaded(self, solver, warned, compiled=compiled, expanded="".join(expanded))
+        return LoadedRobot(self, evaluator, warned, compiled=compiled, expanded="".join(expanded))
 
     def _read(self, expand: Expand) -> RobotDescription:
         if self.urdf is not None:
@@ -116,12 +118,12 @@ class RawDescription:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedRobot:
     """Loaded robot, or the reason why it cannot be used.
 
     Attributes:
         description: description of the robot.
-        solver: solver, compiled; None if the robot cannot be used.
+        evaluator: evaluator, compiled; None if the robot cannot be used.
         warnings: warnings about the robot.
         error: why it cannot be used, on one line.
         detail: traceback of an internal error.
@@ -130,7 +132,7 @@ class Loaded:
     """
 
     description: RawDescription
-    solver: SetpointEvaluator | None = None
+    evaluator: SetpointEvaluator | None = None
     warnings: tuple[str, ...] = ()
     error: str = ""
     detail: str = ""

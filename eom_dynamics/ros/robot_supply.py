@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from ..terminal import printable
 from .node_parameters import EXPANDED
-from .robot_sources import Loaded, chosen_source, given_parameters, open_source
+from .robot_sources import LoadedRobot, chosen_source, given_parameters, open_source
 from .worker import Worker
 
 # Between requests to another node until a robot is in use, s.
@@ -33,7 +33,7 @@ class RobotSupply:
 
     expanded = ""
 
-    def __init__(self, node: Node, wanted: Callable[[], bool], deliver: Callable[[Loaded], None]) -> None:
+    def __init__(self, node: Node, wanted: Callable[[], bool], deliver: Callable[[LoadedRobot], None]) -> None:
         """Open the source.
 
         Args:
@@ -44,7 +44,7 @@ class RobotSupply:
         self._node, self._wanted, self._deliver = node, wanted, deliver
         self._worker = Worker(node, "robot supply")
         self._loading = threading.Lock()
-        self._last: Loaded | None = None
+        self._last: LoadedRobot | None = None
         self._busy = False
         self._told = ""
         self._asking, self._since = True, time.monotonic()
@@ -74,7 +74,7 @@ class RobotSupply:
         """Whether the robot has been missing for longer than ``robot_timeout``."""
         return time.monotonic() - self._since > self._node.get_parameter("robot_timeout").value
 
-    def load(self) -> Loaded | None:
+    def load(self) -> LoadedRobot | None:
         """Load the current robot, unless it is loaded already; None if there is none."""
         description = self._source.description
         with self._loading:
@@ -82,12 +82,12 @@ class RobotSupply:
                 return None
             last = self._last
             # A file may have changed since.
-            if last is None or last.description != description or last.solver is None or description.file:
+            if last is None or last.description != description or last.evaluator is None or description.file:
                 self._last = description.load(moving_base=self._moving_base)
                 self._hand_on(self._last)
             return self._last
 
-    def log_warnings(self, loaded: Loaded) -> None:
+    def log_warnings(self, loaded: LoadedRobot) -> None:
         """Log warnings about a robot, and parameters that do not apply to it."""
         for warning in loaded.warnings:
             self._node.get_logger().warning(printable(warning))
@@ -95,7 +95,7 @@ class RobotSupply:
         if unused:
             self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")
 
-    def _hand_on(self, loaded: Loaded) -> None:
+    def _hand_on(self, loaded: LoadedRobot) -> None:
         """Give nodes that have their robot from this one what its xacro file expands to; they run no program."""
         self.expanded = loaded.expanded
         self._node.set_parameters([Parameter(EXPANDED, value=loaded.expanded)])
@@ -131,7 +131,7 @@ class RobotSupply:
             description is not None and self._wanted() and (self._last is None or self._last.description != description)
         )
 
-    def _find(self) -> Loaded | None:
+    def _find(self) -> LoadedRobot | None:
         """Request the robot, and load it if it is new; runs in the thread."""
         if self._asking:
             self._source.refresh()
@@ -141,7 +141,7 @@ class RobotSupply:
             self._last = description.load(moving_base=self._moving_base)
             return self._last
 
-    def _found(self, loaded: Loaded | None) -> None:
+    def _found(self, loaded: LoadedRobot | None) -> None:
         self._busy = False
         if (problem := self.problem) and problem != self._told and self._wanted():
             self._node.get_logger().info(f"no robot from {self.source} yet: {printable(problem)}")

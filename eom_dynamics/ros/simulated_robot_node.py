@@ -31,7 +31,7 @@ from .command_line import Executable
 from .diagnostics import Level, StatusReport
 from .interfaces import FeedforwardCommand
 from .robot_node import RobotNode
-from .robot_sources import Loaded
+from .robot_sources import LoadedRobot
 from .running import run
 from .simulated_robot.pace import Pace
 from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
@@ -119,17 +119,17 @@ class SimulatedRobotNode(RobotNode):
         """Whether there is no robot yet; the first one stays."""
         return self._robot is None
 
-    def on_robot(self, loaded: Loaded) -> None:
+    def on_robot(self, loaded: LoadedRobot) -> None:
         """Use a loaded robot, or report why it cannot be used."""
-        if loaded.solver is not None:
+        if loaded.evaluator is not None:
             try:
-                self._take_robot(loaded, loaded.solver.arm)
+                self._take_robot(loaded, loaded.evaluator.arm)
             except EomDynamicsError as refusal:
-                loaded = Loaded(loaded.description, error=str(refusal))
+                loaded = LoadedRobot(loaded.description, error=str(refusal))
         if self._robot is None:
             self.reject(loaded)
 
-    def _take_robot(self, loaded: Loaded, arm: ElasticArm) -> None:
+    def _take_robot(self, loaded: LoadedRobot, arm: ElasticArm) -> None:
         if self._command == "joint_effort":
             arm = ElasticArm(torque_controlled(arm.robot))
         given = {name: self.get_parameter_or(name).value for name in ARRAYS}

@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..elastic import BaseMotion, ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import EvaluatedSetpoint
+from ..messages.setpoint_to_command import EvaluatedCommand
 from ..trajectory.stop_polynomial import StopPolynomial
 
 GROWTH = 1.5
@@ -49,7 +49,7 @@ class ArmStop:
         end: q at rest (n,).
     """
 
-    def __init__(self, last: EvaluatedSetpoint, duration: float, variable: NDArray[np.bool_]) -> None:
+    def __init__(self, last: EvaluatedCommand, duration: float, variable: NDArray[np.bool_]) -> None:
         """Continue a command.
 
         Args:
@@ -76,7 +76,7 @@ class ArmStop:
         )
 
 
-def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedSetpoint, duration: float) -> tuple[ArmStop, float]:
+def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedCommand, duration: float) -> tuple[ArmStop, float]:
     """Choose a stop within the limits of joints and motors, or else the one that exceeds them least.
 
     Durations are ``duration`` and longer ones, which accelerate less, then shorter ones, which need less of the range

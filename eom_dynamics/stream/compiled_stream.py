@@ -2,8 +2,8 @@
 """Fast path: from the bytes of a setpoint to those of its command in one compiled call.
 
 A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
-For messages of one such shape, :class:`ShapedStream` has a call that compares the constant bytes, reads the numbers
-from their places, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
+For messages of one such shape, :class:`ShapeCall` has a call that compares the constant bytes, reads the numbers
+at their offsets, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
 it does not take (another shape, a number that is not finite, a command that is refused) is left to
 :class:`.SetpointEvaluator`, which runs the same kernels and has the same memory of springs with dampers.
 """
@@ -25,7 +25,7 @@ from ..elastic import BaseMotion, ElasticArm, LimitCheck, LimitViolation
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import MessageLayout
-from ..messages.deflection_filter import LONGEST_STEP
+from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import (
     BASE_FIELD,
     BASE_SHAPE,
@@ -38,18 +38,15 @@ from ..messages.fields import (
 )
 from ..messages.joint_order import JointOrder
 from ..messages.samples import getter
-from ..messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ..messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedCommand, SetpointEvaluator
 from ..robot.payload import payload_shape
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
-"""Numbers of the messages that are written."""
+"""Indices of the published messages."""
 
 # Of a Wrench: torque x y z before force x y z in arrays, after it in messages.
 _MOMENT_FIRST = (3, 4, 5, 0, 1, 2)
-
-# Policies by their numbers in the compiled call.
-_POLICIES = {"ignore": 0, "refuse": 1, "warn": 2, "clip": 3}
 
 _WRENCH_SIZE = len(_MOMENT_FIRST)
 
@@ -77,46 +74,45 @@ class Shape(NamedTuple):
     on_base: bool
 
 
-class Scratch:
+class ScratchLayout:
     """Layout of all vectors of a command in one array, including the motion ahead if there is a lead.
 
     A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it.
 
     Attributes:
-        place: by name of a vector.
-        size: of a row; of the array.
-        whole: of the array.
+        offsets, lengths: by name of a vector.
+        row_length, total_length: of a row, of the array.
         ahead: names of the vectors that the kernels read, of the motion ahead.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
         n, m, wrench = arm.robot.n, len(arm.motor_names), _WRENCH_SIZE * len(arm.robot.tools)
-        sizes = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
-        self.size = sum(sizes.values())
-        sizes |= {"voltage": m} | dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
-        sizes |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
-        sizes |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
+        lengths = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
+        self.row_length = sum(lengths.values())
+        lengths |= {"voltage": m} | dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
+        lengths |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
+        lengths |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
         # The memory of springs with dampers follows the step.
-        sizes |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
-        sizes |= dict.fromkeys(_BEFORE, n)
+        lengths |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
+        lengths |= dict.fromkeys(_BEFORE, n)
         moving = [name for group in AHEAD for name in group]
         self.ahead = {name: f"{name}_ahead" for name in moving}
-        sizes |= {self.ahead[name]: sizes[name] for name in moving} | {"lead": 1}
-        self.length = sizes
-        ends = np.cumsum([0, *sizes.values()]).tolist()
-        self.place, self.whole = dict(zip(sizes, ends, strict=False)), ends[-1]
+        lengths |= {self.ahead[name]: lengths[name] for name in moving} | {"lead": 1}
+        self.lengths = lengths
+        ends = np.cumsum([0, *lengths.values()]).tolist()
+        self.offsets, self.total_length = dict(zip(lengths, ends, strict=False)), ends[-1]
 
     def stage(self, stage: Stage, renamed: Mapping[str, str] | None = None) -> tuple[Any, ...]:
         """Address of a kernel and offsets of its vectors, some of which are renamed."""
         names = dict(renamed or {})
         inputs, outputs = (
-            tuple(self.place[names.get(name, name)] for name in row) for row in (stage.inputs, stage.outputs)
+            tuple(self.offsets[names.get(name, name)] for name in row) for row in (stage.inputs, stage.outputs)
         )
         assert isinstance(stage.kernel, NativeKernel)  # of a compiled stream
         return stage.kernel.state_address, inputs, outputs
 
 
-class ShapedStream:
+class ShapeCall:
     """Compiled call for messages of one shape.
 
     Attributes:
@@ -126,90 +122,98 @@ class ShapedStream:
             ``codegen/csrc/stream_call.c``.
         state: q … qdddd (5, n) of the setpoint read last, overwritten by the next.
         committed_state: the same of the last one that was committed.
-        loaded: whether payloads are taken into account.
+        has_payload: whether payloads are taken into account.
         lead: of the commands, s.
     """
 
     def __init__(
-        self, compiled: CompiledStream, shape: Shape, order: JointOrder, layout: MessageLayout, length: int
+        self,
+        compiled: CompiledStream,
+        shape: Shape,
+        order: JointOrder,
+        layout: MessageLayout,
+        length: int,
+        limit_policy: str,
+        *,
+        commands_motors: bool,
     ) -> None:
-        arm, scratch = compiled.arm, Scratch(compiled.arm)
+        arm, scratch = compiled.arm, ScratchLayout(compiled.arm)
         n, m = arm.robot.n, len(arm.motor_names)
         self.shape, self.order = shape, order
-        self._arm, self._limits, self._place = arm, compiled.limits, scratch.place
-        self._scratch, self._row = np.zeros(scratch.whole), np.zeros(scratch.size)
-        self.lead = compiled.solver.lead
-        self._scratch[self._place["lead"]] = self.lead
-        nominal = slice(self._place[STIFFNESS_NAMES[0]], self._place[STIFFNESS_NAMES[0]] + n)
+        self._arm, self._limits, self._offsets = arm, compiled.limits, scratch.offsets
+        self._scratch, self._committed = np.zeros(scratch.total_length), np.zeros(scratch.row_length)
+        self.lead = compiled.evaluator.lead
+        self._scratch[self._offsets["lead"]] = self.lead
+        nominal = slice(self._offsets[STIFFNESS_NAMES[0]], self._offsets[STIFFNESS_NAMES[0]] + n)
         self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)
-        self.committed_state = self._row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        memory, payload = compiled.solver.deflections, compiled.solver.payload
-        self.loaded = payload.present
-        load, self._load_shape = self._place[PAYLOAD_NAMES[0]], payload_shape(arm.robot)
-        self._load = self._scratch[load : load + len(PAYLOAD_NAMES) * prod(self._load_shape)].reshape(
-            -1, *self._load_shape
+        self.committed_state = self._committed[: len(STATE_FIELDS) * n].reshape(-1, n)
+        memory, payload = compiled.evaluator.deflections, compiled.evaluator.payload
+        self.has_payload = payload.present
+        start, self._payload_shape = self._offsets[PAYLOAD_NAMES[0]], payload_shape(arm.robot)
+        self._payload = self._scratch[start : start + len(PAYLOAD_NAMES) * prod(self._payload_shape)].reshape(
+            -1, *self._payload_shape
         )
-        self.load(payload.now)
+        self.set_payload(payload.now)
         self.call = compiled.module.StreamCall(
             n=n,
             m=m,
-            stages=compiled.stages(scratch, on_base=shape.on_base, payload=self.loaded),
+            stages=compiled.stages(scratch, on_base=shape.on_base, payload=self.has_payload),
             scratch=self._scratch,
-            row=self._row,
+            committed=self._committed,
             lower=np.concatenate((compiled.limits.lower, -compiled.limits.voltage)),
             upper=np.concatenate((compiled.limits.upper, compiled.limits.voltage)),
             most_effort=compiled.limits.most_effort,
             turn=compiled.limits.turn,
-            policy=_POLICIES[compiled.limit_policy] if compiled.limits.limited else 0,
-            clipped=self._place["clipped_effort"],
-            memory=memory.numbers if memory.needed else None,
+            policy=LIMIT_POLICIES.index(limit_policy if compiled.limits.limited else "ignore"),
+            clipped=self._offsets["clipped_effort"],
+            memory=memory.memory if memory.needed else None,
             memory_stamp=memory.stamp if memory.needed else None,
-            step=self._place["step"],
-            deflection=self._place[DEFLECTION],
-            longest_step=LONGEST_STEP,
-            force=self._place[IMU_NAMES[1][0]] if shape.on_base else -1,
+            step=self._offsets["step"],
+            deflection=self._offsets[DEFLECTION],
+            longest_gap=LONGEST_GAP,
+            force=self._offsets[IMU_NAMES[1][0]] if shape.on_base else -1,
             length=length,
             stamp=layout.stamp,
             constants=tuple(layout.constants),
             inputs=self._inputs(layout, order),
-            outputs=self._outputs(shape, order, commands_motors=compiled.commands_motors),
+            outputs=self._outputs(shape, order, commands_motors=commands_motors),
         )
 
-    def load(self, payload: Sequence[Array]) -> None:
+    def set_payload(self, payload: Sequence[Array]) -> None:
         """Set the parameters of the payload, optionally with time derivatives, for all following commands."""
-        self._load[:] = 0.0
-        for row, values in zip(self._load, payload, strict=False):
+        self._payload[:] = 0.0
+        for row, values in zip(self._payload, payload, strict=False):
             row[:] = values
 
     def efforts_and_motors(self) -> tuple[Array, Array]:
         """Efforts (3, n) and motors (4, m) of the last committed command; overwritten by the next."""
-        return self._split(self._row)
+        return self._split(self._committed)
 
-    def solution(self) -> EvaluatedSetpoint:
+    def command(self) -> EvaluatedCommand:
         """Copy of the last committed command, if it belongs to the last setpoint read."""
-        row, n = self._row.copy(), self._arm.robot.n
+        row, n = self._committed.copy(), self._arm.robot.n
         wrench: tuple[Array, ...] = ()
         if any(self.shape.wrenches):
             wrench = tuple(self._vectors(WRENCH_NAMES, self._arm.robot.wrench_shape))
         stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        payload = tuple(self._load.copy()) if self.loaded else ()
-        found = EvaluatedSetpoint(self.order, state, wrench, *self._split(row), stiffness=stiffness, base=base)
-        return found._replace(payload=payload, lead=self.lead)
+        payload = tuple(self._payload.copy()) if self.has_payload else ()
+        efforts, motors = self._split(row)
+        return EvaluatedCommand(self.order, state, wrench, efforts, motors, (), stiffness, base, payload, self.lead)
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits exceeded by the command for the last setpoint read, before clipping, the worst first."""
-        found, n = self.solution(), self._arm.robot.n
+        last, n = self.command(), self._arm.robot.n
         (deflection,) = self._vectors((DEFLECTION,), (n,))
         command = self._arm.feedforward(
             *self.state.copy(),
-            wrench=found.wrench,
-            commanded_stiffness=found.stiffness,
+            wrench=last.wrench,
+            commanded_stiffness=last.stiffness,
             deflection=deflection if self._arm.damped.any() else None,
-            base=found.base,
-            payload=found.payload or None,
+            base=last.base,
+            payload=last.payload or None,
             lead=self.lead,
         )
         return self._limits.violations(self.state, command)
@@ -217,7 +221,7 @@ class ShapedStream:
     def _vectors(self, names: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
         """Copies of vectors in the scratch."""
         size = int(np.prod(shape))
-        return [self._scratch[self._place[x] : self._place[x] + size].copy().reshape(shape) for x in names]
+        return [self._scratch[self._offsets[x] : self._offsets[x] + size].copy().reshape(shape) for x in names]
 
     def _split(self, row: Array) -> tuple[Array, Array]:
         n, m = self._arm.robot.n, len(self._arm.motor_names)
@@ -226,33 +230,33 @@ class ShapedStream:
         return row[start:split].reshape(-1, n), row[split:].reshape(-1, m)
 
     def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
-        """Places of numbers in a message and in the scratch, their count and order."""
-        n, place = self._arm.robot.n, self._place
-        index, places = _order(order.message_index), iter(layout.numbers)
-        inputs = [(next(places)[0], place[name], n, index) for name in STATE_NAMES]
+        """Offsets of numbers in a message and in the scratch, their count and order."""
+        n, offsets = self._arm.robot.n, self._offsets
+        index, arrays = _order(order.message_index), iter(layout.numbers)
+        inputs = [(next(arrays)[0], offsets[name], n, index) for name in STATE_NAMES]
         for name, count in zip(WRENCH_NAMES, self.shape.wrenches, strict=True):
             if count:
-                at, _ = next(places)
+                at, _ = next(arrays)
                 for k in range(0, _WRENCH_SIZE * count, _WRENCH_SIZE):
-                    inputs.append((at + 8 * k, place[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
+                    inputs.append((at + 8 * k, offsets[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
         for name, count in zip(STIFFNESS_NAMES, self.shape.stiffness, strict=True):
             if count:
-                at, _ = next(places)
+                at, _ = next(arrays)
                 # Entries of other joints may be anything.
                 for joint in np.flatnonzero(self._arm.variable).tolist():
                     of_message = joint if index is None else index[joint]
-                    inputs.append((at + 8 * of_message, place[name] + joint, 1, None))
+                    inputs.append((at + 8 * of_message, offsets[name] + joint, 1, None))
         if self.shape.on_base:
-            at, _ = next(places)
+            at, _ = next(arrays)
             for k, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
-                inputs.append((at + 24 * k, place[name], 3, None))
+                inputs.append((at + 24 * k, offsets[name], 3, None))
         return tuple(inputs)
 
     def _outputs(self, shape: Shape, order: JointOrder, *, commands_motors: bool) -> tuple[Any, ...]:
         n, m = self._arm.robot.n, len(self._arm.motor_names)
         start = len(STATE_FIELDS) * n
         joints, motors = _order(order.robot_index), _order(order.motor_index)
-        # Of each field of a command: its place in a row, its length and its order.
+        # Of each field of a command: its offset in a row, its length and its order.
         rows: dict[str, tuple[int, int, Any]] = {}
         for k, field in enumerate(EFFORT_FIELDS):
             rows[field] = start + k * n, n, joints
@@ -275,37 +279,33 @@ class CompiledStream:
 
     Attributes:
         arm: the arm.
-        solver: solver of the arm, which answers the messages that the calls do not take.
+        evaluator: of the arm; it answers the messages that the calls do not take.
         limits: limits of the arm.
-        commands_motors: whether the effort command is that of the motors, and not that of the joints; for shapes that
-            are taken from then on.
-        limit_policy: one of LIMIT_POLICIES; likewise.
     """
 
-    def __init__(self, solver: SetpointEvaluator) -> None:
+    def __init__(self, evaluator: SetpointEvaluator) -> None:
         """Compile, or load from the cache.
 
         Raises:
             KernelError: kernels are not compiled, or the call cannot be compiled.
         """
-        arm = solver.arm
+        arm = evaluator.arm
         if arm.backend != "native" or sys.byteorder != "little":
             raise KernelError("a stream is compiled for the native backend on little-endian processors only")
-        self.arm, self.solver, self.limits = arm, solver, LimitCheck(arm)
+        self.arm, self.evaluator, self.limits = arm, evaluator, LimitCheck(arm)
         self.module = extension("stream_call")
-        self.commands_motors, self.limit_policy = True, "warn"
         # Compiled here rather than in the first call.
-        scratch = Scratch(arm)
+        scratch = ScratchLayout(arm)
         self.stages(scratch, on_base=False)
         for group in AHEAD:
             self._ahead(scratch, group)
 
-    def stages(self, scratch: Scratch, *, on_base: bool, payload: bool = False) -> tuple[Any, ...]:
+    def stages(self, scratch: ScratchLayout, *, on_base: bool, payload: bool = False) -> tuple[Any, ...]:
         """Kernels that compute a command, with the offsets of their input and output vectors."""
         links, motors = self.arm.stages(on_base=on_base, payload=payload)
         stages: list[tuple[Any, ...]] = []
         names: Mapping[str, str] = {}
-        if self.solver.lead:
+        if self.evaluator.lead:
             names = scratch.ahead
             used = {*links.inputs, *motors.inputs}
             for group in (group for group in AHEAD if used.intersection(group)):
@@ -319,21 +319,22 @@ class CompiledStream:
             stages.append(scratch.stage(self.arm.functions.function("drive").stages[0]))
         return tuple(stages)
 
-    def _ahead(self, scratch: Scratch, group: Sequence[str]) -> tuple[Any, ...]:
+    def _ahead(self, scratch: ScratchLayout, group: Sequence[str]) -> tuple[Any, ...]:
         """Kernel from vectors that are time derivatives of each other to those at the lead."""
-        function = self.arm.functions.function("ahead", count=len(group), size=scratch.length[group[0]])
+        function = self.arm.functions.function("ahead", count=len(group), size=scratch.lengths[group[0]])
         (stage,) = function.stages
         renamed = dict(zip(stage.inputs, group, strict=False))
         renamed |= {y: scratch.ahead[name] for y, name in zip(stage.outputs, group, strict=True)}
         return scratch.stage(stage, renamed)
 
-    def shaped(self, setpoint: Any, message: bytes, order: JointOrder) -> ShapedStream | None:
+    def call_for(self, setpoint: Any, message: bytes, *, limit_policy: str, commands_motors: bool) -> ShapeCall | None:
         """Compiled call for messages like a valid one; None if its shape is not supported.
 
         Args:
-            setpoint: the setpoint, which the solver has answered.
+            setpoint: the setpoint, which the evaluator has answered.
             message: the same as it came, in bytes.
-            order: its joint order.
+            limit_policy: one of LIMIT_POLICIES.
+            commands_motors: whether the effort command is that of the motors, and not that of the joints.
         """
         shape = shape_of(setpoint)
         try:
@@ -342,7 +343,8 @@ class CompiledStream:
             return None
         if not layout.describes(message):
             return None
-        return ShapedStream(self, shape, order, layout, len(message))
+        order = self.evaluator.order_of(setpoint)
+        return ShapeCall(self, shape, order, layout, len(message), limit_policy, commands_motors=commands_motors)
 
 
 def shape_of(setpoint: Any) -> Shape:
@@ -391,7 +393,7 @@ def effort_command_layout(count: int) -> MessageLayout:
 
 
 def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
-    """Bytes of a message, place of its stamp, and where its numbers are from."""
+    """Bytes of a message, offset of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
     for at, given in layout.constants:
         message[at : at + len(given)] = given
@@ -403,9 +405,9 @@ def _order(index: Any) -> tuple[int, ...] | None:
     return None if index is None else tuple(map(int, index))
 
 
-def compiled_stream(solver: SetpointEvaluator) -> CompiledStream | None:
+def compiled_stream(evaluator: SetpointEvaluator) -> CompiledStream | None:
     """Compiled calls for the stream of an arm; None where compilation fails, of which Dynamics has warned."""
     try:
-        return CompiledStream(solver)
+        return CompiledStream(evaluator)
     except KernelError:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array
-from ..messages.deflection_filter import LONGEST_STEP
+from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import STATE_FIELDS
 
 # Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
@@ -49,17 +49,16 @@ class ConsistencyCheck:
         self._names, self._tolerance, self._window, self._order = names, tolerance, window, order
         self._times = np.zeros(window + 1, dtype=np.int64)
         self._states = np.zeros((window + 1, len(STATE_FIELDS), len(names)))
-        self._count = 0
-        self.doubt = ""
+        self.restart()
 
     def restart(self) -> None:
-        """Begin a window with the next setpoint."""
-        self._count = 0
+        """Begin a window with the next setpoint, without a verdict."""
+        self._count, self.doubt = 0, ""
 
     def add(self, stamp: int, state: Array) -> None:
         """Add a state (5, n) at a stamp, ns; a new window begins where stamps jump or do not advance."""
         count = self._count
-        if count and not 0 < stamp - self._times[count - 1] <= LONGEST_STEP * 1e9:
+        if count and not 0 < stamp - self._times[count - 1] <= LONGEST_GAP * 1e9:
             count = 0
         self._times[count], self._states[count] = stamp, state
         self._count = count + 1

@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..exceptions import DoubtfulSetpointError
-from ..messages.deflection_filter import LONGEST_STEP
+from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import STATE_FIELDS
 from .consistency import ConsistencyCheck
 
@@ -112,7 +112,6 @@ class Doubts:
         """Forget all setpoints: a new stream begins."""
         self._stamps = StampCheck()
         self._consistency.restart()
-        self._consistency.doubt = ""
         self._answered = None
 
 
@@ -143,7 +142,7 @@ class JumpCheck:
     """Compares each setpoint with the last answered one.
 
     By the mean value theorem, a motion with |x_{k+1}| <= L changes x_k by at most L dt in the time dt. More is a step,
-    although each setpoint may be within limits. The time counts up to :data:`.LONGEST_STEP`: drives hold the last
+    although each setpoint may be within limits. The time counts up to :data:`.LONGEST_GAP`: drives hold the last
     command, and a step after a pause is one nevertheless.
     """
 
@@ -161,7 +160,7 @@ class JumpCheck:
             state: this one (5, n).
         """
         orders = len(self._limits)
-        most = self._limits * (min(max(dt, 0.0), LONGEST_STEP) + JITTER)
+        most = self._limits * (min(max(dt, 0.0), LONGEST_GAP) + JITTER)
         steps = np.abs(state[:orders] - before[:orders])
         if not (steps > most).any():
             return ""

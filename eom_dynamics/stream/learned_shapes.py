@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..arrays import Array
-from .compiled_stream import CompiledStream, Shape, ShapedStream, shape_of
+from .compiled_stream import Shape, ShapeCall, shape_of
 
 # Shapes that are kept: of publishers of setpoints that take turns.
 _MOST_SHAPES = 4
@@ -20,7 +20,7 @@ class LearnedShapes:
         latest: call for messages of the shape that was taken last; None until a shape is learned.
     """
 
-    latest: ShapedStream | None
+    latest: ShapeCall | None
 
     def __init__(self) -> None:
         self.forget()
@@ -29,37 +29,37 @@ class LearnedShapes:
         """Forget all shapes."""
         self.latest = None
         # That of `latest` first.
-        self._streams: list[ShapedStream] = []
+        self._calls: list[ShapeCall] = []
         self._before: Shape | None = None
 
-    def load(self, payload: Sequence[Array]) -> None:
-        """Set the payload of all calls, as :meth:`.ShapedStream.load`."""
-        for stream in self._streams:
-            stream.load(payload)
+    def set_payload(self, payload: Sequence[Array]) -> None:
+        """Set the payload of all calls, as :meth:`.ShapeCall.set_payload`."""
+        for call in self._calls:
+            call.set_payload(payload)
 
-    def turn_to(self, message: bytes) -> bool:
+    def switch_to(self, message: bytes) -> bool:
         """Switch to another call that accepts the message, as :attr:`latest`; return whether there is one."""
-        for k, stream in enumerate(self._streams[1:], start=1):
-            if stream.call(message) is not None:
-                self._streams.insert(0, self._streams.pop(k))
-                self.latest = stream
+        for k, call in enumerate(self._calls[1:], start=1):
+            if call.call(message) is not None:
+                self._calls.insert(0, self._calls.pop(k))
+                self.latest = call
                 return True
         return False
 
-    def learn(self, compiled: CompiledStream, setpoint: Any, message: bytes) -> None:
+    def learn(self, setpoint: Any, message: bytes, call_for: Callable[[Any, bytes], ShapeCall | None]) -> None:
         """Prepare a call for messages like a valid one, once two in a row are alike.
 
         Args:
-            compiled: creates calls.
-            setpoint: the setpoint, which the solver has answered.
+            setpoint: the setpoint, which has been answered field by field.
             message: the same as it came, in bytes.
+            call_for: creates the call, as :meth:`.CompiledStream.call_for`.
         """
         shape, before = shape_of(setpoint), self._before
         self._before = shape
         if shape != before:
             return
-        if any(stream.shape == shape for stream in self._streams):  # it has taken others and not this one
+        if any(call.shape == shape for call in self._calls):  # it has taken others and not this one
             return
-        if stream := compiled.shaped(setpoint, message, compiled.solver.order_of(setpoint)):
-            self._streams = [stream, *self._streams[: _MOST_SHAPES - 1]]
-            self.latest = stream
+        if call := call_for(setpoint, message):
+            self._calls = [call, *self._calls[: _MOST_SHAPES - 1]]
+            self.latest = call

@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import EvaluatedSetpoint
+from ..messages.setpoint_to_command import EvaluatedCommand
 from ..trajectory.smooth_step import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
@@ -26,15 +26,15 @@ class Fade(NamedTuple):
     wd: float
     wdd: float
 
-    def of(self, solution: EvaluatedSetpoint) -> EvaluatedSetpoint:
+    def of(self, command: EvaluatedCommand) -> EvaluatedCommand:
         """The command with faded efforts and unchanged motor motion, with derivatives by Leibniz' rule.
 
         Raises:
             StateError: a derivative of the efforts is not finite, since the command's numbers are too large.
         """
         w, wd, wdd = self
-        tau, taud, taudd = solution.efforts
-        efforts, motors = solution.efforts.copy(), solution.motors.copy()
+        tau, taud, taudd = command.efforts
+        efforts, motors = command.efforts.copy(), command.motors.copy()
         with np.errstate(over="ignore", invalid="ignore"):
             efforts[0] = w * tau
             efforts[1] = w * taud + wd * tau
@@ -42,7 +42,7 @@ class Fade(NamedTuple):
         if not np.isfinite(efforts).all():
             raise StateError("numbers too large: derivatives of fading efforts would be infinite")
         motors[-1] *= w
-        return solution._replace(efforts=efforts, motors=motors)
+        return command._replace(efforts=efforts, motors=motors)
 
 
 def fade(s: float, duration: float) -> Fade:
@@ -59,7 +59,7 @@ LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
 """What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
 zero; or deactivate the node."""
 
-LONGEST_STEP = 0.02
+LONGEST_RESPONSE_STEP = 0.02
 """Longest time between two commands of a response that counts, s: a stall or a jump of the clock makes no step."""
 
 
@@ -130,7 +130,7 @@ class Watchdog:
         age: time since the last valid setpoint.
         last: the last command for a valid setpoint.
         cause: why setpoints were lost; empty while they are not.
-        excess: of the stop over limits, as of :meth:`.LimitCheck.excess`.
+        excess: of the stop over limits, relative to half their range, as of :meth:`.LimitCheck.excess`.
     """
 
     def __init__(self, arm: ElasticArm, settings: Settings) -> None:
@@ -138,7 +138,7 @@ class Watchdog:
         self._arm, self._limits, self.settings = arm, LimitCheck(arm), settings
         self.age = SetpointAge(settings.timeout)
         self.phase = Phase.WAITING
-        self.last: EvaluatedSetpoint | None = None
+        self.last: EvaluatedCommand | None = None
         self.cause = ""
         self.excess = 0.0
         self._stop: ArmStop | None = None
@@ -175,9 +175,9 @@ class Watchdog:
                     f"setpoints were lost, more than {self.settings.resume_distance:g} (parameter resume_distance)"
                 )
 
-    def feed(self, solution: EvaluatedSetpoint) -> None:
+    def feed(self, command: EvaluatedCommand) -> None:
         """Record a valid setpoint, which ends a response."""
-        self.last = solution
+        self.last = command
         self.age.fed = True
         if self.phase is not Phase.STREAMING:
             self.phase, self.cause, self._stop = Phase.STREAMING, "", None
@@ -224,7 +224,7 @@ class Watchdog:
         """Next command of the response at a time of the clock, ns."""
         assert self.last is not None  # after a loss
         if self._latest is not None:  # else the first one, which repeats the last command
-            self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_STEP)
+            self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_RESPONSE_STEP)
         self._latest = now
         if self._stop:
             flow = self._stop.at(self._s)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 _STANDSTILL = 500_000_000
 
 # Longest time between two readings that counts, ns: after a stall of the process the latest reading may still wait.
-_LONGEST_STEP = 100_000_000
+_LONGEST_ADVANCE = 100_000_000
 
 # Smallest rate of a clock that runs, in steady time: slower than any useful simulation.
 _SLOWEST = 100
@@ -37,7 +37,7 @@ class WatchedClock:
         """Time since an arbitrary origin, ns; it never goes back."""
         steady, reading = self._steady(), self._valid_reading()
         if self._latest is not None:
-            passed, advance = min(steady - self._latest, _LONGEST_STEP), max(reading - self.reading, 0)
+            passed, advance = min(steady - self._latest, _LONGEST_ADVANCE), max(reading - self.reading, 0)
             self._idle = min(max(self._idle + passed - _SLOWEST * advance, 0), _STANDSTILL)
             self.stands_still = self._idle == _STANDSTILL
             self._time += passed if self.stands_still else advance

@@ -131,7 +131,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
         assert (computed[61, 0] == Status.HELD.value) == far and (policy == "refuse" or computed[60, 0] == 0)
         for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
             try:
-                solution = solver.evaluate(message(n, rows, tools), stamp=stamp, limits=policy)
+                solution = solver.evaluate(message(n, rows, tools), stamp=stamp, limit_policy=policy)
             except StateError:
                 refused += 1
                 assert status == Status.HELD.value
@@ -160,12 +160,14 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
         computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 3 * n + 4 * m)
         assert np.all(computed[:late, 0] == Status.FRESH.value)
         solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)
-        dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limits="ignore"))
+        dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limit_policy="ignore"))
         assert dog.lose("silence") and dog.stop_duration == settings.stop_duration
         order, seen = list(range(n)), []
         for i, (status, *values) in enumerate(computed[late:]):
             response = dog.respond(stamp + (late + i) * PERIOD)
-            solution = solver.command(order, *response.flow, stamp=stamp + round(response.s * 1e9), limits="ignore")
+            solution = solver.command(
+                order, *response.flow, stamp=stamp + round(response.s * 1e9), limit_policy="ignore"
+            )
             if response.fade:
                 solution = response.fade.of(solution)
             assert status == response.status.value

@@ -151,7 +151,7 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
         for cycle, mass, x, inertia, time in CHANGES:
             if k == cycle:
                 solver.payload.change(eom.Payload(mass, [x, 0, 0], inertia * np.eye(3)), time)
-        found = solver.command(order, motion(k), stamp=START + k * 10**6, limits="ignore")
+        found = solver.command(order, motion(k), stamp=START + k * 10**6, limit_policy="ignore")
         rows.append(np.concatenate([found.efforts.ravel(), found.motors.ravel()]))
     return np.array(rows)
 

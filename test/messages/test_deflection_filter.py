@@ -9,7 +9,7 @@ from springs import with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.jet import Jet
-from eom_dynamics.messages.deflection_filter import LONGEST_STEP, DeflectionFilter
+from eom_dynamics.messages.deflection_filter import LONGEST_GAP, DeflectionFilter
 
 K, D = 500.0, 15.0
 ARM = eom.ElasticArm(with_springs(eom.load_robot("planar_2r"), LinearSpring(400.0), DampedSpring(K, D)))
@@ -57,7 +57,7 @@ def test_a_stream_follows_the_differential_equation():
 
 @pytest.mark.parametrize(
     "jump",
-    [-1, -5_000_000, round(LONGEST_STEP * 1e9) + 1_000, 3_600_000_000_000, -START],
+    [-1, -5_000_000, round(LONGEST_GAP * 1e9) + 1_000, 3_600_000_000_000, -START],
     ids=["1 ns back", "back", "too far ahead", "an hour ahead", "no stamp"],
 )
 def test_there_is_no_transient_after_a_jump_of_the_stamps(jump):
@@ -72,11 +72,11 @@ def test_there_is_no_transient_after_a_jump_of_the_stamps(jump):
 def test_the_longest_step_is_taken():
     deflections = DeflectionFilter(ARM)
     stream(deflections, [0])
-    step = round(LONGEST_STEP * 1e9)
+    step = round(LONGEST_GAP * 1e9)
     wanted = ARM.deflections_over_time(
-        [0.0, LONGEST_STEP], [np.stack([a, b]) for a, b in zip(efforts(0.0), efforts(0.1), strict=True)]
+        [0.0, LONGEST_GAP], [np.stack([a, b]) for a, b in zip(efforts(0.0), efforts(0.1), strict=True)]
     )[1]
-    np.testing.assert_allclose(deflections.at(START + step, efforts(LONGEST_STEP)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(deflections.at(START + step, efforts(LONGEST_GAP)), wanted, rtol=1e-12)
 
 
 def test_the_same_stamp_keeps_the_deflection():

@@ -13,7 +13,7 @@ import eom_dynamics as eom
 from eom_dynamics.actuators.springs import ExponentialPair
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator, matrices
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, matrices
 
 ROBOT = eom.load_robot("planar_2r")
 
@@ -46,7 +46,7 @@ def test_matrices_that_overflow_are_refused():
     # Such a state can have finite efforts, where a structural zero meets what overflows.
     state = np.array([[0.1, 0.2], [1e200, 1e200], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     order = JointOrder(ROBOT.joint_names, [])
-    solution = EvaluatedSetpoint(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
+    solution = EvaluatedCommand(order, state, (), np.zeros((3, 2)), np.zeros((4, 2)))
     with pytest.raises(eom.StateError, match=r"numbers too large: \w+ would not be finite"):
         matrices(SetpointEvaluator(eom.ElasticArm(ROBOT)), solution)
 
@@ -87,28 +87,29 @@ class TestLimits:
 
     def test_violations_are_reported(self):
         solution = SetpointEvaluator(self.ARM).evaluate(message(self.STATE))
-        found = {(v.name, v.quantity): (v.value, v.limit) for v in solution.exceeded}
+        found = {(v.name, v.quantity): (v.value, v.limit) for v in solution.violations}
         assert found["fer_joint1", "position"] == (9.0, pytest.approx(2.8973))
         assert found["fer_joint6", "velocity"] == (50.0, pytest.approx(2.61))
         assert abs(found["fer_joint2", "effort"][0]) > 87.0
-        ratios = [violation.ratio for violation in solution.exceeded]
+        ratios = [violation.ratio for violation in solution.violations]
         assert ratios == sorted(ratios, reverse=True)
 
     def test_the_setpoint_is_refused(self):
         with pytest.raises(
             eom.LimitError, match=r"^exceeds limits: fer_joint6: velocity 50 rad/s, limit 2\.61 rad/s; "
         ):
-            SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limits="refuse")
+            SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limit_policy="refuse")
 
     def test_efforts_are_clipped(self):
         free, clipped = (
-            SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limits=limits) for limits in ("warn", "clip")
+            SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limit_policy=limits)
+            for limits in ("warn", "clip")
         )
         largest = np.array([87.0] * 4 + [12.0] * 3)
         np.testing.assert_array_equal(clipped.efforts[0], np.clip(free.efforts[0], -largest, largest))
         np.testing.assert_array_equal(clipped.efforts[1:], free.efforts[1:])
         np.testing.assert_allclose(clipped.motors, free.motors, rtol=1e-15)  # through the gear and back
-        assert clipped.exceeded == free.exceeded
+        assert clipped.violations == free.violations
 
     def test_limits_are_ignored_on_request(self):
-        assert SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limits="ignore").exceeded == ()
+        assert SetpointEvaluator(self.ARM).evaluate(message(self.STATE), limit_policy="ignore").violations == ()

@@ -47,13 +47,13 @@ def parameter_file(folder, **parameters):
 
 
 def name_of(loaded):
-    return loaded.solver.arm.robot.name if loaded.solver else loaded.error
+    return loaded.evaluator.arm.robot.name if loaded.evaluator else loaded.error
 
 
 def arrived(node, name):
     """Wait for a robot of this name to be delivered; returns it."""
     node.spin_until(lambda: node.loaded and name_of(node.loaded[-1]) == name)
-    return node.loaded[-1].solver.arm.robot
+    return node.loaded[-1].evaluator.arm.robot
 
 
 def set_parameters(node, **values):
@@ -86,7 +86,7 @@ def test_a_file(probe, tmp_path):
     xacro.write_text(ARM)
     for file in (urdf, xacro):
         node = probe(*parameter_file(tmp_path, robot_file=str(file), urdf=SPRINGS))
-        assert_same(node.supply.load().solver.arm.robot, robot_from_urdf(ARM, SPRINGS))
+        assert_same(node.supply.load().evaluator.arm.robot, robot_from_urdf(ARM, SPRINGS))
     # It is read anew at each loading.
     xacro.write_text(HEAVY)
     assert name_of(node.supply.load()) == "heavy"
@@ -203,7 +203,7 @@ def test_springs_and_payloads_are_added_to_a_parameter_file(probe, tmp_path, sou
     added = {"joints": {joint: {"elasticity": {"type": "linear", "stiffness": 77.0}}}, "gravity": [0.0, 0.0, -1.6]}
     added["payloads"] = {section["joint_names"][1]: {"mass": 1.5, "center_of_mass": [0.0, 0.0, 0.05]}}
     given = {"robot": section} if source == "robot" else {"robot_file": str(tmp_path / "robot.yaml")}
-    robot = probe(*parameter_file(tmp_path, **given, urdf=added)).supply.load().solver.arm.robot
+    robot = probe(*parameter_file(tmp_path, **given, urdf=added)).supply.load().evaluator.arm.robot
     plain = eom.robot_from_parameters(section)
     assert robot.joints[0].spring.rest_stiffness == 77.0
     np.testing.assert_array_equal(robot.gravity, [0.0, 0.0, -1.6])
@@ -245,7 +245,7 @@ def test_a_prefix_precedes_the_names_of_joints_motors_and_tools(probe, describe,
     for supplied in (node, plain):
         if source == "topic":
             arrived(supplied, "arm")
-    solver, other = (n.loaded[-1].solver if source == "topic" else n.supply.load().solver for n in (node, plain))
+    solver, other = (n.loaded[-1].evaluator if source == "topic" else n.supply.load().evaluator for n in (node, plain))
     assert list(solver.arm.robot.joint_names) == [f"left_{name}" for name in other.arm.robot.joint_names]
     assert list(solver.arm.motor_names) == [f"left_{name}" for name in other.arm.motor_names]
     assert [tool.name for tool in solver.arm.robot.tools] == [f"left_{tool.name}" for tool in other.arm.robot.tools]
@@ -275,7 +275,7 @@ def test_a_node_reads_the_file_of_its_own_parameters_and_runs_no_program_for_ano
     (tmp_path / "arm.urdf").write_text(ARM)
     own = parameter_file(tmp_path, robot={"urdf": str(tmp_path / "arm.xacro"), "joints": {"elbow": {"damping": 0.5}}})
     node = probe(*own)
-    assert node.supply.load().solver.arm.robot.joints[1].damping == 0.5
+    assert node.supply.load().evaluator.arm.robot.joints[1].damping == 0.5
     (answer,) = set_parameters(node, robot__urdf=str(tmp_path / "other.xacro"))
     assert not answer.successful and "read-only" in answer.reason
     _, end = other("arm_server", **{"robot.urdf": str(tmp_path / "arm.xacro")})
@@ -328,7 +328,7 @@ def test_a_file_that_cannot_be_used_does_not_give_way_to_the_topic(probe, descri
     describe(HEAVY)
     node = probe("-p", f"robot_file:={file}", "-r", f"robot_description:={describe.topic}")
     loaded = node.supply.load()
-    assert loaded.solver is None
+    assert loaded.evaluator is None
     assert loaded.error.startswith(reason)
 
 
@@ -413,7 +413,7 @@ def test_an_internal_error_is_reported_with_its_traceback(probe, tmp_path, monke
 
     monkeypatch.setattr("eom_dynamics.ros.robot_sources.SetpointEvaluator", fail)
     loaded = probe(*parameter_file(tmp_path, robot_description=ARM)).supply.load()
-    assert (loaded.solver, loaded.error) == (None, "internal error: ZeroDivisionError: on purpose")
+    assert (loaded.evaluator, loaded.error) == (None, "internal error: ZeroDivisionError: on purpose")
     assert loaded.detail.startswith("Traceback")
 
 
@@ -470,7 +470,7 @@ def assert_same(robot, wanted):
 
 def test_springs_and_gravity_are_added_to_a_urdf_from_every_source(probe, describe, other, tmp_path):
     springs = parameter_file(tmp_path, robot_description=ARM, urdf=SPRINGS)
-    assert_same(probe(*springs).supply.load().solver.arm.robot, robot_from_urdf(ARM, SPRINGS))
+    assert_same(probe(*springs).supply.load().evaluator.arm.robot, robot_from_urdf(ARM, SPRINGS))
     springs = parameter_file(tmp_path, urdf=SPRINGS)
     describe(ARM)
     node = probe(*springs, "-r", f"robot_description:={describe.topic}")
@@ -483,7 +483,7 @@ def test_springs_and_gravity_are_added_to_a_urdf_from_every_source(probe, descri
 def test_a_part_is_picked_out_of_a_description(probe, tmp_path):
     options = {"root": "shoulder_link", "tip": ["elbow_link"]}
     loaded = probe(*parameter_file(tmp_path, robot_description=ARM, urdf=options)).supply.load()
-    assert_same(loaded.solver.arm.robot, eom.load_robot(ARM, **options))
+    assert_same(loaded.evaluator.arm.robot, eom.load_robot(ARM, **options))
 
 
 def test_a_spring_of_an_unknown_joint_is_refused_and_can_be_corrected(probe, describe):

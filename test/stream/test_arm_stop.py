@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import eom_dynamics as eom
 from eom_dynamics.elastic import BaseMotion, ElasticArm, LimitCheck
 from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from eom_dynamics.stream.arm_stop import GROWTH, LONGER, SHORTER, ArmStop, choose_stop
 from eom_dynamics.trajectory import check, rest_to_rest
 
@@ -20,7 +20,7 @@ HOME = {"panda": np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])}
 SIZES = np.array([0.3, 1.0, 2.0, 10.0, 100.0])[:, None]
 
 
-def command(arm: ElasticArm, state: np.ndarray, *more: object) -> EvaluatedSetpoint:
+def command(arm: ElasticArm, state: np.ndarray, *more: object) -> EvaluatedCommand:
     return SetpointEvaluator(arm).command(JointOrder(arm.robot.joint_names, []), state, *more)  # type: ignore[arg-type]
 
 
@@ -122,7 +122,7 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     wrench = tuple(rng.normal(size=(3, 6)))
     stiffness = (np.array([260.0, 130.0]), np.array([20.0, -10.0]), np.array([50.0, np.nan]))
     base = BaseMotion(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
-    last = EvaluatedSetpoint(
+    last = EvaluatedCommand(
         order, 0.1 * rng.normal(size=(5, 2)), wrench, np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness, base
     )
     variable = np.array([True, False])
@@ -145,6 +145,6 @@ def test_where_no_motor_can_follow_the_reason_is_said() -> None:
     arm = ARMS["vsa_planar_2r"]
     order = JointOrder(arm.robot.joint_names, [])
     stiffness = tuple(np.array([[1e-3, 1e-3], [0.0, 0.0], [0.0, 0.0]]))
-    last = EvaluatedSetpoint(order, np.ones((5, 2)), (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness)
+    last = EvaluatedCommand(order, np.ones((5, 2)), (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness)
     with pytest.raises(eom.StiffnessError):
         choose_stop(arm, LimitCheck(arm), last, 0.3)

@@ -63,6 +63,7 @@ class Setup:
         self.solver = SetpointEvaluator(eom.ElasticArm(self.robot))
         # Springs with dampers remember the setpoint before: the calls have a solver of their own.
         self.compiled = CompiledStream(SetpointEvaluator(self.solver.arm))
+        self.limit_policy, self.commands_motors = "warn", True
         self.rng = np.random.default_rng(seed)
         self.setpoint = JointTrajectorySetpoint()
 
@@ -80,18 +81,23 @@ class Setup:
 
     def stream(self):
         """The stream for messages like the present one."""
-        return self.compiled.shaped(self.setpoint, self.serialize(self.setpoint), self.solver.order_of(self.setpoint))
+        return self.compiled.call_for(
+            self.setpoint,
+            self.serialize(self.setpoint),
+            limit_policy=self.limit_policy,
+            commands_motors=self.commands_motors,
+        )
 
     def assert_equal(self, stream):
         """All three messages, and the arrays, are bit for bit those of the solver."""
         message = self.setpoint
         stamp = message.header.stamp
         nanoseconds = stamp.sec * 10**9 + stamp.nanosec
-        solution = self.solver.evaluate(message, stamp=nanoseconds, limits=self.compiled.limit_policy)
+        solution = self.solver.evaluate(message, stamp=nanoseconds, limit_policy=self.limit_policy)
         first = stream.call(self.serialize(message))
-        assert stream.call.exceeded == bool(solution.exceeded)
+        assert stream.call.exceeded == bool(solution.violations)
         if stream.call.exceeded:
-            assert stream.violations() == solution.exceeded
+            assert stream.violations() == solution.violations
         command = self.deserialize(first, self.kinds[FEEDFORWARD])
         order = solution.order
         assert (command.header, command.joint_names, command.motor_names) == (
@@ -108,9 +114,9 @@ class Setup:
         assert setpoint.velocity == command.motor_velocity
         assert setpoint.effort == command.motor_effort
         effort = self.deserialize(stream.call.written(EFFORT_COMMAND), self.kinds[EFFORT_COMMAND])
-        assert effort.data == doubles(solution.motors[-1] if self.compiled.commands_motors else solution.efforts[0])
+        assert effort.data == doubles(solution.motors[-1] if self.commands_motors else solution.efforts[0])
         stream.call.commit()
-        again = stream.solution()
+        again = stream.command()
         for name in ("state", "efforts", "motors"):
             assert getattr(again, name).tobytes() == getattr(solution, name).tobytes()
         assert [w.tobytes() for w in again.wrench] == [w.tobytes() for w in solution.wrench]
@@ -128,7 +134,7 @@ def test_every_bit_is_that_of_the_solver(name, shuffled):
     if shuffled:
         setup.setpoint.joint_names = list(setup.rng.permutation(setup.robot.joint_names))
     setup.setpoint.header.frame_id = "bäse"
-    setup.compiled.limit_policy = "ignore"
+    setup.limit_policy = "ignore"
     setup.draw()
     stream = setup.stream()
     for _ in range(50):
@@ -140,8 +146,8 @@ def test_every_bit_is_that_of_the_solver(name, shuffled):
 def test_the_lead_is_that_of_the_solver(name):
     """And the state stays that of the setpoint."""
     setup = Setup(with_springs(eom.load_robot("iiwa"), EVERY_KIND["damped"]) if name == "damped" else name)
-    setup.solver.lead = setup.compiled.solver.lead = 2.5e-3
-    setup.compiled.limit_policy = "warn"
+    setup.solver.lead = setup.compiled.evaluator.lead = 2.5e-3
+    setup.limit_policy = "warn"
     setup.draw(wrenches=(True, True, False))
     stream = setup.stream()
     for step in range(10):
@@ -152,7 +158,7 @@ def test_the_lead_is_that_of_the_solver(name):
             setup.setpoint.stiffness_rate = doubles(setup.rng.uniform(-9, 9, setup.robot.n))
             stream = stream if step else setup.stream()
         setup.assert_equal(stream)
-        assert stream.solution().lead == 2.5e-3
+        assert stream.command().lead == 2.5e-3
         command = setup.deserialize(stream.call.written(FEEDFORWARD), setup.kinds[FEEDFORWARD])
         assert command.command_lead == 2.5e-3
         np.testing.assert_array_equal(stream.committed_state[0], np.array(setup.setpoint.position))
@@ -162,7 +168,7 @@ def test_the_lead_is_that_of_the_solver(name):
 @pytest.mark.parametrize("name", ["iiwa", "dual_arm"])
 def test_wrenches_are_read(name, wrenches):
     setup = Setup(name)
-    setup.compiled.limit_policy = "ignore"
+    setup.limit_policy = "ignore"
     setup.draw(wrenches=wrenches)
     stream = setup.stream()
     for _ in range(10):
@@ -173,7 +179,7 @@ def test_wrenches_are_read(name, wrenches):
 def test_the_effort_command_is_that_of_the_joints_on_request():
     setup = Setup("iiwa")
     setup.setpoint.joint_names = list(reversed(setup.robot.joint_names))
-    setup.compiled.commands_motors = False
+    setup.commands_motors = False
     setup.draw()
     setup.assert_equal(setup.stream())
 
@@ -263,7 +269,7 @@ def replaced(entries, k, **places):
         ("outputs", lambda x: replaced(x, 1, _2=replaced(x[1][2], 0, _1=-1)), "numbers lie beyond the message"),
         ("outputs", lambda x: replaced(x, 2, _0=bytes(16)), "numbers lie beyond the message"),
         ("stamp", lambda x: x + 10_000, "the stamp within the message"),
-        ("row", lambda x: x[:-1], "an array has the wrong size"),
+        ("committed", lambda x: x[:-1], "an array has the wrong size"),
     ],
 )
 def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
@@ -280,7 +286,7 @@ def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
 @pytest.mark.parametrize("policy", ["warn", "refuse", "clip", "ignore"])
 def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
     setup = Setup("panda")
-    setup.compiled.limit_policy = policy
+    setup.limit_policy = policy
     setup.draw()
     setup.setpoint.position = doubles(np.array([0.0, 0, 0, -1, 0, 1, 0]))
     stream = setup.stream()
@@ -306,7 +312,7 @@ def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
             continue
         assert stream.call(setup.serialize(setup.setpoint)) is None
         with pytest.raises(eom.StateError, match=r"^position of fer_joint7 is .* rad, its range .* not in degrees"):
-            setup.solver.evaluate(setup.setpoint, limits=policy)
+            setup.solver.evaluate(setup.setpoint, limit_policy=policy)
         position[6] = 0.0
 
 
@@ -343,7 +349,7 @@ ARMS = dict(_every_arm())
 def test_every_arm_is_compiled(name, policy):
     """Also beyond limits, with commanded stiffness, and along a stream, on which dampers have a state."""
     setup = Setup(ARMS[name])
-    setup.compiled.limit_policy = policy
+    setup.limit_policy = policy
     variable = setup.solver.arm.variable
     stream, exceeded = None, 0
     for k in range(40):
@@ -451,18 +457,18 @@ def test_layouts_are_those_of_the_middleware(frame, names):
 def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot, lead):
     setup = Setup(robot)
     payload = eom.Payload(0.1, [0.02, 0.01, 0])
-    for solver in (setup.solver, setup.compiled.solver):
+    for solver in (setup.solver, setup.compiled.evaluator):
         solver.lead = lead
         solver.prepare_payload()
         solver.payload.change(payload, 0.005)
     setup.draw(0.03)
-    own, stream = setup.compiled.solver.payload, None
+    own, stream = setup.compiled.evaluator.payload, None
     for k in range(9):
         setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 1_700_000_000, k * 10**6
         own.at(1_700_000_000 * 10**9 + k * 10**6)
         stream = stream or setup.stream()
-        assert stream.loaded
-        stream.load(own.now)
+        assert stream.has_payload
+        stream.set_payload(own.now)
         setup.assert_equal(stream)
-        assert [x.tobytes() for x in stream.solution().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
+        assert [x.tobytes() for x in stream.command().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
     assert not own.blending

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eom_dynamics import StateError
 from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.stream.watchdog import fade
 
 
@@ -36,7 +36,7 @@ def test_faded_efforts_are_products_with_their_derivatives() -> None:
     efforts = np.array([[float(x.diff(t, k).subs(t, at)) for x in tau] for k in range(3)])
     expected = np.array([[float((w * x).diff(t, k).subs(t, at)) for x in tau] for k in range(3)])
     motors = np.arange(8.0).reshape(4, 2)
-    last = EvaluatedSetpoint(JointOrder(["a", "b"], []), np.zeros((5, 2)), (), efforts, motors)
+    last = EvaluatedCommand(JointOrder(["a", "b"], []), np.zeros((5, 2)), (), efforts, motors)
     faded = fade(float(at), float(T)).of(last)
     np.testing.assert_allclose(faded.efforts, expected, rtol=1e-13)
     np.testing.assert_array_equal(faded.motors[:3], motors[:3])
@@ -46,7 +46,7 @@ def test_faded_efforts_are_products_with_their_derivatives() -> None:
 
 
 def test_rates_that_overflow_are_refused() -> None:
-    large = EvaluatedSetpoint(JointOrder(["a"], []), np.zeros((5, 1)), (), np.full((3, 1), 1e307), np.zeros((4, 1)))
+    large = EvaluatedCommand(JointOrder(["a"], []), np.zeros((5, 1)), (), np.full((3, 1), 1e307), np.zeros((4, 1)))
     assert np.isfinite(fade(0.0, 0.1).of(large).efforts).all()
     with pytest.raises(StateError, match=r"^numbers too large: derivatives of fading efforts would be infinite$"):
         fade(0.05, 0.1).of(large)

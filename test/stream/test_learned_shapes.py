@@ -14,9 +14,8 @@ class Compiled:
 
     def __init__(self):
         self.created = 0
-        self.solver = SimpleNamespace(order_of=lambda setpoint: None)
 
-    def shaped(self, setpoint, message, order):
+    def call_for(self, setpoint, message):
         self.created += 1
         return SimpleNamespace(shape=shape(setpoint), call=lambda other: b"" if other == message else None)
 
@@ -38,7 +37,7 @@ def learned():
 
     def learn(*frames, **options):
         for frame in frames:
-            shapes.learn(compiled, setpoint(frame, **options), frame.encode())
+            shapes.learn(setpoint(frame, **options), frame.encode(), compiled.call_for)
 
     return shapes, compiled, learn
 
@@ -66,20 +65,20 @@ def test_the_call_that_takes_a_message_is_the_latest(learned):
     shapes, _, learn = learned
     learn("x", "x", "y", "y")
     assert shapes.latest.shape[0] == "y"
-    assert shapes.turn_to(b"x")
+    assert shapes.switch_to(b"x")
     assert shapes.latest.shape[0] == "x"
-    assert not shapes.turn_to(b"z")
+    assert not shapes.switch_to(b"z")
     assert shapes.latest.shape[0] == "x"
-    assert shapes.turn_to(b"y")
+    assert shapes.switch_to(b"y")
 
 
 def test_the_latest_four_are_kept(learned):
     shapes, _, learn = learned
     learn(*"aabbccdd")
-    assert shapes.turn_to(b"a")
+    assert shapes.switch_to(b"a")
     learn(*"ee")  # in the place of b, the longest unused
-    assert not shapes.turn_to(b"b")
-    assert all(shapes.turn_to(frame.encode()) for frame in "acde")
+    assert not shapes.switch_to(b"b")
+    assert all(shapes.switch_to(frame.encode()) for frame in "acde")
 
 
 def test_all_are_forgotten(learned):
@@ -87,6 +86,6 @@ def test_all_are_forgotten(learned):
     learn("x", "x", "y", "y")
     shapes.forget()
     assert shapes.latest is None
-    assert not shapes.turn_to(b"x")
+    assert not shapes.switch_to(b"x")
     learn("y")
     assert shapes.latest is None

@@ -9,15 +9,15 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
-from eom_dynamics.stream.watchdog import LONGEST_STEP, Phase, Settings, Status, Watchdog
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from eom_dynamics.stream.watchdog import LONGEST_RESPONSE_STEP, Phase, Settings, Status, Watchdog
 
 ARM = ElasticArm(eom.load_robot("sea_planar_2r"))
 MS = 10**6
 SETPOINT = np.array([[0.2, -0.4], [0.6, 0.3], [0.5, 1.0], [2.0, -3.0], [10.0, 4.0]])
 
 
-def solution(state: np.ndarray = SETPOINT) -> EvaluatedSetpoint:
+def solution(state: np.ndarray = SETPOINT) -> EvaluatedCommand:
     return SetpointEvaluator(ARM).command(JointOrder(ARM.robot.joint_names, []), state)
 
 
@@ -111,7 +111,7 @@ def test_a_stall_or_a_jump_of_the_clock_during_the_stop_is_no_step() -> None:
     before = dog.respond(2 * MS)
     for now in (5_000_000 * MS, 1 * MS):
         after = dog.respond(now)
-        assert 0.0 <= after.s - before.s <= LONGEST_STEP
+        assert 0.0 <= after.s - before.s <= LONGEST_RESPONSE_STEP
         before = after
 
 
@@ -121,7 +121,7 @@ def test_where_no_stop_can_be_computed_the_last_command_is_repeated() -> None:
     stiffness = tuple(np.array([[1e-3, 1e-3], [0.0, 0.0], [0.0, 0.0]]))
     order = JointOrder(arm.robot.joint_names, [])
     dog = Watchdog(arm, Settings("hold", 0.05))
-    dog.feed(EvaluatedSetpoint(order, state, (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness))
+    dog.feed(EvaluatedCommand(order, state, (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness))
     with pytest.raises(eom.StiffnessError):
         dog.lose("timeout")
     assert dog.phase is Phase.HELD and dog.responding

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Serialised messages of one shape: the same names, frame and lengths. Only stamp and numbers differ then, and their
- * places are known.
+ * offsets are known.
  *
  * Messages are those of the middleware in CDR, little-endian. A message of another shape is not read beyond its length and
- * the constant bytes that are compared; nothing in it is taken for a length or a place. */
+ * the constant bytes that are compared; nothing in it is taken for a length or an offset. */
 
 enum { STAMP_SIZE = 8, NANOSECONDS = 1000000000 };
 
@@ -14,7 +14,7 @@ typedef struct {
     const char *bytes;
 } Constant;
 
-/* Numbers of a message: their place there, their place in an array, and their order or NULL. */
+/* Numbers of a message: their offset there, in an array, and their order or NULL. */
 typedef struct {
     Py_ssize_t at, from, count;
     Py_ssize_t *order;
@@ -22,7 +22,7 @@ typedef struct {
 
 /* A message to read. */
 typedef struct {
-    Py_ssize_t length, stamp; /* stamp: its place */
+    Py_ssize_t length, stamp; /* stamp: its offset */
     Py_ssize_t constants, count;
     Constant *constant;
     Numbers *numbers;
@@ -31,7 +31,7 @@ typedef struct {
 /* A message to write. */
 typedef struct {
     PyObject *bytes; /* a message with other numbers */
-    Py_ssize_t stamp; /* its place, or -1 */
+    Py_ssize_t stamp; /* its offset, or -1 */
     Py_ssize_t count;
     Numbers *numbers;
 } Output;
@@ -52,8 +52,8 @@ static int read_message(const Input *input, PyObject *message, double *values, c
         const char *from = bytes + numbers->at;
         double *to = values + numbers->from;
         for (Py_ssize_t k = 0; k < numbers->count; ++k) {
-            const Py_ssize_t place = numbers->order ? numbers->order[k] : k;
-            memcpy(to + k, from + place * (Py_ssize_t)sizeof(double), sizeof(double));
+            const Py_ssize_t index = numbers->order ? numbers->order[k] : k;
+            memcpy(to + k, from + index * (Py_ssize_t)sizeof(double), sizeof(double));
             sum += to[k] * 0.0; /* NaN if one of them is not finite */
         }
     }
@@ -95,7 +95,7 @@ static PyObject *written_message(const Output *output, const double *values, con
     return message;
 }
 
-/* --- Construction: from plain tuples, all of whose places are checked --------------------------------------------- */
+/* --- Construction: from plain tuples, all of whose offsets are checked -------------------------------------------- */
 
 /* Takes an order, or NULL for None. */
 static int take_order(PyObject *given, Py_ssize_t count, Py_ssize_t most, Py_ssize_t **order)
@@ -124,7 +124,7 @@ static int take_order(PyObject *given, Py_ssize_t count, Py_ssize_t most, Py_ssi
     return 1;
 }
 
-/* Takes numbers ((place, from, count, order), ...) of a message of a length and an array of a size. */
+/* Takes numbers ((offset, from, count, order), ...) of a message of a length and an array of a size. */
 static int take_numbers(PyObject *given, Py_ssize_t length, Py_ssize_t size, Py_ssize_t *count, Numbers **numbers)
 {
     *numbers = PyMem_Calloc((size_t)PyTuple_GET_SIZE(given) + 1, sizeof **numbers);
@@ -149,7 +149,7 @@ static int take_numbers(PyObject *given, Py_ssize_t length, Py_ssize_t size, Py_
     return 1;
 }
 
-/* Takes constants ((place, bytes), ...), and numbers as above, of an input whose length is known. Bytes are borrowed. */
+/* Takes constants ((offset, bytes), ...), and numbers as above, of an input of known length. Bytes are borrowed. */
 static int take_input(PyObject *constants, PyObject *numbers, Py_ssize_t size, Input *input)
 {
     input->constant = PyMem_Calloc((size_t)PyTuple_GET_SIZE(constants) + 1, sizeof *input->constant);

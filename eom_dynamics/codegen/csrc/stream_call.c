@@ -10,12 +10,12 @@
 
 enum { STATES = 5, EFFORTS = 3, MOTORS = 4, MOST_VECTORS = 24 };
 
-/* What to do with a command that exceeds limits: nothing, leave it to the caller, mark it, or mark and clip it. */
-enum { IGNORE, REFUSE, WARN, CLIP };
+/* LIMIT_POLICIES for a command that exceeds limits: nothing, mark it, leave it to the caller, or mark and clip it. */
+enum { IGNORE, WARN, REFUSE, CLIP };
 
 typedef void (*kernel_function)(const double *const *in, double *const *out);
 
-/* A kernel, and the places of its vectors in the scratch. */
+/* A kernel, and the offsets of its vectors in the scratch. */
 typedef struct {
     kernel_function kernel;
     Py_ssize_t inputs, outputs;
@@ -28,12 +28,12 @@ typedef struct {
     Py_ssize_t n, m, size; /* size: of a row q ... qdddd, tau ... taudd, theta ... tau_m */
     Py_ssize_t stages;
     Stage *stage;
-    Py_buffer scratch, row, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
-    /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; places in the scratch. */
+    Py_buffer scratch, committed, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
+    /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; offsets in the scratch. */
     Py_buffer memory, memory_stamp;
-    Py_ssize_t step, deflection, clipped; /* clipped: place of motor efforts within limits */
-    double longest_step; /* s */
-    Py_ssize_t force; /* place of the specific force of the base, or -1 */
+    Py_ssize_t step_at, deflection_at, clipped_at; /* clipped: motor efforts within limits */
+    double longest_gap; /* s */
+    Py_ssize_t force_at; /* specific force of the base, or -1 */
     double *efforts; /* before any clipping */
     Input input; /* the setpoint */
     Py_ssize_t outputs;
@@ -57,9 +57,9 @@ static int read_setpoint(StreamCall *self, PyObject *message)
     if (!read_message(&self->input, message, scratch_of(self), self->stamp_bytes))
         return 0;
     self->stamp = nanoseconds_of(self->stamp_bytes);
-    if (self->force < 0)
+    if (self->force_at < 0)
         return 1;
-    const double *force = scratch_of(self) + self->force;
+    const double *force = scratch_of(self) + self->force_at;
     return force[0] != 0 || force[1] != 0 || force[2] != 0; /* zero: it was not set */
 }
 
@@ -70,15 +70,15 @@ static double step_of(StreamCall *self)
     if (!last || !self->stamp)
         return -1.0;
     const double step = (double)(self->stamp - last) * 1e-9;
-    return step >= 0 && step <= self->longest_step ? step : -1.0;
+    return step >= 0 && step <= self->longest_gap ? step : -1.0;
 }
 
 static int compute_command(StreamCall *self)
 {
     double *scratch = scratch_of(self);
     if (self->memory.obj) {
-        scratch[self->step] = step_of(self);
-        memcpy(scratch + self->step + 1, self->memory.buf, (size_t)self->memory.len);
+        scratch[self->step_at] = step_of(self);
+        memcpy(scratch + self->step_at + 1, self->memory.buf, (size_t)self->memory.len);
     }
     for (Py_ssize_t s = 0; s < self->stages; ++s) {
         const Stage *stage = self->stage + s;
@@ -124,7 +124,7 @@ static int is_within_policy(StreamCall *self)
         double *tau = values + STATES * self->n, *effort = values + self->size - self->m;
         for (Py_ssize_t i = 0; i < self->n; ++i)
             tau[i] = tau[i] > most[i] ? most[i] : tau[i] < -most[i] ? -most[i] : tau[i];
-        memcpy(effort, values + self->clipped, (size_t)self->m * sizeof(double));
+        memcpy(effort, values + self->clipped_at, (size_t)self->m * sizeof(double));
     }
     return 1;
 }
@@ -165,11 +165,11 @@ static PyObject *stream_commit(PyObject *object, PyObject *unused)
 {
     StreamCall *self = (StreamCall *)object;
     (void)unused;
-    memcpy(self->row.buf, self->scratch.buf, (size_t)self->row.len);
+    memcpy(self->committed.buf, self->scratch.buf, (size_t)self->committed.len);
     self->committed_stamp = self->stamp;
     if (self->memory.obj) {
         const size_t joints = (size_t)self->n * sizeof(double);
-        memcpy(self->memory.buf, scratch_of(self) + self->deflection, joints);
+        memcpy(self->memory.buf, scratch_of(self) + self->deflection_at, joints);
         memcpy((char *)self->memory.buf + joints, self->efforts, EFFORTS * joints);
         *(int64_t *)self->memory_stamp.buf = self->stamp;
     }
@@ -189,7 +189,7 @@ static int take_doubles(PyObject *given, Py_buffer *buffer, Py_ssize_t count, in
     return 1;
 }
 
-static int take_places(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Py_ssize_t *places)
+static int take_offsets(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Py_ssize_t *offsets)
 {
     *count = PyTuple_Check(given) ? PyTuple_GET_SIZE(given) : MOST_VECTORS + 1;
     if (*count > MOST_VECTORS) {
@@ -197,10 +197,10 @@ static int take_places(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Py_s
         return 0;
     }
     for (Py_ssize_t k = 0; k < *count; ++k) {
-        places[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, k));
-        if (places[k] == -1 && PyErr_Occurred())
+        offsets[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, k));
+        if (offsets[k] == -1 && PyErr_Occurred())
             return 0;
-        if (places[k] < 0 || places[k] >= size) {
+        if (offsets[k] < 0 || offsets[k] >= size) {
             PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
             return 0;
         }
@@ -208,7 +208,7 @@ static int take_places(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Py_s
     return 1;
 }
 
-/* Takes stages ((address, places of inputs, places of outputs), ...). */
+/* Takes stages ((address, offsets of inputs, offsets of outputs), ...). */
 static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 {
     self->stage = PyMem_Calloc((size_t)PyTuple_GET_SIZE(given) + 1, sizeof *self->stage);
@@ -222,7 +222,7 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
         PyObject *in, *out;
         Stage *stage = self->stage + s;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, s), "KOO", &address, &in, &out) ||
-            !take_places(in, size, &stage->inputs, stage->in) || !take_places(out, size, &stage->outputs, stage->out))
+            !take_offsets(in, size, &stage->inputs, stage->in) || !take_offsets(out, size, &stage->outputs, stage->out))
             return 0;
         stage->kernel = (kernel_function)(uintptr_t)address;
     }
@@ -231,17 +231,17 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"n", "m", "stages", "scratch", "row", "lower", "upper", "most_effort", "turn", "policy",
-                            "clipped", "memory", "memory_stamp", "step", "deflection", "longest_step", "force",
+    static char *names[] = {"n", "m", "stages", "scratch", "committed", "lower", "upper", "most_effort", "turn",
+                            "policy", "clipped", "memory", "memory_stamp", "step", "deflection", "longest_gap", "force",
                             "length", "stamp", "constants", "inputs", "outputs", NULL};
     Py_ssize_t n, m, length, stamp, clipped, step, deflection, force;
     int policy;
-    double longest_step;
-    PyObject *stages, *scratch, *row, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
+    double longest_gap;
+    PyObject *stages, *scratch, *committed, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
     PyObject *outputs;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
-                                     &scratch, &row, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
-                                     &memory_stamp, &step, &deflection, &longest_step, &force, &length, &stamp,
+                                     &scratch, &committed, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
+                                     &memory_stamp, &step, &deflection, &longest_gap, &force, &length, &stamp,
                                      &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
     if (n < 1 || m < 1 || stamp < 0 || stamp > length - STAMP_SIZE) {
@@ -258,11 +258,11 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->input.length = length;
     self->input.stamp = stamp;
     self->policy = policy;
-    self->clipped = clipped;
-    self->step = step;
-    self->deflection = deflection;
-    self->longest_step = longest_step;
-    self->force = force;
+    self->clipped_at = clipped;
+    self->step_at = step;
+    self->deflection_at = deflection;
+    self->longest_gap = longest_gap;
+    self->force_at = force;
     self->efforts = PyMem_Calloc((size_t)(EFFORTS * n), sizeof(double));
     self->kept = PyTuple_Pack(2, constants, outputs);
     const int damped = memory != Py_None;
@@ -275,7 +275,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
                      deflection >= 0 && deflection + n <= all && force + 3 <= all;
     if (!fits)
         PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
-    if (!fits || !take_doubles(row, &self->row, self->size, PyBUF_WRITABLE) ||
+    if (!fits || !take_doubles(committed, &self->committed, self->size, PyBUF_WRITABLE) ||
         !take_doubles(lower, &self->lower, checked, 0) || !take_doubles(upper, &self->upper, checked, 0) ||
         !take_doubles(most, &self->most_effort, n, 0) || !take_doubles(turn, &self->turn, n, 0) ||
         !take_stages(stages, all, self) ||
@@ -293,8 +293,8 @@ static void stream_dealloc(PyObject *object)
 {
     StreamCall *self = (StreamCall *)object;
     PyTypeObject *type = Py_TYPE(object);
-    Py_buffer *buffers[] = {&self->scratch,     &self->row,  &self->lower,  &self->upper,
-                            &self->most_effort, &self->turn, &self->memory, &self->memory_stamp};
+    Py_buffer *buffers[] = {&self->scratch,     &self->committed, &self->lower,  &self->upper,
+                            &self->most_effort, &self->turn,      &self->memory, &self->memory_stamp};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; ++i)
         if (buffers[i]->obj)
             PyBuffer_Release(buffers[i]);
@@ -309,7 +309,7 @@ static void stream_dealloc(PyObject *object)
 
 static PyMethodDef stream_methods[] = {
     {"written", stream_written, METH_O, "Message of an output with the numbers of the scratch."},
-    {"commit", stream_commit, METH_NOARGS, "Copy the scratch to the row, and its stamp."},
+    {"commit", stream_commit, METH_NOARGS, "Make the computed command the last committed one."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -16,8 +16,8 @@ from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.samples import doubles
-from ...messages.setpoint_to_command import EvaluatedSetpoint
-from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapedStream
+from ...messages.setpoint_to_command import EvaluatedCommand
+from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapeCall
 from ...stream.watchdog import Status
 from ..interfaces import FeedforwardCommand
 from ..stream_qos import stream_qos
@@ -32,7 +32,7 @@ class CommandTopics:
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
         holds_command: whether there is a valid command since :meth:`forget`, to be repeated.
-        first: number of the first message that somebody hears, which a compiled call returns.
+        first: index of the first topic with subscribers; a compiled call returns its message.
     """
 
     def __init__(self, node: LifecycleNode) -> None:
@@ -53,30 +53,30 @@ class CommandTopics:
             EFFORT_COMMAND: self._create(node, Float64MultiArray, "effort_command"),
         }
         self.holds_command = False
-        # Where the messages do not hold the last command: the stream that does, and its status.
-        self._latest: ShapedStream | None = None
+        # Where the messages do not hold the last command: the compiled call that does.
+        self._latest: ShapeCall | None = None
         self.count_listeners()
 
     def forget(self) -> None:
         """Forget the last command."""
         self.holds_command, self._latest = False, None
 
-    def publish(self, header: Header, solution: EvaluatedSetpoint, status: Status) -> None:
+    def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         """Publish a command."""
         self.holds_command = False  # while messages are partly written
-        self._fill(header, solution.order, solution.efforts, solution.motors, solution.lead)
+        self._fill(header, command.order, command.efforts, command.motors, command.lead)
         self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         self._latest = None
         self.holds_command = True
         self._send()
 
-    def publish_bytes(self, stream: ShapedStream, first: bytes) -> None:
+    def publish_bytes(self, latest: ShapeCall, first: bytes) -> None:
         """Publish a fresh command from a compiled call, given its first message."""
         if self._publish_first is not None:
             self._publish_first(first)
         for which, publish in self._publish_others:
-            publish(stream.call.written(which))
-        self._latest = stream
+            publish(latest.call.written(which))
+        self._latest = latest
         self.holds_command = True
 
     def repeat(self, header: Header) -> None:

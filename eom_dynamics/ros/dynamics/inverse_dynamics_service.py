@@ -23,15 +23,17 @@ SERVICE_QOS = QoSProfile(depth=1000)
 class InverseDynamicsService:
     """Server of the service; refused requests do not affect the stream."""
 
-    def __init__(self, node: RobotNode, solver: Callable[[], SetpointEvaluator], limits: Callable[[], str]) -> None:
+    def __init__(
+        self, node: RobotNode, evaluator: Callable[[], SetpointEvaluator], limit_policy: Callable[[], str]
+    ) -> None:
         """Create the service.
 
         Args:
             node: the node.
-            solver: returns the current solver; raises StateError if requests cannot be answered now.
-            limits: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
+            evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
+            limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
         """
-        self._node, self._solver, self._limits = node, solver, limits
+        self._node, self._evaluator, self._limit_policy = node, evaluator, limit_policy
         node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=SERVICE_QOS)
 
     def _receive(
@@ -54,18 +56,18 @@ class InverseDynamicsService:
         Raises:
             StateError: the request cannot be answered.
         """
-        solver, limits = self._solver(), self._limits()
+        evaluator, limit_policy = self._evaluator(), self._limit_policy()
         if request.include_matrices and len(request.base):
             raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-        limits = "warn" if limits == "clip" else limits
-        solution = solver.evaluate(request, optional=("jerk", "snap"), limits=limits)
-        fields = solution.fields()
+        limit_policy = "warn" if limit_policy == "clip" else limit_policy
+        command = evaluator.evaluate(request, optional=("jerk", "snap"), limit_policy=limit_policy)
+        fields = command.fields()
         if request.include_matrices:
-            fields |= matrices(solver, solution)
+            fields |= matrices(evaluator, command)
         for name, values in fields.items():
             setattr(response, name, doubles(values))
-        response.joint_names = solution.order.names
-        response.motor_names = solution.order.motor_names
-        if solution.exceeded:
-            response.message = f"exceeds limits: {summary(solution.exceeded)}"
+        response.joint_names = command.order.names
+        response.motor_names = command.order.motor_names
+        if command.violations:
+            response.message = f"exceeds limits: {summary(command.violations)}"
         response.success = True

@@ -30,14 +30,14 @@ class PayloadTopic:
         last_refusal: why the last refused payload was refused.
     """
 
-    def __init__(self, node: RobotNode, solver: Callable[[], SetpointEvaluator]) -> None:
+    def __init__(self, node: RobotNode, evaluator: Callable[[], SetpointEvaluator]) -> None:
         """Subscribe, and create the service.
 
         Args:
             node: the node.
-            solver: returns the current solver; raises StateError if there is none now.
+            evaluator: returns the current evaluator; raises StateError if there is none now.
         """
-        self._node, self._solver = node, solver
+        self._node, self._evaluator = node, evaluator
         self._worker = Worker(node, "payload")
         self._prepared: SetpointEvaluator | None = None
         self._waiting: list[Payload] = []
@@ -49,16 +49,16 @@ class PayloadTopic:
         """Payloads at the tools, as values for diagnostics."""
         values: dict[str, str] = {}
         try:
-            solver = self._solver()
+            evaluator = self._evaluator()
         except StateError:
             return values
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif solver.payload.present:
-            tools = [tool.name for tool in solver.arm.robot.tools]
-            masses = zip(tools, solver.payload.masses, strict=True)
+        elif evaluator.payload.present:
+            tools = [tool.name for tool in evaluator.arm.robot.tools]
+            masses = zip(tools, evaluator.payload.masses, strict=True)
             text = ", ".join(f"{m:.4g} kg at {printable(tool)}" for tool, m in masses)
-            values["payload"] = text + ("; changing" if solver.payload.blending else "")
+            values["payload"] = text + ("; changing" if evaluator.payload.blending else "")
         if self.last_refusal:
             values["last refused payload"] = self.last_refusal
         return values
@@ -79,26 +79,26 @@ class PayloadTopic:
 
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
-        solver = self._solver()
+        evaluator = self._evaluator()
         payload = read_payload(message)
-        if solver is self._prepared and not self._waiting:
-            solver.payload.change(payload, message.blend_time)
+        if evaluator is self._prepared and not self._waiting:
+            evaluator.payload.change(payload, message.blend_time)
             return ""
-        solver.payload.check(payload, message.blend_time)
+        evaluator.payload.check(payload, message.blend_time)
         if len(self._waiting) >= _DEPTH:
             raise StateError(f"{_DEPTH} others wait for the compilation of their code")
         self._waiting.append(message)
         if len(self._waiting) == 1:
-            self._worker.submit(solver.prepare_payload, lambda error: self._ready(solver, error))
+            self._worker.submit(evaluator.prepare_payload, lambda error: self._ready(evaluator, error))
         return "takes effect when its code is compiled, about a second for the first payload of a robot"
 
-    def _ready(self, solver: SetpointEvaluator, error: Exception | None) -> None:
+    def _ready(self, evaluator: SetpointEvaluator, error: Exception | None) -> None:
         """Use the payloads that have waited for their code."""
         waiting, self._waiting = self._waiting, []
         if error is not None:
             self._refuse(error)
             return
-        self._prepared = solver
+        self._prepared = evaluator
         for message in waiting:
             self._receive(message)
 

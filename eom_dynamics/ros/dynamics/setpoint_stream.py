@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
@@ -14,10 +15,11 @@ from std_msgs.msg import Header
 from ...arrays import Array
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...messages.cdr import stamp_of
 from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Ahead, EvaluatedSetpoint, SetpointEvaluator
-from ...stream.compiled_stream import CompiledStream, ShapedStream
+from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
+from ...stream.compiled_stream import CompiledStream, ShapeCall
 from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status
 from ..diagnostics import StatusReport
@@ -45,8 +47,8 @@ class SetpointStream:
     is refused and does not affect later ones. While setpoints are lost, commands come from the supervision.
 
     Attributes:
-        solver: solver of the current robot; None without one.
-        limits: one of LIMIT_POLICIES, for setpoints of the joints.
+        evaluator: of the current robot; None without one.
+        limit_policy: one of LIMIT_POLICIES, for setpoints of the joints.
         player: player of trajectories.
         supervision: watchdog and checks of the stream.
         statistics: of the setpoints.
@@ -61,7 +63,7 @@ class SetpointStream:
             deactivate: deactivates the node.
         """
         self._node, self._commands = node, commands
-        self.solver: SetpointEvaluator | None = None
+        self.evaluator: SetpointEvaluator | None = None
         # Of the payload that the compiled calls take into account; none while that changes.
         self._payload_version: int | None = 0
         self._compiled: CompiledStream | None = None
@@ -81,7 +83,7 @@ class SetpointStream:
         self.player = TrajectoryPlayer(node, lambda setpoint, ahead: self.answer(setpoint, ahead=ahead))
         self.supervision = Supervision(
             node,
-            self._respond,
+            self._publish_response,
             deactivate,
             lambda: setpoints.get_publisher_count() + self._tasks.publishers,
             lambda: self.player.playing,
@@ -93,7 +95,7 @@ class SetpointStream:
         if name == "effort_command":
             self._commands.commands_motors = value == "motor"
         elif name == "limits":
-            self.limits = str(value)
+            self.limit_policy = str(value)
             self._shapes.forget()
         elif name == "command_lead":
             self._command_lead = float(str(value))
@@ -106,26 +108,26 @@ class SetpointStream:
         elif name == "setpoint_lifespan":
             self._lifespan = round(float(str(value)) * 1e9)
 
-    def take(self, solver: SetpointEvaluator, compiled: CompiledStream | None) -> None:
+    def take(self, evaluator: SetpointEvaluator, compiled: CompiledStream | None) -> None:
         """Begin a stream for a robot.
 
         Args:
-            solver: its solver.
+            evaluator: its evaluator.
             compiled: its compiled calls, if any.
         """
-        self.solver, self._compiled = solver, compiled
-        solver.payload, self._payload_version = PayloadBlend(solver.arm.robot), 0
-        solver.clock = self.supervision.clock.now
+        self.evaluator, self._compiled = evaluator, compiled
+        evaluator.payload, self._payload_version = PayloadBlend(evaluator.arm.robot), 0
+        evaluator.clock = self.supervision.clock.now
         self._take_lead()
         self.begin()
-        self._tasks.take(solver.arm.robot)
+        self._tasks.take(evaluator.arm.robot)
 
     def _take_lead(self) -> None:
         """Set the lead of setpoints, and of trajectories, whose period is known."""
-        if self.solver is None:
+        if self.evaluator is None:
             return
-        given, robot = self._command_lead, self.solver.arm.robot
-        self.solver.lead = given if given >= 0 else robot.command_lead
+        given, robot = self._command_lead, self.evaluator.arm.robot
+        self.evaluator.lead = given if given >= 0 else robot.command_lead
         stream_period = 1.0 / self._node.get_parameter("stream_rate").value
         self.player.lead = given if given >= 0 else robot.command_lead_at(stream_period)
 
@@ -135,10 +137,10 @@ class SetpointStream:
         self._shapes.forget()
         self._tasks.forget()
         self._admit = None
-        if self.solver:
-            self.solver.restart()
+        if self.evaluator:
+            self.evaluator.restart()
             if self._node.active:
-                self.supervision.begin(self.solver)
+                self.supervision.begin(self.evaluator)
                 self._admit = self.supervision.admit if self.supervision.on else None
 
     def end(self) -> None:
@@ -148,7 +150,7 @@ class SetpointStream:
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
-        self.solver = None
+        self.evaluator = None
         self._commands.forget()
 
     # --- Setpoints ----------------------------------------------------------------------
@@ -156,58 +158,58 @@ class SetpointStream:
     def answer_bytes(self, message: bytes) -> None:
         """Answer a serialised setpoint by a compiled call if one accepts the message, else field by field."""
         started = time.perf_counter_ns()
-        shaped, solver = self._shapes.latest, self.solver
-        if shaped is None or solver is None or self.player.remembers:
+        latest, evaluator = self._shapes.latest, self.evaluator
+        if latest is None or evaluator is None or self.player.remembers:
             self._answer_serialised(message)
             return
-        if solver.payload.version != self._payload_version and not self._load(solver.payload, shaped, message):
+        if evaluator.payload.version != self._payload_version and not self._update_payload(
+            evaluator.payload, latest, message
+        ):
             self._answer_serialised(message)
             return
-        call = shaped.call
+        call = latest.call
         call.first = self._commands.first
         command = call(message)
         if command is None:
-            if self._shapes.turn_to(message):
+            if self._shapes.switch_to(message):
                 self.answer_bytes(message)
             else:
                 self._answer_serialised(message)
             return
         stamp = call.stamp
-        if self._lifespan and self._is_expired(stamp):
+        if self._lifespan and self._drop_if_expired(stamp):
             return
         statistics, admit = self.statistics, self._admit
         statistics.received += 1
         try:
             if admit is not None:
-                admit(stamp, shaped.state)
-            self._commands.publish_bytes(shaped, command)
+                admit(stamp, latest.state)
+            self._commands.publish_bytes(latest, command)
             call.commit()
-            self._tasks.command(stamp, shaped.committed_state)
+            self._tasks.command(stamp, latest.committed_state)
             if admit is not None:
-                self._supervise(stamp, shaped.shape.frame_id, shaped.solution())
+                self._supervise(stamp, latest.shape.frame_id, latest.command())
         except Exception as error:
             self._fail(deserialize_message(message, JointTrajectorySetpoint), error)
         else:
             statistics.published += 1
             if call.exceeded:
-                self._warn_of_limits(shaped.violations())
+                self._warn_of_limits(latest.violations())
         statistics.add_time(time.perf_counter_ns() - started)
 
-    def _load(self, payload: PayloadBlend, shaped: ShapedStream, message: bytes) -> bool:
-        """Have compiled calls take a payload into account that changes; whether they may answer a message."""
+    def _update_payload(self, payload: PayloadBlend, latest: ShapeCall, message: bytes) -> bool:
+        """Set the changed payload of all compiled calls; return whether they may answer a message."""
         if payload.blending:
-            # Of the header, the first field after the four bytes of the encapsulation.
-            seconds, nanoseconds = (int.from_bytes(message[k : k + 4], "little", signed=True) for k in (4, 8))
-            stamp = seconds * 1_000_000_000 + nanoseconds
+            stamp = stamp_of(message)
             # After any other step the checks of the stream come first.
             if not payload.follows(stamp):
                 return False
             payload.at(stamp)
         self._payload_version = None if payload.blending else payload.version
-        if shaped.loaded != payload.present:
+        if latest.has_payload != payload.present:
             self._shapes.forget()
             return False
-        self._shapes.load(payload.now)
+        self._shapes.set_payload(payload.now)
         return True
 
     def _answer_serialised(self, message: bytes) -> None:
@@ -217,15 +219,16 @@ class SetpointStream:
         except Exception as error:
             self._warnings.unreadable(error)
             return
-        compiled = self._compiled
-        if self._begins(setpoint) and self.answer(setpoint) and compiled:
-            compiled.commands_motors, compiled.limit_policy = self._commands.commands_motors, self.limits
-            self._shapes.learn(compiled, setpoint, message)
+        if self._accept(setpoint) and self.answer(setpoint) and self._compiled:
+            call_for = partial(
+                self._compiled.call_for, limit_policy=self.limit_policy, commands_motors=self._commands.commands_motors
+            )
+            self._shapes.learn(setpoint, message, call_for)
 
-    def _supervise(self, stamp: int, frame_id: str, solution: EvaluatedSetpoint) -> None:
+    def _supervise(self, stamp: int, frame_id: str, command: EvaluatedCommand) -> None:
         """Pass the command for a setpoint to the supervision; stamp, ns, and frame are those of the setpoint."""
         self._stamp, self._frame_id = stamp, frame_id
-        self.supervision.feed(stamp, solution)
+        self.supervision.feed(stamp, command)
 
     def _fail(self, setpoint: JointTrajectorySetpoint, error: Exception) -> None:
         """Refuse a setpoint without a published command, while the error is handled."""
@@ -236,15 +239,15 @@ class SetpointStream:
 
     def _warn_of_limits(self, violations: tuple[LimitViolation, ...]) -> None:
         if violations:
-            self._warnings.exceeded(violations, clips=self.limits == "clip")
+            self._warnings.exceeded(violations, clips=self.limit_policy == "clip")
 
     def _answer_task(self, task: TaskSetpoint) -> None:
         """Answer a setpoint of a tool by that of the joints."""
-        if not self._begins(task):
+        if not self._accept(task):
             return
         setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
         try:
-            if self._node.active and self.solver is not None:
+            if self._node.active and self.evaluator is not None:
                 setpoint = self._tasks.solve(task)
         except Exception as error:
             self.statistics.received += 1
@@ -252,11 +255,11 @@ class SetpointStream:
         else:
             self.answer(setpoint, self._task_limits, started)
 
-    def _begins(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
-        """Whether a setpoint is to be solved: in time, and while no trajectory is played."""
+    def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
+        """Refuse a setpoint that is too old or comes during a trajectory; else forget a trajectory that has ended."""
         if self._lifespan and self._node.active:
             stamp = setpoint.header.stamp
-            if self._is_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
+            if self._drop_if_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
                 return False
         if not self.player.playing:
             # The setpoint, not a trajectory, now determines the commanded state.
@@ -266,8 +269,8 @@ class SetpointStream:
         self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
         return False
 
-    def _is_expired(self, stamp: int) -> bool:
-        """Whether a setpoint of a stamp, ns, is older than its lifespan, and counted and logged as such."""
+    def _drop_if_expired(self, stamp: int) -> bool:
+        """Count and log a setpoint whose stamp, ns, is older than its lifespan; return whether it is."""
         age = self._node.get_clock().now().nanoseconds - stamp
         if age <= self._lifespan:
             return False
@@ -275,39 +278,43 @@ class SetpointStream:
         return True
 
     def answer(
-        self, setpoint: JointTrajectorySetpoint, limits: str = "", started: int = 0, ahead: Ahead | None = None
+        self, setpoint: JointTrajectorySetpoint, limit_policy: str = "", started: int = 0, ahead: Ahead | None = None
     ) -> bool:
         """Publish the command for a setpoint; return whether the setpoint was valid.
 
         Args:
             setpoint: the setpoint.
-            limits: one of LIMIT_POLICIES; by default :attr:`limits`.
+            limit_policy: one of LIMIT_POLICIES; by default :attr:`limit_policy`.
             started: when its computation began, ns; by default now.
             ahead: exact motion that the command is for, where it is known.
         """
         started = started or time.perf_counter_ns()
         statistics = self.statistics
         statistics.received += 1
-        if not self._node.active or self.solver is None:
+        if not self._node.active or self.evaluator is None:
             statistics.ignored += 1
             return False
         stamp = setpoint.header.stamp
         nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
         answered = False
         try:
-            found = self.solver.evaluate(
-                setpoint, stamp=nanoseconds, limits=limits or self.limits, admit=self._admit, ahead=ahead
+            command = self.evaluator.evaluate(
+                setpoint,
+                stamp=nanoseconds,
+                limit_policy=limit_policy or self.limit_policy,
+                admit=self._admit,
+                ahead=ahead,
             )
-            self._commands.publish(setpoint.header, found, Status.FRESH)
-            self._tasks.command(nanoseconds, found.state)
+            self._commands.publish(setpoint.header, command, Status.FRESH)
+            self._tasks.command(nanoseconds, command.state)
             if self._admit is not None:
-                self._supervise(nanoseconds, setpoint.header.frame_id, found)
+                self._supervise(nanoseconds, setpoint.header.frame_id, command)
         except Exception as error:
             self._fail(setpoint, error)
         else:
             answered = True
             statistics.published += 1
-            self._warn_of_limits(found.exceeded)
+            self._warn_of_limits(command.violations)
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
@@ -320,27 +327,27 @@ class SetpointStream:
 
     # --- Loss of setpoints --------------------------------------------------------------
 
-    def _respond(self, solver: SetpointEvaluator, last: EvaluatedSetpoint, response: Response) -> None:
-        """Publish the response to a loss of setpoints, in the joint order of the last one, by its solver."""
+    def _publish_response(self, evaluator: SetpointEvaluator, last: EvaluatedCommand, response: Response) -> None:
+        """Publish the response to a loss of setpoints, in the joint order of the last one, by its evaluator."""
         now = self.supervision.clock.reading
         header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)
         # Dampers go on from the last setpoint, as the response does.
         stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
-        limits = "warn" if self.limits == "refuse" else self.limits
+        limit_policy = "warn" if self.limit_policy == "refuse" else self.limit_policy
         try:
-            solution = solver.command(last.order, *response.flow, stamp=stamp, limits=limits)
+            command = evaluator.command(last.order, *response.flow, stamp=stamp, limit_policy=limit_policy)
             if response.fade:
-                solution = response.fade.of(solution)
-            self._commands.publish(header, solution, response.status)
-            if solver is self.solver:  # else another robot is about to take over
-                self._tasks.command(now, solution.state)
+                command = response.fade.of(command)
+            self._commands.publish(header, command, response.status)
+            if evaluator is self.evaluator:  # else another robot is about to take over
+                self._tasks.command(now, command.state)
         except StateError as error:
             self._node.get_logger().error(
                 f"no command for the response to lost setpoints: {error}",
                 throttle_duration_sec=self._node.warning_period,
             )
             return
-        self._warn_of_limits(solution.exceeded)
+        self._warn_of_limits(command.violations)
 
     # --- Diagnostics --------------------------------------------------------------------
 
@@ -348,6 +355,6 @@ class SetpointStream:
         """Diagnostic status of setpoints, without supervision."""
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
-        lead = self.player.lead if self.player.playing else self.solver.lead if self.solver else 0.0
+        lead = self.player.lead if self.player.playing else self.evaluator.lead if self.evaluator else 0.0
         values = {"stream": "compiled" if self._compiled else "general", "command lead [ms]": f"{1e3 * lead:g}"}
         return StatusReport(level, message, {**values, **figures})

@@ -14,7 +14,7 @@ from rclpy.subscription import Subscription
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import EvaluatedSetpoint, SetpointEvaluator
+from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
@@ -55,7 +55,7 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[SetpointEvaluator, EvaluatedSetpoint, Response], None],
+        send: Callable[[SetpointEvaluator, EvaluatedCommand, Response], None],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
@@ -64,7 +64,7 @@ class Supervision:
 
         Args:
             node: the node.
-            send: publishes a response to a loss by a solver, in the message order of a solution.
+            send: publishes a response to a loss by an evaluator, in the message order of a command.
             deactivate: deactivates the node.
             publishers: counts publishers of setpoints.
             playing: whether setpoints are those of a trajectory.
@@ -77,7 +77,7 @@ class Supervision:
         self.last_loss = ""
         self._watchdog: Watchdog | None = None
         # That of the arm that the watchdog watches; and both for a robot that is to take over.
-        self._solver: SetpointEvaluator | None = None
+        self._evaluator: SetpointEvaluator | None = None
         self._successor: tuple[Watchdog, SetpointEvaluator] | None = None
         self._doubts: Doubts | None = None
         self._reported = 0
@@ -85,14 +85,14 @@ class Supervision:
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = False
         # Whether the last answered setpoint was one of a trajectory.
-        self._of_trajectory = False
+        self._last_was_of_trajectory = False
         self._clock_stands_still = False
         # Time of the last response.
         self._responded = -1
         period = 1.0 / node.get_parameter("stream_rate").value
         # Steady, since the clock of the node may stand still or go back, and its timers with it.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._responses = node.create_timer(period, self._respond, clock=steady, autostart=False)
+        self._responses = node.create_timer(period, self._tick_response, clock=steady, autostart=False)
         self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, clock=steady, autostart=False)
 
     @property
@@ -100,23 +100,23 @@ class Supervision:
         """Whether commands come from the watchdog instead of setpoints."""
         return self._watchdog is not None and self._watchdog.responding
 
-    def begin(self, solver: SetpointEvaluator) -> None:
-        """Supervise a new stream for the arm of a solver, by the parameters of the node.
+    def begin(self, evaluator: SetpointEvaluator) -> None:
+        """Supervise a new stream for the arm of an evaluator, by the parameters of the node.
 
         An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
         first valid setpoint for the new one.
         """
-        arm = solver.arm
+        arm = evaluator.arm
         value = {name: self._node.get_parameter(name).value for name in (*_SETTINGS, *_CHECKS)}
         settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
         checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
         watches = bool(settings.timeout) or settings.policy != "none"
-        dog = self._watchdog
-        if dog is not None and (dog.phase is Phase.STREAMING or dog.responding):
-            self._successor = Watchdog(arm, settings), solver
+        watchdog = self._watchdog
+        if watchdog is not None and (watchdog.phase is Phase.STREAMING or watchdog.responding):
+            self._successor = Watchdog(arm, settings), evaluator
         else:
             self.end()
-            self._watchdog, self._solver = (Watchdog(arm, settings) if watches else None), solver
+            self._watchdog, self._evaluator = (Watchdog(arm, settings) if watches else None), evaluator
         self._doubts = Doubts(arm, checks) if checks.any else None
         self.on = watches or checks.any
         self._lost_and_inactive = False
@@ -137,7 +137,7 @@ class Supervision:
         """End the supervision: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._watchdog = self._doubts = self._solver = self._successor = None
+        self._watchdog = self._doubts = self._evaluator = self._successor = None
         self.on = False
 
     def expect_nothing(self) -> None:
@@ -164,19 +164,19 @@ class Supervision:
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
             )
 
-    def feed(self, stamp: int, solution: EvaluatedSetpoint) -> None:
+    def feed(self, stamp: int, command: EvaluatedCommand) -> None:
         """Record an answered setpoint and its stamp, ns."""
         if self._watchdog is not None:
             if self._watchdog.responding:
                 self._responses.cancel()
                 self._node.get_logger().info("setpoints are back")
             if self._successor is not None:
-                self._watchdog, self._solver = self._successor
+                self._watchdog, self._evaluator = self._successor
                 self._successor = None
-            self._watchdog.feed(solution)
-            self._of_trajectory = self._playing()
+            self._watchdog.feed(command)
+            self._last_was_of_trajectory = self._playing()
         if self._doubts is not None:
-            self._doubts.answered(stamp, solution.state)
+            self._doubts.answered(stamp, command.state)
 
     def watch_quality(self, subscription: Subscription, quality: QoSProfile) -> None:
         """Respond to missed deadlines and lost liveliness of a subscription, where its quality of service has them."""
@@ -196,9 +196,9 @@ class Supervision:
     def report(self, report: StatusReport) -> StatusReport:
         """The diagnostic status with the findings of the supervision added."""
         level, message, values = report
-        dog, doubts = self._watchdog, self._doubts
-        if dog is not None:
-            values["watchdog"] = dog.phase.value
+        watchdog, doubts = self._watchdog, self._doubts
+        if watchdog is not None:
+            values["watchdog"] = watchdog.phase.value
         if self.losses:
             values["setpoints lost"] = str(self.losses)
             values["last loss"] = self.last_loss
@@ -209,9 +209,9 @@ class Supervision:
                 level, message = Level.WARN, f"{found} suspect setpoints, the last: {doubts.last}"
         if self._clock_stands_still and self.on and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
-        if dog is not None and dog.phase in _MESSAGES:
-            own, what = _MESSAGES[dog.phase]
-            level, message = Level(max(level, own)), f"setpoints lost, {what}: {dog.cause}"
+        if watchdog is not None and watchdog.phase in _MESSAGES:
+            own, what = _MESSAGES[watchdog.phase]
+            level, message = Level(max(level, own)), f"setpoints lost, {what}: {watchdog.cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
         return StatusReport(level, message, values)
@@ -239,30 +239,30 @@ class Supervision:
     @property
     def _has_same_joints(self) -> bool:
         """Whether setpoints are of the joints of the arm that is watched."""
-        if self._successor is None or self._solver is None:
+        if self._successor is None or self._evaluator is None:
             return True
         names = self._successor[1].arm.robot.joint_names
-        return names == self._solver.arm.robot.joint_names
+        return names == self._evaluator.arm.robot.joint_names
 
     @property
-    def _plays(self) -> bool:
+    def _follows_trajectory(self) -> bool:
         """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
-        return self._of_trajectory and self._playing()
+        return self._last_was_of_trajectory and self._playing()
 
     def _miss(self, cause: str) -> None:
         """Respond to publishers that are late or gone, unless setpoints are those of a trajectory."""
-        if not self._plays:
+        if not self._follows_trajectory:
             self._lose(cause)
 
     def _observe(self) -> None:
-        dog = self._watchdog
-        if dog is None:
+        watchdog = self._watchdog
+        if watchdog is None:
             return
-        fed = dog.age.fed
-        cause = dog.observe(self.clock.now())
+        fed = watchdog.age.fed
+        cause = watchdog.observe(self.clock.now())
         self._watch_clock()
         self._ticks += 1
-        if not (cause or fed or self._ticks % self._count_every or self._plays) and not self._publishers():
+        if not (cause or fed or self._ticks % self._count_every or self._follows_trajectory) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
@@ -274,42 +274,44 @@ class Supervision:
         self._clock_stands_still = self.clock.stands_still
 
     def _lose(self, cause: str) -> None:
-        dog = self._watchdog
-        if dog is None or dog.phase is not Phase.STREAMING:
+        watchdog = self._watchdog
+        if watchdog is None or watchdog.phase is not Phase.STREAMING:
             return
         self.losses += 1
         self.last_loss = cause
-        policy, logger = dog.settings.policy, self._node.get_logger()
+        policy, logger = watchdog.settings.policy, self._node.get_logger()
         try:
-            responds = dog.lose(cause)
+            responds = watchdog.lose(cause)
         except StateError as error:
             logger.error(f"setpoints lost: {cause}; the last command is repeated, as no stop is possible: {error}")
             responds = True
         else:
-            beyond = "" if dog.within_limits else f", beyond limits by {50 * dog.excess:.2g} % of their range"
-            stops = f"the arm stops within {dog.stop_duration:.3g} s{beyond}"
-            fades = f"efforts fade to zero within {dog.settings.ramp_duration:g} s, {stops}"
+            beyond = (
+                "" if watchdog.within_limits else f", beyond limits by {100 * watchdog.excess / 2:.2g} % of their range"
+            )
+            stops = f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
+            fades = f"efforts fade to zero within {watchdog.settings.ramp_duration:g} s, {stops}"
             what = {"hold": stops, "ramp": fades, "deactivate": "the node deactivates itself"}
             logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
         if responds:
             self._responded = -1
             self._responses.reset()
-            self._respond()
+            self._tick_response()
         elif policy == "deactivate":
             self._lost_and_inactive = True
             self._deactivate()
 
-    def _respond(self) -> None:
-        dog = self._watchdog
-        if dog is None or self._solver is None or not dog.responding or dog.last is None:
+    def _tick_response(self) -> None:
+        watchdog = self._watchdog
+        if watchdog is None or self._evaluator is None or not watchdog.responding or watchdog.last is None:
             self._responses.cancel()
             return
         now = self.clock.now()
         if now == self._responded:  # between two readings of /clock
             return
         self._responded = now
-        response = dog.respond(now)
-        self._send(self._solver, dog.last, response)
+        response = watchdog.respond(now)
+        self._send(self._evaluator, watchdog.last, response)
         if self._doubts is not None:
             self._doubts.moved(response.flow.state)
 

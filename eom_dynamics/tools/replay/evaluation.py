@@ -135,7 +135,7 @@ class Evaluation:
         """
         self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), Violations(), FitFigures()
         self._options, self._lead = options or CommandOptions(), lead
-        self._solver = SetpointEvaluator(arm, lead=lead)
+        self._evaluator = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)
         self._payloads: list[tuple[int, Any]] = []
         self._one_by_one = DeflectionFilter(arm).needed
@@ -195,16 +195,16 @@ class Evaluation:
         stamp, recorded = int(batch.stamps.header[row]), int(batch.stamps.recorded[row])
         while self._payloads and self._payloads[0][0] <= recorded:
             self._take_payload(*self._payloads.pop(0))
-        self._solver.clock = lambda: recorded
-        solution = self._solver.evaluate(batch.message(row), stamp=stamp, limits=self._options.limits)
-        if solution.exceeded:
-            self.violations.add(solution.exceeded, 1)
-        return solution.efforts, solution.motors
+        self._evaluator.clock = lambda: recorded
+        command = self._evaluator.evaluate(batch.message(row), stamp=stamp, limit_policy=self._options.limits)
+        if command.violations:
+            self.violations.add(command.violations, 1)
+        return command.efforts, command.motors
 
     def _take_payload(self, recorded: int, message: Any) -> None:
         """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
         try:
-            self._solver.payload.change(read_payload(message), message.blend_time)
+            self._evaluator.payload.change(read_payload(message), message.blend_time)
         except Exception as error:
             reason = refusal_reason(error).removeprefix("payload: ")
             self.refusals.add(f"payload: {reason}", recorded)
@@ -225,7 +225,7 @@ class Evaluation:
         numbers = {name: values for name, values in batch.fields.items() if batch.entries(name)}
         done = np.ones(len(batch), dtype=bool)
         for values in numbers.values():
-            # Where stiffness is not commanded, an entry of it may be anything; the solver handles that one by one.
+            # Where stiffness is not commanded, an entry of it may be anything; the evaluator handles that one by one.
             done &= np.isfinite(values).reshape(len(batch), -1).all(axis=1)
         rows = slice(None) if done.all() else np.flatnonzero(done)
 
@@ -241,7 +241,7 @@ class Evaluation:
         base = None
         if bases:
             vectors = np.moveaxis(bases[0][:, 0], 0, 1)
-            # The solver refuses these one by one.
+            # The evaluator refuses these one by one.
             done[rows] &= ~force_is_unset(vectors)
             base = base_of_rows(vectors)
         with np.errstate(all="ignore"):
@@ -266,7 +266,7 @@ class Evaluation:
             return
         refused = over if self._options.limits == "refuse" else over & self._limits.far(states[0]).any(axis=1)
         if refused.any():
-            # The solver says why, one by one.
+            # The evaluator says why, one by one.
             done[rows[refused]] = False
             self._limit([x[~refused] for x in states], rows[~refused], efforts, motors, done)
             return

@@ -13,7 +13,7 @@ from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedSetpoint, SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedCommand, SetpointEvaluator
 from eom_dynamics.stream.doubts import DOUBT_POLICIES, Doubts, DoubtSettings
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Watchdog
 
@@ -45,7 +45,7 @@ def check(data: bytes) -> None:
         stamp += values.choice((1, 1, 1, 0, -1, 200, 10**9)) * 1_000_000
         sent = values.choice((stamp, stamp, stamp, 0))
         with refused():
-            solution = solver.evaluate(_setpoint(values, arm.robot), stamp=sent, limits=limits, admit=admit)
+            solution = solver.evaluate(_setpoint(values, arm.robot), stamp=sent, limit_policy=limits, admit=admit)
             _check_finite(solution)
             watchdog.feed(solution)
             doubts.answered(sent, solution.state)
@@ -62,11 +62,11 @@ def _lose(solver: SetpointEvaluator, watchdog: Watchdog, stamp: int, count: int)
         response = watchdog.respond(stamp + k * 20_000_000)
         assert watchdog.last is not None
         with refused():
-            solution = solver.command(watchdog.last.order, *response.flow, stamp=0, limits="warn")
+            solution = solver.command(watchdog.last.order, *response.flow, stamp=0, limit_policy="warn")
             _check_finite(response.fade.of(solution) if response.fade else solution)
 
 
-def _check_finite(solution: EvaluatedSetpoint) -> None:
+def _check_finite(solution: EvaluatedCommand) -> None:
     for field, numbers in solution.fields().items():
         assert np.isfinite(numbers).all(), field
 

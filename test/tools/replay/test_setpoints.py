@@ -239,14 +239,14 @@ def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path,
     for _, message in messages:
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         try:
-            solution = solver.evaluate(message, stamp=stamp, limits=limits)
+            solution = solver.evaluate(message, stamp=stamp, limit_policy=limits)
         except StiffnessError:
             refused += 1
             assert next(commands)[1].held
         except StateError:
             refused += 1
         else:
-            exceeding += bool(solution.exceeded)
+            exceeding += bool(solution.violations)
             command = next(commands)[1]
             assert list(command.motor_names) == solution.order.motor_names and not command.held
             for name, expected in solution.fields().items():
@@ -269,7 +269,7 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
     solver, good = SetpointEvaluator(ElasticArm(load_robot(file))), []
     for time, message in messages:
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-        if not solver.evaluate(message, stamp=stamp).exceeded:
+        if not solver.evaluate(message, stamp=stamp).violations:
             good.append(time)
     assert 10 < len(good) < len(messages) - 10
     assert [time for time, _ in found["/arm/feedforward"]] == good
@@ -279,10 +279,10 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
     for time, message in messages:
         if time not in good:
             with pytest.raises(LimitError) as caught:
-                solver.evaluate(message, stamp=time, limits="refuse")
+                solver.evaluate(message, stamp=time, limit_policy="refuse")
             errors.append(caught.value)
         else:
-            solver.evaluate(message, stamp=time, limits="refuse")
+            solver.evaluate(message, stamp=time, limit_policy="refuse")
     worst = max(errors, key=lambda error: error.ratio)
     assert re.fullmatch(r"\S+ N m, limit \S+ N m", worst.numbers)
     assert report.refusals.text(reason) == (

@@ -27,9 +27,7 @@ class ControlLoop {
     /// Largest distance of the start of a trajectory from the commanded position, rad or m.
     static constexpr double START_TOLERANCE = 0.01;
     /// Longest step of time after a loss, ns: a stall or a jump of the clock makes no step of the command.
-    static constexpr std::int64_t LONGEST_STEP = 20'000'000;
-    /// Longest time from one cycle to the next, ns, that a trajectory takes for time and not for a jump of the clock.
-    static constexpr std::int64_t LONGEST_GAP = 100'000'000;
+    static constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
@@ -107,7 +105,7 @@ class ControlLoop {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
         if (stopping_)
-            stop_.advance(seconds(std::min(step, LONGEST_STEP)));
+            stop_.advance(seconds(std::min(step, LONGEST_RESPONSE_STEP)));
         take_payload();
         take_trajectory(now, period);
         if (playing_)

@@ -12,13 +12,10 @@ namespace eom {
 /// Filters D deltad + K delta = tau from effort to deflection, driven by the stamps of setpoints.
 ///
 /// A step goes from the last answered setpoint to the next, with the effort between them a quintic in time. Without a
-/// stamp, and where the stamp goes back or more than 0.1 s ahead, the deflection is that without transient.
+/// stamp, and where the stamp goes back or more than LONGEST_GAP ahead, the deflection is that without transient.
 template <class Robot>
 class DeflectionFilter {
   public:
-    /// Longest time between two setpoints of a stream, ns.
-    static constexpr std::int64_t LONGEST_STEP = 100'000'000;
-
     /// Starts again without transient.
     void forget() noexcept { stamp_ = 0; }
 
@@ -26,7 +23,7 @@ class DeflectionFilter {
     void at(std::int64_t stamp, const Command<Robot> &efforts, JointVector<Robot> &deflection) const noexcept
     {
         const std::int64_t step = stamp - stamp_;
-        const bool continues = stamp != 0 && stamp_ != 0 && step >= 0 && step <= LONGEST_STEP;
+        const bool continues = stamp != 0 && stamp_ != 0 && step >= 0 && step <= LONGEST_GAP;
         // A negative step gives deflections without transient.
         const double seconds = continues ? static_cast<double>(step) * 1e-9 : -1;
         Robot::filtered(deflection_, efforts_, efforts, {static_cast<Scalar>(seconds)}, deflection);

@@ -28,8 +28,6 @@ class References {
     static constexpr std::size_t n = Robot::joints, size = n * (Robot::commanded_stiffness ? 8 : 5);
     /// Position, velocity and acceleration must be there.
     static constexpr std::size_t REQUIRED = 3 * n;
-    /// Longest time between references that are fitted, ns.
-    static constexpr std::int64_t LONGEST_GAP = 100'000'000;
 
     using Missing = std::bitset<size>;
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 // Eigen is optional: define EOM_EIGEN as 0 to leave it out where it is installed.
 #if !defined(EOM_EIGEN)
@@ -21,6 +22,9 @@
 #endif
 
 namespace eom {
+
+/// Longest time between two setpoints of one stream, ns; more is a pause or a jump of the clock.
+constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 
 /// Vector of joints, and of motors, of a robot.
 template <class Robot>
