@@ -175,6 +175,10 @@ class Constraints:
         self._shares = self._shares * rows
         self._largest = self._largest * speeds**2
 
+    def cap(self, x: float) -> None:
+        """Reduce limits of x to a number."""
+        self._largest = np.minimum(self._largest, x)
+
     def allow(self, factor: float) -> None:
         """Multiply all limits by a factor, until it is set again."""
         self._allowed = factor
