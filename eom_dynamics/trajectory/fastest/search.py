@@ -23,7 +23,7 @@ from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
-from .motion import FastestMotion, motion_of
+from .motion import FastestMotion, motion_of, motion_rate
 from .path import GeometricPath
 from .spacing import fastest_spacing
 from .speed import SquaredSpeed
@@ -32,8 +32,8 @@ from .waypoints import path_through
 # Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
 # turns, within this range; density; and the length of the first and last.
 _INTERVALS = 120
-_PER_PIECE = (2, 12)
-_PER_RADIAN = 6
+_PER_PIECE = (3, 12)
+_PER_RADIAN = 8
 _DENSEST = 100_000
 _END = 0.03
 
@@ -57,7 +57,7 @@ _FINE = 5
 _FINE_OF_MOTORS = 15
 
 # Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
-_SLOW = 1e-9
+_SLOW = 1e-30
 _UNLIMITED = 1e-10
 
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
@@ -81,10 +81,8 @@ _START, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-4
 _INSIDE = 0.97
 _GO_ON = 1e-2
 
-# Rate at which the motion is checked, Hz, largest number of samples, some hundred for each piece of the motion; and the
-# margin of its duration for peaks between these samples.
+# Rate at which the motion is checked, Hz, and the margin of its duration for peaks between these samples.
 _CHECK_RATE = 10_000.0
-_MOST_SAMPLES = 100_000
 _MARGIN = 1e-5
 
 
@@ -164,7 +162,10 @@ def minimum_time(
     _require_statics(arm, own, curve, speed.nodes)
     constraints = Constraints(arm, curve, speed, own, tool)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
-    _require_limits_everywhere(curve, speed, constraints, fastest)
+    slow, fast = (constraints.used(np.full((4, len(speed.nodes)), x)) for x in (_SLOW * fastest, fastest))
+    if slow is not None:
+        constraints.at_rest = slow[:, : slow.shape[1] - 1 - len(constraints.heat_limits)]
+        _require_limits_everywhere(curve, speed, slow, fast)
     constraints.cap(fastest)
     finer = _FINE_OF_MOTORS if own.of_motors else _FINE
     fine = SquaredSpeed(speed.knots, speed.counts * finer, fixed)
@@ -172,7 +173,12 @@ def minimum_time(
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
         part = done[1] - done[0]
-        return minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+        found = minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+        for share in (0.0, *_BACK):
+            # Between nodes, at which x is positive, it may be negative.
+            if np.min(fine.at_nodes(found + share * (c - found))[0]) > 0:
+                break
+        return found + share * (c - found)
 
     def inside(c: Array, share: float) -> Array:
         found = feasible(speed, constraints, c, share)
@@ -250,7 +256,8 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
     outer = {end: np.array([0.0, _END * _INTERVALS]) for end in (0, -1)}
     for end, x, _ in moving:
         # What is fixed leaves the first intervals little freedom.
-        outer[end] = np.append(0.0, _GRADED[_GRADED > min(_SHORTEST * np.sqrt(x[0]) * count, 0.5)])
+        shortest = min(_SHORTEST * np.sqrt(x[0]) * count, 0.5)
+        outer[end] = np.append(0.0, _GRADED[shortest < _GRADED])
     first, last = outer[0], passed[-1] - outer[-1][::-1]
     inner = np.linspace(first[-1], last[0], count - 1)
     found: Array = np.interp(np.concatenate([first[:-1], inner, last[1:]]), passed, edges)
@@ -278,12 +285,9 @@ def _require_limits(own: Bounds, tool: ToolLimits) -> None:
         raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
 
 
-def _require_limits_everywhere(
-    curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, fastest: float
-) -> None:
-    """Raise an error where a part of the path can be passed at any speed."""
-    slow, fast = (constraints.used(np.full((4, len(speed.nodes)), x)) for x in (_SLOW * fastest, fastest))
-    if slow is None or fast is None:
+def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array | None) -> None:
+    """Raise an error where shares of limits (M, number of names) are those of a slow motion in a fast one, too."""
+    if fast is None:
         return
     unlimited = np.max(np.abs(fast - slow), axis=1) < _UNLIMITED
     # A path from or to rest does not move there.
@@ -348,7 +352,7 @@ def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
     """RMS efforts over their limits, 0 without a limit (m,)."""
     if not np.any(np.isfinite(own.effort_rms)):
         return np.zeros(len(own.effort_rms))
-    t = check_times(motion, min(_CHECK_RATE, _MOST_SAMPLES / motion.end))
+    t = check_times(motion, motion_rate(motion, _CHECK_RATE))
     return effort_rms(arm, t, Load(motion.derivatives(t))) / own.effort_rms
 
 
@@ -386,7 +390,7 @@ def _within_limits(
     tolerance = _AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     order, suspects = derivatives_for_limits(arm, own), None
     for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
-        t = check_times(motion, min(_CHECK_RATE, _MOST_SAMPLES / motion.end))
+        t = check_times(motion, motion_rate(motion, _CHECK_RATE))
         if suspects is not None:
             t = t[_distances(t, suspects * motion.end) < _AROUND]
         load = Load(motion.derivatives(t, order))
