@@ -110,17 +110,15 @@ def test_motions_of_hours_and_of_milliseconds(jerk: float) -> None:
     assert motion.active
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [
-        (through([0.0, 1.0], [[0.0, 0.0], [0.0, 1e-4]], ends="free"), 100.0),
-        (through([0.0, 0.5, 1.0], [[0.0, 0.0], [0.0, 1e-5], [0.0, 0.0]], ends="free"), 10_000.0),
-    ],
-)
-def test_paths_of_micrometres_are_passed_in_milliseconds(path: Trajectory, limit: float) -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=limit, acceleration=limit)
-    motion = minimum_time(arm, path, limits=limits)
+@pytest.mark.parametrize(("waypoints", "limit"), [((0.0, 1e-4), 100.0), ((0.0, 1e-5, 0.0), 10_000.0)])
+def test_paths_of_micrometres_are_passed_in_milliseconds(waypoints: tuple[float, ...], limit: float) -> None:
+    robot = eom.load_robot("pendulum")
+    joints = [replace(robot.joints[0], name=f"joint_{i}", parent=i - 1) for i in range(3)]
+    arm = eom.ElasticArm(replace(robot, joints=tuple(joints)))
+    limits = {joint.name: Limits(velocity=most, acceleration=most) for joint, most in zip(joints, (100.0, limit, 100.0), strict=True)}
+    path = np.zeros((len(waypoints), 3))
+    path[:, 1] = waypoints
+    motion = minimum_time(arm, through(np.linspace(0.0, 1.0, len(path)), path, ends="free"), limits=limits)
     assert motion.duration < 0.015
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
 
