@@ -34,7 +34,7 @@ _RATE = 1000.0
 _ACTIVE = 0.995
 
 # Largest number of samples of a motion, some hundred for each of its pieces.
-_MOST_SAMPLES = 100_000
+_MOST_SAMPLES = 200_000
 
 
 class ActiveLimit(NamedTuple):

@@ -30,10 +30,12 @@ from .speed import SquaredSpeed
 from .waypoints import path_through
 
 # Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
-# turns, within this range; density; and the length of the first and last.
+# turns, within this range, and the largest one in so many pieces next to the ends; density; and the length of the first
+# and last.
 _INTERVALS = 120
 _PER_PIECE = (3, 12)
 _PER_RADIAN = 8
+_AT_REST = 4
 _DENSEST = 100_000
 _END = 0.03
 
@@ -247,6 +249,8 @@ def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
     edges = np.concatenate([[0.0], curve.breaks, [1.0]])
     counts = np.clip(_PER_RADIAN * np.diff(curve.turned(edges)), *_PER_PIECE)
+    # A path that is at rest at its ends speeds up there.
+    counts[:_AT_REST] = counts[-_AT_REST:] = _PER_PIECE[1]
     for _ in range(2):
         # The speed changes before and after a turn, too.
         counts = np.maximum(counts, 0.5 * np.maximum(np.append(0.0, counts[:-1]), np.append(counts[1:], 0.0)))
@@ -404,7 +408,9 @@ def _within_limits(
         if not len(over):
             hot = _heat(arm, own, motion)
             if np.all(hot <= 1 + tolerance):
-                return motion
+                # Peaks between samples at a lower rate are higher.
+                sparse = motion_rate(motion, _CHECK_RATE) < _CHECK_RATE and not moving
+                return motion.stretched(1 + _MARGIN) if sparse else motion
             constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
             return None
         if moving:
