@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
@@ -28,6 +30,7 @@ from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
+from eom_dynamics.trajectory.fastest.waypoints import path_through
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
 PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]
@@ -46,8 +49,10 @@ def only(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
     return {joint.name: Limits(**limits) for joint in arm.robot.joints}
 
 
-def worst(arm: eom.ElasticArm, motion: Trajectory, limits: dict[str, Limits] | None = None) -> float:
-    verdict = check(arm, motion, rate=10_000.0, limits=limits)
+def worst(
+    arm: eom.ElasticArm, motion: Trajectory, limits: dict[str, Limits] | None = None, rate: float = 10_000.0
+) -> float:
+    verdict = check(arm, motion, rate=rate, limits=limits)
     return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit))
 
 
@@ -77,6 +82,85 @@ def test_scaling_kinematic_limits_scales_the_time(k: int) -> None:
     fast, slow = (minimum_time(arm, PLANAR, limits=only(arm, **each)).duration for each in (own, slower))
     # But for 2 ms to start and to stop.
     assert slow == pytest.approx(2.0 * fast, rel=2e-4, abs=4e-3)
+
+
+@settings(max_examples=3)
+@given(exponent=st.floats(-3.0, 3.0), length=st.sampled_from([1.0, 1e-3]))
+@example(exponent=-3.0, length=1.0)
+@example(exponent=3.0, length=1e-3)
+def test_scaling_kinematic_limits_by_orders_of_magnitude(exponent: float, length: float) -> None:
+    arm, s = arm_of("planar_2r"), 10.0**exponent
+    path = length * np.array(PLANAR)
+    usual, other = (
+        minimum_time(arm, path, limits=only(arm, velocity=v, acceleration=3 * v**2, jerk=40 * v**3)).duration
+        for v in (1e-3, 1e-3 * s)
+    )
+    # 2 ms to start and to stop, and 6 ms in between, are the shortest motion.
+    assert usual / s * (1 - 1e-3) <= other <= usual / s * (1 + 1e-3) + 0.012
+
+
+@pytest.mark.parametrize("jerk", [1e-9, 1e9])
+def test_motions_of_hours_and_of_milliseconds(jerk: float) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, jerk=jerk)
+    motion = minimum_time(arm, PLANAR, limits=limits)
+    usual = minimum_time(arm, PLANAR, limits=only(arm, jerk=1.0)).duration * jerk ** (-1 / 3)
+    assert (1 - 1e-4) * usual < motion.duration < (1 + 1e-4) * usual + 0.012
+    assert worst(arm, motion, limits, rate=min(10_000.0, 1e5 / motion.duration)) <= 1.0 + 1e-6
+    assert motion.active
+
+
+@pytest.mark.parametrize(("waypoints", "limit"), [((0.0, 1e-4), 100.0), ((0.0, 1e-5, 0.0), 10_000.0)])
+def test_paths_of_micrometres_are_passed_in_milliseconds(waypoints: tuple[float, ...], limit: float) -> None:
+    robot = eom.load_robot("pendulum")
+    joints = [replace(robot.joints[0], name=f"joint_{i}", parent=i - 1) for i in range(3)]
+    arm = eom.ElasticArm(replace(robot, joints=tuple(joints)))
+    limits = {
+        joint.name: Limits(velocity=most, acceleration=most)
+        for joint, most in zip(joints, (100.0, limit, 100.0), strict=True)
+    }
+    path = np.zeros((len(waypoints), 3))
+    path[:, 1] = waypoints
+    motion = minimum_time(arm, through(np.linspace(0.0, 1.0, len(path)), path, ends="free"), limits=limits)
+    assert motion.duration < 0.015
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+
+
+def star(count: int) -> np.ndarray:
+    """Waypoints on the sides of a star, close to each other."""
+    corners = np.array([[0.6 + 0.5 * k % 1.0, 1.2 * np.cos(2.0 * k)] for k in range(8)])
+    along = np.linspace(0.0, len(corners) - 1, count)
+    return np.stack([np.interp(along, range(len(corners)), x) for x in corners.T], axis=1)
+
+
+@pytest.mark.parametrize("jerk", [np.inf, 200.0])
+def test_close_waypoints_take_few_intervals(jerk: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = arm_of("planar_2r")
+    path = through(np.linspace(0.0, 1.0, 60), star(60), ends="free")
+    limits = only(arm, velocity=2.0, acceleration=10.0, jerk=jerk)
+    motion = minimum_time(arm, path, limits=limits)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    assert len(motion.pace[0]) < 400
+    # As before: twelve for each piece.
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", (12, 12))
+    assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
+
+
+def test_a_path_of_close_waypoints_from_rest_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=8.0)
+    u = np.linspace(0.0, 1.0, 40)
+    path = through(u, np.stack([np.sin(5 * u), np.cos(4 * u)], axis=1))
+    motion = minimum_time(arm, path, limits=limits)
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", (12, 12))
+    assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
+
+
+def test_blends_of_many_waypoints_are_no_corners() -> None:
+    waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
+    limits = eom.elastic.bounds.bounds(arm_of("panda"))
+    curve = GeometricPath(path_through(waypoints, limits, 0.1, {}))
+    assert len(curve.breaks) > 300
 
 
 def test_higher_limits_are_not_slower() -> None:
@@ -118,6 +202,25 @@ def test_limits_of_motors_with_springs() -> None:
         "motor_voltage",
         "motor_torque",
     }
+
+
+def test_violations_between_nodes_leave_room_for_the_values_at_rest() -> None:
+    arm = arm_of("planar_2r")
+    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
+    speed = SquaredSpeed(np.linspace(0.0, 1.0, 11))
+    constraints = Constraints(arm, path, speed, eom.elastic.bounds.bounds(arm, only(arm, effort=30.0)), ToolLimits())
+    slow = np.full((4, len(speed.nodes)), 1e-9)
+    at_rest = constraints.used(slow)
+    assert at_rest is not None
+    assert np.max(at_rest) > 0.5
+    constraints.at_rest = at_rest[:, :-1]
+    for _ in range(5):
+        # By a factor far below the share of gravity.
+        constraints.tighten(np.array([[0.02]]), np.ones(len(speed.nodes)))
+    used = constraints.used(slow)
+    assert used is not None
+    assert np.max(used) < 1.0
+    assert constraints.used(-slow) is None
 
 
 def test_limits_of_a_tool() -> None:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 
+from ...exceptions import TrajectoryError
 from ...extras import require
 from ..writing import check_folder, whole_folder
 from .arguments import add_hz, add_json, add_output_folder, add_robot_arguments, load, path, positive
 from .console import progress_bars
+
+# Largest number of samples in a file.
+_MOST_SAMPLES = 1_000_000
 
 SUMMARY = "find the fastest motion along a path within all limits of a robot"
 
@@ -34,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help="move on straight lines in joint space, and pass waypoints at this distance, rad or m; default: the "
         "smoothest curve through all waypoints",
+    )
+    parser.add_argument(
+        "--spacing-time",
+        metavar="S",
+        type=positive,
+        default=0.0,
+        help="search so long for the spacing of waypoints that makes the motion along the smoothest curve fastest, s",
     )
     add_hz(parser, "--rate", 1000.0, "of the samples")
     add_hz(parser, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
@@ -65,8 +76,18 @@ def run(options: argparse.Namespace) -> int:
     with progress_bars("{task.completed:4.0%}") as bars:
         bar = bars.add_task(robot.name, total=1.0)
         motion = minimum_time(
-            arm, waypoints, corner=options.corner, progress=lambda done: bars.update(bar, completed=done)
+            arm,
+            waypoints,
+            corner=options.corner,
+            spacing_time=options.spacing_time,
+            progress=lambda done: bars.update(bar, completed=done),
         )
+    for name, rate in (("--rate", options.rate), ("--waypoints", options.waypoints)):
+        if motion.duration * rate > _MOST_SAMPLES:
+            raise TrajectoryError(
+                f"the motion takes {motion.duration:.6g} s, at {rate:g} Hz more than {_MOST_SAMPLES} samples; lower "
+                f"{name}, or check the limits"
+            )
     about = provenance.about(
         robot=f"{options.robot:.200}",
         path=str(options.path),

@@ -13,6 +13,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
 from ...trajectory import FastestMotion, sample
+from ...trajectory.fastest.motion import motion_rate
 from ...trajectory.quantities import Load, quantities
 from ..pages.charts import add_joints, chart, over_time, place, short
 from ..pages.html_page import lines, results_page, section, table
@@ -41,7 +42,7 @@ def write_page(
         waypoints: of the path (K, n).
         about: names and values for the foot of the page.
     """
-    samples = sample(motion, _RATE)
+    samples = sample(motion, motion_rate(motion, _RATE))
     shares = _used(arm, limits, samples[1:])
     figures = {
         "speed": _speed(arm, limits, motion),

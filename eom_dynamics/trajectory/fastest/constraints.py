@@ -102,6 +102,7 @@ class Constraints:
 
     Attributes:
         names: of the rows, and of the bound of x.
+        at_rest: shares of limits that values at rest take (M, R), 0 if unknown.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class Constraints:
         self._allowed = 1.0
         self._reference = np.ones((len(nodes), 1))
         self._shares: Array = np.ones(())
+        self.at_rest: Array = np.zeros(())
         hot = np.flatnonzero(np.isfinite(limits.effort_rms))
         owners = limits.names["effort_rms"]
         self._heat = _Kind(
@@ -172,8 +174,13 @@ class Constraints:
 
     def tighten(self, rows: Array, speeds: Array) -> None:
         """Reduce limits by factors: of the rows (M, R), and of speeds along the path (M,)."""
-        self._shares = self._shares * rows
+        # At most halfway to the values at rest, which no motion reduces.
+        self._shares = np.maximum(self._shares * rows, 0.5 * (self._shares + self.at_rest))
         self._largest = self._largest * speeds**2
+
+    def cap(self, x: float) -> None:
+        """Reduce limits of x to a number."""
+        self._largest = np.minimum(self._largest, x)
 
     def allow(self, factor: float) -> None:
         """Multiply all limits by a factor, until it is set again."""
@@ -220,7 +227,12 @@ class Constraints:
         return np.sum(weights * (1 - f**2), axis=0), by_x, curvature
 
     def used(self, x: Array) -> Array | None:
-        """Values over limits (M, number of names) at x and its derivatives (4, M); None as for :meth:`rows`."""
+        """Values over limits (M, number of names) at x and its derivatives (4, M).
+
+        None as for :meth:`rows`, or if an x is not positive.
+        """
+        if not np.min(x[0]) > 0:
+            return None
         self.set_reference(x[0])
         rows = self.rows(x, changes=False)
         if rows is None:

@@ -48,9 +48,6 @@ _ENTERED, _WIDER = 0.97, 1.2
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
 
-# Squared speed, 1/s², that no limit stops.
-_UNLIMITED = 1e10
-
 # Start inside the limits: at this share of the largest squared speed.
 _INSIDE = 0.5
 
@@ -206,7 +203,7 @@ def minimise(
         progress: called with the fraction that is done.
 
     Raises:
-        TrajectoryError: the motion has no shortest duration, for lack of limits, or c is not within them.
+        TrajectoryError: c is not within the limits.
     """
     x = speed.at_nodes(c)
     start = x[0]
@@ -223,8 +220,6 @@ def minimise(
     for steps in range(_MOST_STEPS):
         progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
         x0 = point.x[0]
-        if np.max(x0) > _UNLIMITED:
-            raise TrajectoryError("the motion has no shortest duration: a part of the path is without limits")
         durations.append(float(np.sum(speed.steps / np.sqrt(x0))))
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere

@@ -15,7 +15,7 @@ from ...elastic.bounds import Bounds
 from ..quantities import Load, effort_rms, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import ratios
-from ..trajectory import sample
+from ..trajectory import Trajectory, sample
 from .path import GeometricPath, chain
 from .speed import SquaredSpeed, time_derivatives
 
@@ -32,6 +32,9 @@ _GAUSS = _GAUSS + 0.5
 # Rate at which the active limits are determined, Hz, and the share of a limit from which on it is active.
 _RATE = 1000.0
 _ACTIVE = 0.995
+
+# Largest number of samples of a motion, some hundred for each of its pieces.
+_MOST_SAMPLES = 200_000
 
 
 class ActiveLimit(NamedTuple):
@@ -90,7 +93,7 @@ class FastestMotion(Spline):
     @cached_property
     def active(self) -> tuple[ActiveLimit, ...]:
         """Active limits of joints and motors, in order of time; computed at first access."""
-        samples = sample(self, _RATE)
+        samples = sample(self, motion_rate(self, _RATE))
         limited = [quantity for quantity in self._limits.largest if self._limits.limited(quantity)]
         names = [(quantity, name) for quantity in limited for name in self._limits.names[quantity]]
         used = ratios(quantities(self._arm, Load(samples[1:]), self._limits), self._limits) >= _ACTIVE
@@ -104,6 +107,11 @@ class FastestMotion(Spline):
             names = [("effort_rms", self._limits.names["effort_rms"][i]) for i in np.flatnonzero(hot)]
             found += [ActiveLimit(self.start, self.end, *each) for each in names]
         return tuple(sorted(found))
+
+
+def motion_rate(motion: Trajectory, rate: float) -> float:
+    """A rate, reduced for long motions, whose pieces have enough samples all the same, Hz."""
+    return min(rate, _MOST_SAMPLES / (motion.end - motion.start))
 
 
 def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array, Array, Array]:

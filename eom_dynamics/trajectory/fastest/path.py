@@ -27,8 +27,9 @@ _RATES = ("velocity", "acceleration", "jerk", "snap")
 # Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
 _REST = 1e-9
 
-# Parameters at which a path is examined.
+# Least number of steps in which a path is examined, and number in each piece of a spline.
 _SAMPLES = 400
+_PER_PIECE = 8
 
 # Largest difference of the path from the integral of its derivative between samples, relative to the fastest one.
 _SMOOTH = 0.02
@@ -36,8 +37,8 @@ _SMOOTH = 0.02
 # Of the bisection for a parameter.
 _HALVINGS = 52
 
-# Samples next to the ends of a path at rest there, where its motion is below rounding.
-_NEAR_END = 10
+# One of so many samples next to each end of a path at rest there, where its motion is below rounding.
+_NEAR_END = 40
 
 
 def chain(outer: Array, inner: Array) -> Array:
@@ -77,10 +78,14 @@ class GeometricPath:
         self._start, self._length = path.start, path.end - path.start
         if not (np.isfinite(self._length) and self._length > 0):
             raise TrajectoryError("a path must have a start and an end, with a positive duration between them")
-        s = path.start + self._length * np.linspace(0.0, 1.0, _SAMPLES + 1)
+        knots = path.t[1:-1] if isinstance(path, Spline) else np.zeros(0)
+        s = path.start + self._length * np.linspace(0.0, 1.0, max(_SAMPLES, _PER_PIECE * (len(knots) + 1)) + 1)
         s[-1] = path.end
         q, *rates = self._evaluated(s)
         self._require_motion(s, q, *rates[:2])
+        speeds = np.linalg.norm(rates[0], axis=1)
+        along = rates[0][speeds > 0] / speeds[speeds > 0, np.newaxis]
+        self._turned = s[speeds > 0], np.append(0.0, np.cumsum(np.linalg.norm(np.diff(along, axis=0), axis=1)))
         scale = np.sum(np.max(np.abs(np.diff(q, axis=0)), axis=1))
         powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
         ends = np.max(np.abs(np.array(rates)[:, [0, -1]] * powers), axis=(0, 2)) > _REST * scale
@@ -94,7 +99,7 @@ class GeometricPath:
         else:
             phi = _NEITHER
         self._phi = [phi.deriv(k) if k else phi for k in range(5)]
-        self.breaks = self._inverse(path.t[1:-1]) if isinstance(path, Spline) else np.zeros(0)
+        self.breaks = self._inverse(knots)
 
     def derivatives(self, sigma: Array) -> tuple[Array, Array]:
         """q (N, n) and its derivatives 1 … 4 by σ (4, N, n)."""
@@ -138,6 +143,11 @@ class GeometricPath:
         found: Array = self._start + self._length * self._phi[0](sigma)
         return found
 
+    def turned(self, sigma: Array) -> Array:
+        """Angles by which the direction of the path has turned up to σ (N,), rad."""
+        found: Array = np.interp(self.parameter(sigma), *self._turned)
+        return found
+
     def _evaluated(self, s: Array) -> tuple[Array, ...]:
         values = self._path.derivatives(s, 4)
         for x in values:
@@ -151,7 +161,8 @@ class GeometricPath:
         step = np.diff(s)[:, np.newaxis]
         moved = np.diff(q, axis=0)
         still = ~np.any(moved, axis=1)
-        still[:_NEAR_END], still[-_NEAR_END:] = np.all(still), np.all(still)
+        near = len(still) // _NEAR_END
+        still[:near], still[-near:] = np.all(still), np.all(still)
         if np.any(still):
             k = int(np.argmax(still))
             where = "anywhere" if np.all(still) else f"between {s[k]:.6g} and {s[k + 1]:.6g}"

@@ -23,15 +23,20 @@ from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
-from .motion import FastestMotion, motion_of
+from .motion import FastestMotion, motion_of, motion_rate
 from .path import GeometricPath
 from .spacing import fastest_spacing
 from .speed import SquaredSpeed
 from .waypoints import path_through
 
-# Knots of the speed: least number of intervals, number in a piece of a spline, and the length of the first and last.
+# Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
+# turns, within this range, and the largest one in so many pieces next to the ends; density; and the length of the first
+# and last.
 _INTERVALS = 120
-_PER_PIECE = 12
+_PER_PIECE = (3, 12)
+_PER_RADIAN = 8
+_AT_REST = 4
+_DENSEST = 100_000
 _END = 0.03
 
 # Ends of the intervals next to an end that moves, over the length of the others.
@@ -43,13 +48,19 @@ _BACK = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 # Shares of that way for violations between nodes; a motion with given states at its ends is not slowed down.
 _CORRECTIONS = (0.0, 1e-3, 4e-3)
 
-# Shortest duration of such an interval, s.
+# Shortest duration of such an interval, and of the whole path at its largest speed, s: about the shortest piece of a
+# motion for each interval of a short path.
 _SHORTEST = 4e-4
+_SHORTEST_MOTION = 0.006
 
 # Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
 # change within a millisecond where they turn back.
 _FINE = 5
 _FINE_OF_MOTORS = 15
+
+# Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
+_SLOW = 1e-30
+_UNLIMITED = 1e-10
 
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
 # left, and the largest one in the last attempt; and how far around violations a slower motion is checked again, s.
@@ -152,13 +163,24 @@ def minimum_time(
     _require_positions(arm, own, curve, speed.nodes)
     _require_statics(arm, own, curve, speed.nodes)
     constraints = Constraints(arm, curve, speed, own, tool)
+    fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
+    slow, fast = (constraints.used(np.full((4, len(speed.nodes)), x)) for x in (_SLOW * fastest, fastest))
+    if slow is not None:
+        constraints.at_rest = slow[:, : slow.shape[1] - 1 - len(constraints.heat_limits)]
+        _require_limits_everywhere(curve, speed, slow, fast)
+    constraints.cap(fastest)
     finer = _FINE_OF_MOTORS if own.of_motors else _FINE
     fine = SquaredSpeed(speed.knots, speed.counts * finer, fixed)
     everywhere = Constraints(arm, curve, fine, own, tool)
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
         part = done[1] - done[0]
-        return minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+        found = minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+        for share in (0.0, *_BACK):
+            # Between nodes, at which x is positive, it may be negative.
+            if np.min(fine.at_nodes(found + share * (c - found))[0]) > 0:
+                break
+        return found + share * (c - found)
 
     def inside(c: Array, share: float) -> Array:
         found = feasible(speed, constraints, c, share)
@@ -225,14 +247,25 @@ def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
-    count = max(_INTERVALS, _PER_PIECE * (len(curve.breaks) + 1))
-    outer = {end: np.array([0.0, _END * _INTERVALS / count]) for end in (0, -1)}
+    edges = np.concatenate([[0.0], curve.breaks, [1.0]])
+    counts = np.clip(_PER_RADIAN * np.diff(curve.turned(edges)), *_PER_PIECE)
+    # A path that is at rest at its ends speeds up there.
+    counts[:_AT_REST] = counts[-_AT_REST:] = _PER_PIECE[1]
+    for _ in range(2):
+        # The speed changes before and after a turn, too.
+        counts = np.maximum(counts, 0.5 * np.maximum(np.append(0.0, counts[:-1]), np.append(counts[1:], 0.0)))
+    counts = np.clip(counts, _INTERVALS * np.diff(edges), _DENSEST * np.diff(edges))
+    passed = np.append(0.0, np.cumsum(counts))
+    count = round(passed[-1])
+    outer = {end: np.array([0.0, _END * _INTERVALS]) for end in (0, -1)}
     for end, x, _ in moving:
         # What is fixed leaves the first intervals little freedom.
-        lengths = _GRADED / count
-        outer[end] = np.append(0.0, lengths[lengths > min(_SHORTEST * np.sqrt(x[0]), 0.5 / count)])
-    first, last = outer[0], 1.0 - outer[-1][::-1]
-    return np.concatenate([first[:-1], np.linspace(first[-1], last[0], count - 1), last[1:]])
+        shortest = min(_SHORTEST * np.sqrt(x[0]) * count, 0.5)
+        outer[end] = np.append(0.0, _GRADED[shortest < _GRADED])
+    first, last = outer[0], passed[-1] - outer[-1][::-1]
+    inner = np.linspace(first[-1], last[0], count - 1)
+    found: Array = np.interp(np.concatenate([first[:-1], inner, last[1:]]), passed, edges)
+    return found
 
 
 def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
@@ -254,6 +287,18 @@ def _require_limits(own: Bounds, tool: ToolLimits) -> None:
     limited = any(np.any(np.isfinite(largest)) for largest in (*own.largest.values(), own.effort_rms))
     if not limited and not np.isfinite(min(tool[:2])):
         raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
+
+
+def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array | None) -> None:
+    """Raise an error where shares of limits (M, number of names) are those of a slow motion in a fast one, too."""
+    if fast is None:
+        return
+    unlimited = np.max(np.abs(fast - slow), axis=1) < _UNLIMITED
+    # A path from or to rest does not move there.
+    unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False
+    if np.any(unlimited):
+        place = curve.parameter(speed.nodes[int(np.argmax(unlimited))])
+        raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.6g}")
 
 
 def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
@@ -311,7 +356,7 @@ def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
     """RMS efforts over their limits, 0 without a limit (m,)."""
     if not np.any(np.isfinite(own.effort_rms)):
         return np.zeros(len(own.effort_rms))
-    t = check_times(motion, _CHECK_RATE)
+    t = check_times(motion, motion_rate(motion, _CHECK_RATE))
     return effort_rms(arm, t, Load(motion.derivatives(t))) / own.effort_rms
 
 
@@ -349,7 +394,7 @@ def _within_limits(
     tolerance = _AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     order, suspects = derivatives_for_limits(arm, own), None
     for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
-        t = check_times(motion, _CHECK_RATE)
+        t = check_times(motion, motion_rate(motion, _CHECK_RATE))
         if suspects is not None:
             t = t[_distances(t, suspects * motion.end) < _AROUND]
         load = Load(motion.derivatives(t, order))
@@ -363,7 +408,9 @@ def _within_limits(
         if not len(over):
             hot = _heat(arm, own, motion)
             if np.all(hot <= 1 + tolerance):
-                return motion
+                # Peaks between samples at a lower rate are higher.
+                sparse = motion_rate(motion, _CHECK_RATE) < _CHECK_RATE and not moving
+                return motion.stretched(1 + _MARGIN) if sparse else motion
             constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
             return None
         if moving:

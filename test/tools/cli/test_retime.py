@@ -137,6 +137,24 @@ def test_errors_are_one_line(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_motion_of_hours_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = robot_file(tmp_path, "limits: {velocity: 2.0, jerk: 1.0e-9}")
+    command = ["retime", str(robot), str(write(tmp_path / "path.csv")), "-o", str(tmp_path / "out")]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "samples; lower --rate" in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_searches_for_the_spacing_of_waypoints_of_a_smooth_curve_only(
+    robot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["retime", str(robot), str(write(tmp_path / "path.csv")), "--spacing-time", "0.01"]
+    assert main([*command, "-o", str(tmp_path / "curve")]) == 0
+    assert main([*command, "-o", str(tmp_path / "lines"), "--corner", "0.1"]) == 2
+    assert "spacing_time must be 0 s or more, and is for waypoints without corner" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
