@@ -32,7 +32,7 @@ _FASTEST_SHAFT, _SLOWEST_JOINT = 1e6, 1.0
 _HEAVY, _HEAVIEST = 10.0, 100.0
 
 # No joint turns further, rad, without being continuous, or faster, rad/s; files say the last for "without a limit".
-_LARGEST_ANGLE, _LARGEST_VELOCITY, _NO_LIMIT = 20.0, 30.0, 1000.0
+_LARGEST_ANGLE, _LARGEST_VELOCITY, _NO_LIMIT = 20.0, 60.0, 1000.0
 
 # No drive waits longer for commands or for their effect, s, and no rate of commands, Hz, is lower.
 _LARGEST_TIME, _LOWEST_RATE = 0.2, 20.0

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from urdf_arms import MASSLESS_TIP, urdf_arm
 
 import eom_dynamics
 from eom_dynamics import Robot, load_robot
@@ -49,6 +50,18 @@ def test_frequencies_and_sag_of_a_pendulum() -> None:
 @pytest.mark.parametrize("name", packaged_robots())
 def test_packaged_robots_are_plausible(name: str) -> None:
     assert lines(load_robot(name)) == []
+
+
+@pytest.mark.parametrize("text", [urdf_arm(), urdf_arm(mass=60.0), MASSLESS_TIP])
+def test_urdfs_are_plausible(text: str) -> None:
+    with warnings_module.catch_warnings():
+        warnings_module.simplefilter("ignore", RobotDescriptionWarning)
+        assert lines(load_robot(text)) == []
+
+
+def test_limits_of_fast_joints_and_large_numbers_for_none_are_plausible() -> None:
+    assert lines(changed(limits=Limits(lower=-1e16, upper=1e16, velocity=1000.0))) == []
+    assert lines(changed(limits=Limits(velocity=52.4))) == []
 
 
 # Robot, pattern in its file, what is wrong in its place, joints that are named, and what is said.
