@@ -133,8 +133,7 @@ def _size(robot: Robot) -> list[str]:
 
 def _angles(joint: Joint) -> list[str]:
     lines = []
-    if _rest_in_degrees(joint):
-        rest = joint.parallel_spring.rest_position if joint.parallel_spring else 0.0
+    if rest := _rest_in_degrees(joint):
         lines.append(
             f"{joint.name}: rest_position of the parallel spring is {rest:g} rad; if it is in degrees, it is "
             f"{np.deg2rad(rest):.4g}"
@@ -155,9 +154,10 @@ def _angles(joint: Joint) -> list[str]:
     return lines
 
 
-def _rest_in_degrees(joint: Joint) -> bool:
-    spring = joint.parallel_spring
-    return spring is not None and joint.type != "prismatic" and typical_degrees(spring.rest_position)
+def _rest_in_degrees(joint: Joint) -> float:
+    """Rest position of a parallel spring that looks like degrees; 0 if none does."""
+    rest = joint.parallel_spring.rest_position if joint.parallel_spring else 0.0
+    return rest if joint.type != "prismatic" and typical_degrees(rest) else 0.0
 
 
 def _motor(joint: Joint) -> list[str]:

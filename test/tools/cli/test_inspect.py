@@ -17,6 +17,7 @@ from urdf_arms import MASSLESS_TIP, urdf_arm
 import eom_dynamics as eom
 from eom_dynamics.elastic.limit_violations import IN_DEGREES
 from eom_dynamics.kinematics import body_poses
+from eom_dynamics.robot.readers.numbers import typical_degrees
 from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
@@ -147,6 +148,13 @@ def test_angles_in_degrees_are_told(text: str, where: str) -> None:
         text = text.replace("body_screws", "dh").replace("screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], ", "")
     with pytest.warns(eom.RobotDescriptionWarning, match=f"{where}: angle -?[49][05] rad is more than a turn"):
         eom.load_robot(text)
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"), [(90.0, True), (-7.5, True), (360.0, True), (5.0, False), (7.3, False), (1000.0, False)]
+)
+def test_typical_degrees(angle: float, expected: bool) -> None:
+    assert typical_degrees(angle) == expected
 
 
 def test_poses_of_the_tools(capsys: pytest.CaptureFixture[str]) -> None:
