@@ -24,6 +24,7 @@ from ..actuators.gear import LOSSLESS
 from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm, chain_gains, flat_state, linearizing_effort
+from ..exceptions import StateError
 from ..robot import Robot
 from ..states import STATE_NAMES, joint_states
 from .elastic_plant import ElasticPlant, State
@@ -183,8 +184,11 @@ def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> Li
     Gains are those of :func:`~eom_dynamics.elastic.chain_gains`. Dry friction and losses of gears are left out.
 
     Raises:
-        StateError: as of those functions; a joint is rigid, whose feedback has a state of its own.
+        StateError: as of those functions; a joint is rigid.
     """
+    rigid = ", ".join(name for name, x in zip(plant.arm.motor_names, plant.rigid.tolist(), strict=True) if x)
+    if rigid:
+        raise StateError(f"feedback linearization needs springs at all joints; rigid: {rigid}")
     (at,), gains = joint_states(plant.arm.robot.n, q), chain_gains(natural_frequency)
     reference = [at, *np.zeros((len(STATE_NAMES) - 1, at.size))]
 

@@ -63,7 +63,8 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
         delay: of the feedback of the links, s: half the period of the commands, and the delay of the drives.
 
     Raises:
-        StateError: an argument is out of range, or no weight from 2 down to 1/32 leaves these margins.
+        StateError: an argument is out of range, the arm has no springs, or no weight from 2 down to 1/32 leaves these
+            margins.
     """
     T, n = not_negative(delay, "delay"), plant.arm.robot.n
     kp, _ = motor_gains(plant, q, natural_frequency)
@@ -88,13 +89,20 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
 
 
 def lowest_frequency(plant: ElasticPlant, q: ArrayLike) -> float:
-    """Lowest frequency of the links at q (..., n) on unloaded springs, with motors at rest, rad/s."""
+    """Lowest frequency of the links at q (..., n) on unloaded springs, with motors at rest, rad/s.
+
+    Raises:
+        StateError: the arm has no springs, or none with stiffness at rest.
+    """
     (at,) = joint_states(plant.arm.robot.n, q)
     E = plant.joints
     K = plant.springs.tangents(np.zeros(len(E)))[0]
     squares = np.linalg.eigvals(np.linalg.solve(plant.arm.dynamics.mass_matrix(at), E.T @ K @ E)).real
     # Links on rigid joints have none.
-    return float(np.sqrt(np.min(squares[squares > 1e-9 * np.max(squares)])))
+    elastic = squares[squares > 1e-9 * np.max(squares)]
+    if not elastic.size:
+        raise StateError(f"{plant.arm.robot.name} has no springs with stiffness at rest, so no feedback of links")
+    return float(np.sqrt(np.min(elastic)))
 
 
 def _with_least_damping(A: Array) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from ... import lie
 from ...arrays import Array
 from ..description import COMPOSITE_TYPES
+from .numbers import warn_of_degrees
 from .section import Section
 
 # Error of the length of an axis written with six digits; it is then normalised.
@@ -68,6 +69,7 @@ def _dh_steps(joint: Section) -> tuple[Array, Array]:
     """Poses (4, 4) Rz(theta) Tz(d) and Rx(alpha) Tx(a) of a row."""
     with joint.section("dh") as row:
         a, alpha, d, theta = (row.number(name) for name in ("a", "alpha", "d", "theta"))
+        warn_of_degrees(f"{row.source}: {row.name}", (alpha, theta))
     turn, twist = lie.rotation_from_rpy([0.0, 0.0, theta]), lie.rotation_from_rpy([alpha, 0.0, 0.0])
     return lie.pose(turn, [0.0, 0.0, d]), lie.pose(twist, [a, 0.0, 0.0])
 
@@ -86,6 +88,7 @@ def read_origin(section: Section) -> Array:
     with section.section("origin") as origin:
         xyz = origin.vector("xyz", 3)
         rpy = origin.vector("rpy", 3, default=(0.0, 0.0, 0.0))
+        warn_of_degrees(f"{origin.source}: {origin.name}: rpy", rpy.tolist())
     return lie.pose(lie.rotation_from_rpy(rpy), xyz)
 
 

@@ -23,6 +23,7 @@ from ..model import Limits
 from ..tree import depth_first
 from .coupled_transmissions import group, unusable
 from .element import Element
+from .numbers import warn_of_degrees
 from .transmissions import Reduction, transmissions
 from .xml import parse
 
@@ -110,7 +111,9 @@ def _origin(element: Element) -> Array:
         return np.eye(4)
     origin.check_attributes(("xyz", "rpy"))
     zero = (0.0, 0.0, 0.0)
-    return lie.pose(lie.rotation_from_rpy(origin.vector("rpy", zero)), origin.vector("xyz", zero))
+    rpy = origin.vector("rpy", zero)
+    warn_of_degrees(f"{origin.source}: line {origin.line}: {origin.where}: rpy", rpy.tolist())
+    return lie.pose(lie.rotation_from_rpy(rpy), origin.vector("xyz", zero))
 
 
 def _joint(name: str, joint: Element) -> JointDescription:

@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ...elastic import ElasticArm
+from ...elastic.limit_check import LimitCheck
+from ...elastic.limit_violations import IN_DEGREES
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
@@ -57,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gains",
         type=float,
         metavar="HZ",
-        help="print feedback gains of this bandwidth, and the margins of the loops, at rest at zero or --pose",
+        help="print feedback gains of this bandwidth in Hz (simulate --gains takes rad/s), and the margins of the "
+        "loops, at rest at zero or --pose",
     )
     parser.add_argument("--symbols", action="store_true", help="in the equations, symbols in place of numbers")
     parser.set_defaults(refuse=parser.error)
@@ -88,10 +92,27 @@ def run(options: argparse.Namespace) -> int:
         names = ", ".join(robot.joint_names)
         options.refuse(f"--pose requires {robot.n} joint variables, has {len(options.pose)}: {names}")
     texts = [str(warning.message) for warning in caught]
+    if options.pose is not None:
+        texts += _out_of_range(robot, options)
     print(_equations(robot, options) if options.equations is not None else _facts(robot, texts, options))
     for text in texts:
         complain(options.program, f"warning: {text}")
     return 0
+
+
+def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
+    """Warnings about joint variables beyond their ranges; those more than a turn beyond are refused."""
+    q, check = np.array(options.pose), LimitCheck(ElasticArm(robot))
+    texts = []
+    for i, (joint, far) in enumerate(zip(robot.independent_joints, check.far(q).tolist(), strict=True)):
+        x, lower, upper = q[i], check.lower[i], check.upper[i]
+        unit = "m" if joint.type == "prismatic" else "rad"
+        text = f"--pose: {joint.name} is {x:.4g} {unit}, its range {lower:.4g} to {upper:.4g} {unit}"
+        if far:
+            options.refuse(f"{text}, {IN_DEGREES}")
+        if not lower <= x <= upper and np.isfinite(x):
+            texts.append(f"{text}, which it exceeds")
+    return texts
 
 
 def _completion(options: argparse.Namespace) -> str:

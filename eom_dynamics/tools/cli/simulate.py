@@ -61,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W,…",
         type=_gains,
         default=[10.0, 20.0, 32.0, 50.0, 70.0, 100.0],
-        help="natural frequencies of the motor PD, rad/s; 0: no feedback; default: 10,20,32,50,70,100",
+        help="natural frequencies of the motor PD, rad/s (inspect --gains takes Hz); 0: no feedback; default: "
+        "10,20,32,50,70,100",
     )
     add_model_errors(parser, -0.9, 9.0, _MODEL_ERRORS)
     parser.add_argument("--exact", action="store_true", help="simulate the model itself, without these errors")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
     uncounted = _SQUARE if robot.n > MOST_JOINTS else ()
     if joints_without_inertia(robot):
         uncounted += ("forward_dynamics",)
-    elastic = elastic_joints(robot)
+    elastic, drives = elastic_joints(robot), motors(robot, poses(robot))
     return {
         "name": robot.name,
         "independent_joints": robot.n,
@@ -55,17 +56,21 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
             for tool in robot.tools
         ],
         "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in COUNTED},
+        "command_period": robot.command_period or None,
+        "drive_delay": robot.drive_delay,
+        "drive_interpolation": robot.drive_interpolation,
+        "command_lead": robot.command_lead,
         "joint_friction": robot.joint_friction,
         "elastic_joints": elastic,
-        "motors": motors(robot, poses(robot)),
-        "implausible": implausible(robot, elastic),
+        "motors": drives,
+        "implausible": implausible(robot, elastic, drives),
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],
     }
 
 
 def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
-    limits, mimic = joint.limits, joint.mimic
+    mimic = joint.mimic
     return {
         "name": joint.name,
         "type": joint.type,
@@ -73,12 +78,7 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "axis": _axis(joint),
         "mass": joint.mass,
         "mimic": mimic and {"joint": robot.joints[mimic.joint].name, "ratio": mimic.ratio, "offset": mimic.offset},
-        "limits": {
-            "lower": _finite(limits.lower),
-            "upper": _finite(limits.upper),
-            "velocity": _finite(limits.velocity),
-            "effort": _finite(limits.effort),
-        },
+        "limits": {name: _finite(value) for name, value in asdict(joint.limits).items()},
         "stiffness": _finite(joint.stiffness),
         "rotor_inertia": joint.rotor_inertia,
         "gear_ratio": joint.gear_ratio,

@@ -16,7 +16,9 @@ from ...robot import Robot
 from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
 from ...terminal import printable
 from ..text_tables import columns
-from .plausibility import USUAL_PERIOD
+from .motors import motors
+from .plausibility import USUAL_PERIOD, elastic_joints, plausible_period, poses
+from .plausibility import warnings as implausible
 
 LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
     "PD of the motors": motor_loop,
@@ -28,6 +30,9 @@ OUTER = "links around this PD"
 
 # Standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m.
 _NOISE = 1e-5
+
+# Of the rate of the commands, that a bandwidth should not exceed.
+_LARGEST_SHARE = 0.1
 
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
@@ -78,7 +83,20 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "chain_gains": chain_gains(w).tolist(),
         "outer_loop": outer,
         "loops": loops,
+        "implausible": [
+            *_too_fast(bandwidth, plausible_period(robot)),
+            *implausible(robot, elastic_joints(robot), motors(robot, poses(robot))),
+        ],
     }
+
+
+def _too_fast(bandwidth: float, period: float) -> list[str]:
+    if bandwidth * period <= _LARGEST_SHARE:
+        return []
+    return [
+        f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
+        f"{bandwidth / (2 * np.pi):.4g} Hz"
+    ]
 
 
 def _effort_noise(F: Array, n: int, period: float) -> list[float]:
@@ -102,6 +120,8 @@ def gain_table(facts: Mapping[str, Any]) -> str:
             continue
         delay = "-" if x["delay"] is None else f"{1e3 * x['delay']:.3g}"
         gain, phase = ("-" if x[key] is None else f"{x[key]:.3g}" for key in ("gain", "phase"))
+        if x["gain"] == 1.0:
+            gain = phase = "unstable"
         loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain, phase))
         if x["gain"] == 1.0:
             notes.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delay']:.3g} ms")
@@ -111,8 +131,9 @@ def gain_table(facts: Mapping[str, Any]) -> str:
     if links:
         rows_of, columns_of = np.shape(links["gains"])
         notes.append(
-            f"{OUTER}: efforts of {rows_of} motors from {columns_of} deviations of links and motors, their rates, and "
-            f"integrals of the links, weight {links['weight']:g}; --json has the gains, docs/elastic_joints.md the law"
+            f"{OUTER}: the PD is in the drives, without the delay; efforts of {rows_of} motors from {columns_of} "
+            "deviations of links and motors, their rates, and integrals of the links, weight "
+            f"{links['weight']:g}; --json has the gains, docs/elastic_joints.md the law"
         )
         noise = ", ".join(f"{x:.2g}" for x in links["effort_noise"])
         notes.append(
@@ -120,7 +141,8 @@ def gain_table(facts: Mapping[str, Any]) -> str:
             f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth"
         )
     lines = [
-        f"feedback of {facts['bandwidth']:g} Hz at rest; its delay is {1e3 * facts['delay']:.3g} ms, {whence}",
+        f"feedback of {facts['bandwidth']:g} Hz ({2 * np.pi * facts['bandwidth']:.4g} rad/s) at rest; its delay is "
+        f"{1e3 * facts['delay']:.3g} ms, {whence}",
         "",
         *columns([("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), *rows], right_from=1),
         "",
@@ -135,5 +157,6 @@ def gain_table(facts: Mapping[str, Any]) -> str:
         ),
         *([""] if notes else []),
         *notes,
+        *(f"not plausible: {line}" for line in facts["implausible"]),
     ]
     return "\n".join(map(printable, lines))

@@ -71,6 +71,8 @@ TEMPLATE = """\
       #   gripper: {mass: 1.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
 """
 
+_DRIVES = "".join(line for line in TEMPLATE.splitlines(keepends=True) if re.search("# (command|drive)_", line))
+
 
 def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
     """Return a parameter file that names a URDF or xacro file, to fill in with its springs and motors.
@@ -109,7 +111,7 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
   ros__parameters:
     robot:
       urdf: {_quoted(urdf)}
-{others}      joints:
+{others}{_DRIVES}      joints:
 {"".join(joints)}"""
 
 

@@ -10,6 +10,8 @@ from ...terminal import printable
 from ..text_tables import columns, operation_counts
 from .facts import MOST_JOINTS
 
+_RARE_LIMITS = ("acceleration", "jerk", "effort_rate", "effort_rms")
+
 
 def as_text(facts: Mapping[str, Any]) -> str:
     """Return the facts of :func:`.facts.robot_facts` as a table of joints and lines on the rest."""
@@ -36,6 +38,8 @@ def as_text(facts: Mapping[str, Any]) -> str:
             if name not in counted
         ),
         "",
+        _commands(facts),
+        "",
         *_elastic(facts),
         *_motors(facts["motors"]),
         *_friction(facts),
@@ -45,6 +49,14 @@ def as_text(facts: Mapping[str, Any]) -> str:
         *(f"not plausible: {line}" for line in facts["implausible"]),
     ]
     return "\n".join(map(printable, lines))
+
+
+def _commands(facts: Mapping[str, Any]) -> str:
+    period = "unknown" if facts["command_period"] is None else f"{facts['command_period']:g} s"
+    return (
+        f"command_period {period}, drive_delay {facts['drive_delay']:g} s, drive_interpolation "
+        f"{facts['drive_interpolation']}: command lead {facts['command_lead']:g} s"
+    )
 
 
 def _elastic(facts: Mapping[str, Any]) -> list[str]:
@@ -131,8 +143,10 @@ def _entry(name: str, value: Any) -> str:
 def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
     stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
+    limits = ["velocity", "effort"]
+    limits += [name for name in _RARE_LIMITS if any(joint["limits"][name] is not None for joint in joints)]
     header = (
-        *("joint", "type", "axis", "limits", "velocity", "effort", "mass [kg]"),
+        *("joint", "type", "axis", "limits", *(name.replace("_", " ") for name in limits), "mass [kg]"),
         *(f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]"),
     )
     rows = [
@@ -141,7 +155,7 @@ def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             joint["type"] if joint["mimic"] is None else _mimic(joint["mimic"]),
             _vector(joint["axis"]),
             _limits(joint["limits"]),
-            *(_or(joint["limits"][name], "-") for name in ("velocity", "effort")),
+            *(_or(joint["limits"][name], "-") for name in limits),
             f"{joint['mass']:g}",
             _or(joint["stiffness"], "rigid"),
             f"{joint['rotor_inertia']:g}",

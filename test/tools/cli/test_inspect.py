@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -11,15 +12,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from urdf_arms import MASSLESS_TIP
+from urdf_arms import MASSLESS_TIP, urdf_arm
 
 import eom_dynamics as eom
+from eom_dynamics.elastic.limit_violations import IN_DEGREES
 from eom_dynamics.kinematics import body_poses
+from eom_dynamics.robot.readers.numbers import typical_degrees
 from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import robot_facts
 from eom_dynamics.tools.inspect.text import as_text
+
+_PARAMETERS = """
+/**:
+  ros__parameters:
+    robot:
+      {name: arm, joint_names: [a], convention: body_screws, inertia_reference: com, joints: {a: {type: revolute,
+       screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], origin: ORIGIN, mass: 1.0, center_of_mass: [0.1, 0.0, 0.0],
+       inertia: [0.01, 0.0, 0.0, 0.01, 0.0, 0.01]}}}
+"""
 
 
 def test_text_and_json_are_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +70,9 @@ def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
     outer = outer_loop(plant, [0.3, -0.2], 10 * np.pi, 0.0005)
     assert found["loops"]["links around this PD"] == asdict(outer.margins)
     assert found["outer_loop"]["gains"] == outer.F.tolist()
-    assert lines[-2].startswith("links around this PD: efforts of 2 motors from 10 deviations")
+    assert lines[-2].startswith(
+        "links around this PD: the PD is in the drives, without the delay; efforts of 2 motors from 10 "
+    )
     # Of noise, drawn.
     n = np.random.default_rng(0).normal(scale=found["outer_loop"]["noise"], size=(20_000, 2))
     drawn = n[1:] @ outer.F[:, :2].T + np.diff(n, axis=0) / 1e-3 @ outer.F[:, 4:6].T
@@ -72,7 +86,75 @@ def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys: pytest.Ca
     file.write_text(text.replace("robot:\n", "robot:\n      drive_delay: 0.05\n", 1), encoding="utf-8")
     assert main(["inspect", str(file), "--gains", "5"]) == 0
     output = capsys.readouterr().out
+    (row,) = (line for line in output.splitlines() if line.startswith("feedback linearization  "))
+    assert row.split()[-2:] == ["unstable", "unstable"]
     assert "50 ms, of the robot" in output and "PD of the motors: unstable at rest under the delay of 50 ms" in output
+
+
+@pytest.mark.parametrize("name", ["arm.urdf", "elastic_below"])
+def test_gains_of_rigid_joints(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without springs, or with one of two, the PD has gains, and it is said what has none."""
+    if name == "arm.urdf":
+        file = tmp_path / name
+        file.write_text(urdf_arm())
+    else:
+        file = tmp_path / "arm.yaml"
+        packaged = (resources.files(eom) / "config" / "planar_2r.yaml").read_text(encoding="utf-8")
+        file.write_text(re.sub(r" +elasticity: .*\n", "", packaged, count=1))
+    assert main(["inspect", str(file), "--gains", "5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["motors"]) == 2 and all(motor["kp"] > 0 for motor in found["motors"])
+    assert "springs at all joints; rigid: " in found["loops"]["feedback linearization"]["refused"]
+    outer = found["loops"]["links around this PD"]
+    assert ("no springs" in outer["refused"]) if name == "arm.urdf" else "gain" in outer
+    assert main(["inspect", str(file), "--gains", "5"]) == 0
+
+
+def test_gains_come_with_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "arm.yaml"
+    text = (resources.files(eom) / "config" / "sea_planar_2r.yaml").read_text(encoding="utf-8")
+    file.write_text(text.replace("robot:\n", "robot:\n      drive_delay: 2.0\n", 1), encoding="utf-8")
+    expected = ["drive_delay is 2 s; if it is in ms, it is 0.002 s"]
+    assert main(["inspect", str(file), "--gains", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["implausible"] == expected
+    assert main(["inspect", str(file), "--gains", "314"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "of 314 Hz (1973 rad/s)" in lines[0] and lines[-1] == f"not plausible: {expected[0]}"
+    assert lines[-2].endswith("a tenth of the 1000 commands a second; in rad/s, it is 49.97 Hz")
+
+
+def test_poses_beyond_the_ranges(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["inspect", "panda", "--pose", "0", "0", "0", "-90", "0", "90", "0"])
+    assert f"fer_joint4 is -90 rad, its range -3.072 to -0.0698 rad, {IN_DEGREES}" in capsys.readouterr().err
+    assert main(["inspect", "panda", "--pose", "0", "0", "0", "1", "0", "1", "0", "--json"]) == 0
+    output = capsys.readouterr()
+    (text,) = json.loads(output.out)["warnings"]
+    assert (
+        text == "--pose: fer_joint4 is 1 rad, its range -3.072 to -0.0698 rad, which it exceeds" and text in output.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (urdf_arm().replace('rpy="0.4 0 0"', 'rpy="0 0 90"'), "joint elbow: <origin>: rpy"),
+        (_PARAMETERS.replace("ORIGIN", "{xyz: [0.0, 0.0, 0.0], rpy: [0.0, -45.0, 0.0]}"), "robot.joints.a.origin: rpy"),
+        (_PARAMETERS.replace("origin: ORIGIN", "dh: {a: 0.3, alpha: 90.0, d: 0.0, theta: 0.5}"), "robot.joints.a.dh"),
+    ],
+)
+def test_angles_in_degrees_are_told(text: str, where: str) -> None:
+    if "dh:" in text:
+        text = text.replace("body_screws", "dh").replace("screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], ", "")
+    with pytest.warns(eom.RobotDescriptionWarning, match=f"{where}: angle -?[49][05] rad is more than a turn"):
+        eom.load_robot(text)
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"), [(90.0, True), (-7.5, True), (360.0, True), (5.0, False), (7.3, False), (1000.0, False)]
+)
+def test_typical_degrees(angle: float, expected: bool) -> None:
+    assert typical_degrees(angle) == expected
 
 
 def test_poses_of_the_tools(capsys: pytest.CaptureFixture[str]) -> None:

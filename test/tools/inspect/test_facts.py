@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,10 @@ def test_part_of_a_urdf_with_a_mimic_joint(tmp_path: Any) -> None:
     found = robot_facts(eom.load_robot(text, tip="hook"))
     assert found["merged"] == ["link hook into the body of axle (0 kg)"]
     assert found["assumed"][0] == "axis [1 0 0], the default of URDF: rail"
-    assert found["joints"][0]["limits"] == {"lower": -1, "upper": 3, "velocity": 2, "effort": 5}
+    assert found["joints"][0]["limits"] == {
+        **dict.fromkeys(("acceleration", "jerk", "effort_rate", "effort_rms")),
+        **{"lower": -1, "upper": 3, "velocity": 2, "effort": 5},
+    }
     (tool,) = found["tools"]
     assert (tool["name"], tool["body"]) == ("hook", "axle")
     assert "= 4 rail -1" in as_text(found) and "-1 … 3" in as_text(found)
@@ -149,3 +153,18 @@ def test_large_robots_get_fewer_facts() -> None:
     assert lines[0].startswith(r"a\nsnake: ")
     assert "mass_matrix: not counted for more than 20 joints" in lines
     assert "tool j20 on the body of j20: reach 6.3 m from the base" in lines
+
+
+@pytest.mark.usefixtures("quick")
+def test_drives_and_all_limits_are_shown() -> None:
+    joint = _joint("revolute", [0.0, 1, 0, 0, 0, 0], limits={"acceleration": 11.0, "jerk": 512.0, "effort_rms": 13.0})
+    robot = _robot("arm", {"free": _joint("revolute", [0.0, 1, 0, 0, 0, 0]), "limited": joint})
+    drives = {"command_period": 1e-3, "drive_delay": 2e-3, "drive_interpolation": "linear"}
+    found = robot_facts(replace(robot, **drives))
+    assert {name: found[name] for name in drives} == drives and found["command_lead"] == pytest.approx(3e-3)
+    lines = as_text(found).splitlines()
+    assert "command_period 0.001 s, drive_delay 0.002 s, drive_interpolation linear: command lead 0.003 s" in lines
+    header, row = (next(line for line in lines if line.startswith(name)) for name in ("joint ", "limited"))
+    assert "acceleration  jerk  effort rms  mass" in header and row.split()[8:12] == ["11", "512", "13", "2"]
+    unknown = as_text(robot_facts(robot))
+    assert "command_period unknown, drive_delay 0 s, drive_interpolation none: command lead 0 s" in unknown

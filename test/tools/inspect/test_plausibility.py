@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from urdf_arms import MASSLESS_TIP, urdf_arm
 
 import eom_dynamics
 from eom_dynamics import Robot, load_robot
@@ -21,7 +22,7 @@ from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.tools.inspect.motors import motors
-from eom_dynamics.tools.inspect.plausibility import elastic_joints, warnings
+from eom_dynamics.tools.inspect.plausibility import elastic_joints, poses, warnings
 
 
 def changed(**changes: Any) -> Robot:
@@ -31,7 +32,7 @@ def changed(**changes: Any) -> Robot:
 
 
 def lines(robot: Robot) -> list[str]:
-    return warnings(robot, elastic_joints(robot))
+    return warnings(robot, elastic_joints(robot), motors(robot, poses(robot)))
 
 
 def test_frequencies_and_sag_of_a_pendulum() -> None:
@@ -51,6 +52,18 @@ def test_packaged_robots_are_plausible(name: str) -> None:
     assert lines(load_robot(name)) == []
 
 
+@pytest.mark.parametrize("text", [urdf_arm(), urdf_arm(mass=60.0), MASSLESS_TIP])
+def test_urdfs_are_plausible(text: str) -> None:
+    with warnings_module.catch_warnings():
+        warnings_module.simplefilter("ignore", RobotDescriptionWarning)
+        assert lines(load_robot(text)) == []
+
+
+def test_limits_of_fast_joints_and_large_numbers_for_none_are_plausible() -> None:
+    assert lines(changed(limits=Limits(lower=-1e16, upper=1e16, velocity=1000.0))) == []
+    assert lines(changed(limits=Limits(velocity=52.4))) == []
+
+
 # Robot, pattern in its file, what is wrong in its place, joints that are named, and what is said.
 FAULTS = [
     ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 1.0e-5", 2, "must have the square of the ratio: 0.1"),
@@ -60,8 +73,20 @@ FAULTS = [
     ("panda", r"stiffness: 14000.0", r"stiffness: 244.0", 4, "may be per degree: in N m/rad that is 1.398e+04"),
     ("sea_planar_2r", r"torque_constant: 0.05", r"torque_constant: 50.0", 2, "in mN m/A, it is 0.05 N m/A"),
     ("sea_planar_2r", r"stiffness: (\d)00.0", r"stiffness: \g<1>.0e+7", 2, "above the 1000 commands a second"),
-    ("panda", r"lower: -2.8973, upper: 2.8973", r"lower: -166.0, upper: 166.0", 4, "in degrees, it is -2.897"),
-    ("panda", r"velocity: 2.175", r"velocity: 124.6", 4, "in degrees, it is 2.175"),
+    ("panda", r"lower: -2.8973, upper: 2.8973", r"lower: -166.0, upper: 166.0", 4, "if in degrees: -2.897, 2.897"),
+    ("panda", r"velocity: 2.175", r"velocity: 124.6", 4, "if in degrees: 2.175"),
+    # Rotors J N and, in g cm², J; limits in mN m.
+    ("sea_planar_2r", r"rotor_inertia: (0.\d)", r"rotor_inertia: \g<1>e-2", 2, "not its square, it is 0.2"),
+    ("sea_planar_2r", r"rotor_inertia: 0.(\d)", r"rotor_inertia: \g<1>00.0", 2, "it is 0.2 kg m² behind the gear"),
+    ("planar_2r", r"rotor_inertia: 0.(\d)", r"rotor_inertia: \g<1>000.0", 2, "too large for the links'"),
+    ("sea_planar_2r", r"torque: 0.(\d)", r"torque: \g<1>00.0", 2, "if it is in mN m, it is 0.9 N m"),
+    (
+        "sea_planar_2r",
+        r"gear_ratio: 100.0",
+        r"gear_ratio: 1.0",
+        2,
+        "check gear_ratio 1, masses and limits",
+    ),
 ]
 
 
@@ -118,3 +143,54 @@ def test_a_motor_slower_than_its_joint_is_told() -> None:
     slow = replace(actuator, motor=Motor(speed_limit=100.0))
     (line,) = lines(changed(**good, limits=Limits(velocity=2.0), actuator=slow))
     assert "speed limit is 1 behind the gear, below the joint's velocity limit 2" in line
+
+
+# Robot, old text, new text in its file, and all that is said.
+WHOLE_ARM = [
+    (
+        "sea_planar_2r",
+        r"mass: (\d)",
+        r"mass: \g<1>000",
+        ["mass is 3000 kg at a length of 0.9 m; if masses are in g, it is 3 kg"],
+    ),
+    ("sea_planar_2r", r"xyz: \[0.5", r"xyz: [500.0", ["lengths add up to 500.4 m; if they are in mm, to 0.5004 m"]),
+    (
+        "sea_planar_2r",
+        r"robot:\n",
+        r"robot:\n      command_period: 1.0\n",
+        ["command_period is 1 s; if it is in ms, it is 0.001 s"],
+    ),
+    (
+        "sea_planar_2r",
+        r"robot:\n",
+        r"robot:\n      command_period: 1000.0\n",
+        ["command_period is 1000 s; if it is a rate in Hz, it is 0.001 s"],
+    ),
+    (
+        "sea_planar_2r",
+        r"robot:\n",
+        r"robot:\n      drive_delay: 2.0\n",
+        ["drive_delay is 2 s; if it is in ms, it is 0.002 s"],
+    ),
+    (
+        "sea_planar_2r",
+        r"gear_ratio",
+        r"parallel_spring: {stiffness: 20.0, rest_position: 30.0}\n          gear_ratio",
+        [
+            f"{joint}: rest_position of the parallel spring is 30 rad; if it is in degrees, it is 0.5236"
+            for joint in ("joint_1", "joint_2")
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "pattern", "wrong", "said"), WHOLE_ARM)
+def test_units_of_the_whole_arm(name: str, pattern: str, wrong: str, said: list[str]) -> None:
+    text = (resources.files(eom_dynamics) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
+    assert lines(load_robot(re.sub(pattern, wrong, text))) == said
+
+
+def test_limits_in_degrees_are_one_line_a_joint() -> None:
+    slow = replace(changed().joints[0].actuator, motor=Motor(speed_limit=100.0))
+    (line,) = lines(changed(limits=Limits(lower=-115.0, upper=115.0, velocity=170.0), actuator=slow))
+    assert line.endswith("lower -115 rad, upper 115 rad, velocity 170 rad/s; if in degrees: -2.007, 2.007, 2.967")

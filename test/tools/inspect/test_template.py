@@ -70,6 +70,8 @@ def test_a_urdf_is_completed_by_springs_and_motors(
         "rotor_inertia: 0.0", "rotor_inertia: 0.2"
     )
     path.write_text(filled)
-    arm = ElasticArm(load_robot(path))
+    robot = load_robot(path)
+    assert robot.command_period == 1e-3
+    arm = ElasticArm(robot)
     assert arm.stiffness.tolist() == [1e4, 1e4] and arm.rotor_inertia.tolist() == [0.2, 0.2]
     assert arm.motor.voltage_limit.tolist() == [48.0, 48.0]
