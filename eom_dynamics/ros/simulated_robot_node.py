@@ -134,7 +134,7 @@ class SimulatedRobotNode(RobotNode):
         if self._command == "joint_effort":
             arm = ElasticArm(torque_controlled(arm.robot))
         given = {name: self.get_parameter_or(name).value for name in ARRAYS}
-        times = {name: self.get_parameter(name).value for name in ("command_period", "drive_delay")}
+        period, delay = (self.get_parameter(name).value for name in ("command_period", "drive_delay"))
         interpolation = self.get_parameter("drive_interpolation").value
         with warnings.catch_warnings(record=True) as rounded:
             self._robot = robot = SimulatedRobot(
@@ -145,7 +145,8 @@ class SimulatedRobotNode(RobotNode):
                 damping_ratio=self.get_parameter("damping_ratio").value,
                 kp=given["kp"],
                 kd=given["kd"],
-                **{name: time if time >= 0 else None for name, time in times.items()},
+                command_period=period if period >= 0 else None,
+                drive_delay=delay if delay >= 0 else None,
                 drive_interpolation=None if interpolation == "robot" else interpolation,
                 limited=self.get_parameter("limit_effort").value,
                 noise=SensorNoise(*(given[x] or 0.0 for x in NOISE)) if any(given[x] for x in NOISE) else None,

@@ -54,8 +54,8 @@ TABLE: Table = {
     },
     "command_period": fixed(
         -1.0,
-        "time after which the drives take the latest command, in s, in whole steps; 0: one step. Negative: the robot's, "
-        "rounded to steps",
+        "time after which the drives take the latest command, in s, in whole steps; 0: one step. Negative: the "
+        "robot's, rounded to steps",
         limits=(-1.0, 1.0),
     ),
     "drive_delay": fixed(
@@ -66,8 +66,8 @@ TABLE: Table = {
     ),
     "drive_interpolation": fixed(
         "robot",
-        "what the drives do for a command_period: hold a command (none), or move in a straight line from the one before "
-        "to it (linear); robot: as its file names it",
+        "what the drives do for a command_period: hold a command (none), or move in a straight line from the one "
+        "before to it (linear); robot: as its file names it",
         choices=("robot", *DRIVE_INTERPOLATIONS),
     ),
     "limit_effort": fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
