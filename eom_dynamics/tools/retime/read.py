@@ -66,10 +66,10 @@ def _csv(path: Path) -> tuple[list[str] | None, Any]:
         rows = [(reader.line_num, row) for row in reader if row]
     header = [name.strip().removeprefix("q.") for name in rows[0][1]] if rows else []
     try:
-        first = [float(each) for each in header]
+        [float(each) for each in header]
     except ValueError:
         return header, [_numbers(*row) for row in rows[1:]]
-    return None, [first, *(_numbers(*row) for row in rows[1:])]
+    return None, [_numbers(*row) for row in rows]
 
 
 def _numbers(line: int, row: Sequence[str]) -> list[float]:
