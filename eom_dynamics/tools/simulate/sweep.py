@@ -54,7 +54,7 @@ HEADER = ("real less modelled", *LABELS, "rigid / flatness", "least that is as g
 
 
 def model_errors(robot: Robot, period: float) -> tuple[ModelError, ...]:
-    """The model errors of the sweep: none, pairs of stiffness and mass, one parameter alone, and no lead of commands."""
+    """The model errors of the sweep: none, pairs of stiffness and mass, one parameter alone, and commands not ahead."""
     errors = [ModelError(), *(ModelError(stiffness=s, mass=m) for s in GRID for m in GRID)]
     has_friction = not all(joint.actuator.friction.is_none for joint in robot.independent_joints)
     for name, sizes in _ALONE.items():
