@@ -68,7 +68,7 @@ def run(settings: Settings) -> Section:
     for name in ROBOTS:
         robot = load_robot(name)
         motion = paper_motion(robot.n)
-        found = sweep(robot, motion, 0.0, duration, model_errors(robot), period=PERIOD)
+        found = sweep(robot, motion, 0.0, duration, model_errors(robot, PERIOD), period=PERIOD)
         plant, q = ElasticPlant(ElasticArm(robot)), motion.derivatives(0.0, 0)[0]
         loop = outer_loop(plant, q, found.natural_frequency, PERIOD / 2)
         sweeps.append(found)

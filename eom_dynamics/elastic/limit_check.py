@@ -74,7 +74,7 @@ class LimitCheck:
         for i in np.flatnonzero(self.far(q))[:1]:
             raise StateError(
                 f"position of {self._arm.robot.joint_names[i]} is {q[i]:.4g} rad, its range {self.lower[i]:.4g} to "
-                f"{self.upper[i]:.4g} rad, {IN_DEGREES}; limits: ignore takes it all the same"
+                f"{self.upper[i]:.4g} rad, {IN_DEGREES}; set limits to ignore to take it all the same"
             )
 
     @cached_property

@@ -13,6 +13,9 @@ from ..arrays import Array
 TURN = 2 * np.pi
 """Distance beyond its range up to which an angle may be a mistake of the motion; beyond, it is one of the unit, rad."""
 
+MANY_TURNS = 8 * np.pi
+"""Motion of a joint without limits beyond which it is not in rad, most likely."""
+
 IN_DEGREES = "more than a turn beyond its limit: angles are in rad, not in degrees"
 """Reason to refuse a position."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
+import warnings
 from typing import Any, cast
 
 import numpy as np
@@ -133,20 +134,25 @@ class SimulatedRobotNode(RobotNode):
         if self._command == "joint_effort":
             arm = ElasticArm(torque_controlled(arm.robot))
         given = {name: self.get_parameter_or(name).value for name in ARRAYS}
-        self._robot = robot = SimulatedRobot(
-            arm,
-            period=self._period,
-            position=given["initial_position"] or 0.0,
-            natural_frequency=self.get_parameter("natural_frequency").value,
-            damping_ratio=self.get_parameter("damping_ratio").value,
-            kp=given["kp"],
-            kd=given["kd"],
-            command_period=self.get_parameter("command_period").value,
-            drive_delay=self.get_parameter("drive_delay").value,
-            drive_interpolation=self.get_parameter("drive_interpolation").value,
-            limited=self.get_parameter("limit_effort").value,
-            noise=SensorNoise(*(given[name] or 0.0 for name in NOISE)) if any(given[name] for name in NOISE) else None,
-        )
+        period, delay = (self.get_parameter(name).value for name in ("command_period", "drive_delay"))
+        interpolation = self.get_parameter("drive_interpolation").value
+        with warnings.catch_warnings(record=True) as rounded:
+            self._robot = robot = SimulatedRobot(
+                arm,
+                period=self._period,
+                position=given["initial_position"] or 0.0,
+                natural_frequency=self.get_parameter("natural_frequency").value,
+                damping_ratio=self.get_parameter("damping_ratio").value,
+                kp=given["kp"],
+                kd=given["kd"],
+                command_period=period if period >= 0 else None,
+                drive_delay=delay if delay >= 0 else None,
+                drive_interpolation=None if interpolation == "robot" else interpolation,
+                limited=self.get_parameter("limit_effort").value,
+                noise=SensorNoise(*(given[x] or 0.0 for x in NOISE)) if any(given[x] for x in NOISE) else None,
+            )
+        for warning in rounded:
+            self.get_logger().warning(printable(str(warning.message)))
         self.failure = ""
         self.supply.pause()
         self._order = MotorOrder(arm.motor_names)
@@ -164,7 +170,9 @@ class SimulatedRobotNode(RobotNode):
         self.create_timer(self._period, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(
             f"robot {printable(arm.robot.name)} with {arm.robot.n} joints, from {self.supply.source}: "
-            f"{1 / self._period:g} steps a second, commands from {self._command}"
+            f"{1 / self._period:g} steps a second, commands from {self._command}, "
+            f"{'interpolated over' if robot.drive_interpolation == 'linear' else 'held for'} "
+            f"{1e3 * robot.command_period:g} ms and acting {1e3 * robot.drive_delay:g} ms later"
         )
 
     # --- Commands -----------------------------------------------------------------------

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..elastic.bounds import UNITS
-from ..elastic.limit_violations import IN_DEGREES, TURN, summary
+from ..elastic.limit_violations import summary
 from ..exceptions import TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline, Verdict
@@ -83,9 +82,8 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
     policy = node.get_parameter("trajectory_limits").value
     if policy == "ignore" or verdict.ok:
         return
-    for peak in verdict.exceeded:
-        if peak.quantity == "position" and peak.unit == UNITS["position"] and peak.violation > TURN:
-            raise TrajectoryError(f"{peak}, {IN_DEGREES}")
+    if verdict.in_degrees:
+        raise TrajectoryError(verdict.in_degrees)
     if transition:
         reason = (
             f"exceeds limits on the way from the commanded state: {summary(verdict.exceeded)}; start closer to it, or "

@@ -90,6 +90,11 @@ class Sweep:
     motion_frequency: float
     resonance: float
 
+    @property
+    def lead(self) -> float:
+        """Time by which commands are ahead, s: their mean age, as :attr:`Robot.command_lead`."""
+        return replace(self.robot, command_period=self.period).command_lead
+
     def of(self, error: ModelError) -> Array:
         """(4,) root mean square errors under one model error."""
         row: Array = self.rms[self.errors.index(error)]

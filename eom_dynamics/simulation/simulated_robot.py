@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from ..actuators.springs import RIGID
 from ..arguments import choice, count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..exceptions import RobotDescriptionError, SimulationError, StateError
+from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, SimulationError, StateError
 from ..robot import Robot
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .elastic_plant import ElasticPlant
@@ -63,8 +64,8 @@ class SimulatedRobot:
         arm: the model.
         period: time step, s.
         kp, kd: gains (m,) of the drives, N m/rad and N m s/rad (N/m, N s/m).
-        command_period: time from when the drives take a command to the next, s.
-        drive_delay: time until it takes effect, s.
+        command_period: time from when the drives take a command to the next, s, a whole number of steps.
+        drive_delay: time until it takes effect, s, a whole number of steps.
         drive_interpolation: one of :data:`.DRIVE_INTERPOLATIONS`.
     """
 
@@ -78,9 +79,9 @@ class SimulatedRobot:
         damping_ratio: float = 1.0,
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
-        command_period: float = 0.0,
-        drive_delay: float = 0.0,
-        drive_interpolation: str = "none",
+        command_period: float | None = None,
+        drive_delay: float | None = None,
+        drive_interpolation: str | None = None,
         limited: bool = True,
         noise: SensorNoise | None = None,
         seed: int = 0,
@@ -95,9 +96,11 @@ class SimulatedRobot:
                 link inertia of the initial position.
             kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
             command_period: time after which the drives take the latest command, s, in whole steps; 0 for one step.
-            drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay.
+                None for that of the robot, rounded to whole steps with a RobotDescriptionWarning.
+            drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay. None
+                as for ``command_period``.
             drive_interpolation: ``none`` holds a command for its period; ``linear`` moves in a straight line from the
-                command before to it, in each step by its middle.
+                command before to it, in each step by its middle. None for that of the robot.
             limited: whether to clip motor efforts to the limits of the motors.
             noise: of the readings; the drives themselves have none.
             seed: of the noise.
@@ -106,7 +109,7 @@ class SimulatedRobot:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
-            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer;
+            StateError: the period is not positive, ``limited`` not a bool or the seed not an integer; a given
                 ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; or
                 an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
         """
@@ -123,11 +126,11 @@ class SimulatedRobot:
             own if given is None else checks.not_negative(name, checks.repeated(name, given, m))
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
-        self.command_period, self.drive_delay = command_period, drive_delay
-        choice(drive_interpolation, "drive_interpolation", DRIVE_INTERPOLATIONS)
-        self.drive_interpolation = drive_interpolation
-        self._hold_steps = max(_whole_steps(command_period, period, "command_period"), 1)
-        self._delay_steps = _whole_steps(drive_delay, period, "drive_delay")
+        self._hold_steps = _whole_steps(command_period, arm.robot, period, "command_period", least=1)
+        self._delay_steps = _whole_steps(drive_delay, arm.robot, period, "drive_delay")
+        self.command_period, self.drive_delay = self._hold_steps * period, self._delay_steps * period
+        self.drive_interpolation = arm.robot.drive_interpolation if drive_interpolation is None else drive_interpolation
+        choice(self.drive_interpolation, "drive_interpolation", DRIVE_INTERPOLATIONS)
         self._steps = 0
         self._noise = None if noise is None else _scales(noise, arm)
         self._random = np.random.default_rng(count(seed, "seed"))
@@ -203,12 +206,20 @@ class SimulatedRobot:
         return Readings(*(x + scale * self._random.standard_normal(len(x)) for x, scale in pairs))
 
 
-def _whole_steps(time: float, period: float, name: str) -> int:
-    """Number of steps of a time, s."""
-    steps = not_negative(time, name) / period
-    if abs(steps - round(steps)) > 1e-6:
-        raise StateError(f"{name} must be a multiple of the step of {period:g} s, is {time:g} s")
-    return round(steps)
+def _whole_steps(given: float | None, robot: Robot, period: float, name: str, least: int = 0) -> int:
+    """Number of steps of a time that is given, or else of the robot's own, which is rounded; s."""
+    time = not_negative(getattr(robot, name) if given is None else given, name)
+    steps = max(round(time / period), least)
+    if time and abs(time / period - steps) > 1e-6:
+        if given is not None:
+            raise StateError(f"{name} must be a multiple of the step of {period:g} s, is {time:g} s")
+        warnings.warn(
+            f"{robot.name}: {name} of {time:g} s is not a multiple of the step of {period:g} s; simulated as "
+            f"{steps * period:g} s",
+            RobotDescriptionWarning,
+            stacklevel=3,
+        )
+    return steps
 
 
 def _scales(noise: SensorNoise, arm: ElasticArm) -> Readings:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds, bounds
-from ..elastic.limit_violations import beyond, nearest_end, range_ratio, summary
+from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
 from ..renamed import former_keywords, warn_renamed
 from ..robot.model import Limits
@@ -108,12 +108,20 @@ class Verdict:
         """Whether every limit is met."""
         return not self.exceeded
 
+    @property
+    def in_degrees(self) -> str:
+        """The worst position of a rotary joint more than a turn beyond its limit, and its reason; empty if none is."""
+        far = (x for x in self.exceeded if x.quantity == "position" and x.unit == "rad" and x.violation > TURN)
+        return next((f"{peak}, {IN_DEGREES}" for peak in far), "")
+
     def __str__(self) -> str:
         """One line: the worst violations, and the time scaling that meets all limits; empty if they are met."""
         if self.ok:
             return ""
+        if self.in_degrees:
+            return self.in_degrees
         s = self.time_scaling
-        remedy = f"{s:.3g} times the duration meets all limits" if s else "no longer duration meets all limits"
+        remedy = f"{s:.3g} times the duration meets all limits" if s else "slowing down does not help"
         return f"{summary(self.exceeded, _SHOWN)}; {remedy}"
 
     @cached_property

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -63,13 +63,6 @@ class LeadTask:
     def rate(self) -> float:
         """Of setpoints, commands and readings, Hz."""
         return 1 / self.true_robot.command_period
-
-    @property
-    def drives(self) -> Mapping[str, Any]:
-        """Parameters of the simulated robot."""
-        return {
-            name: getattr(self.true_robot, name) for name in ("command_period", "drive_delay", "drive_interpolation")
-        }
 
     def times(self, motion: Trajectory) -> StreamTimes:
         """Times of setpoints, and of the readings a period later."""

@@ -7,11 +7,10 @@ The paths of data: ``plan`` finds the motions, ``close_circle`` plays them to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -115,7 +114,6 @@ class IdentificationTask:
             bodies, less 1.
         rate: of setpoints and readings, Hz.
         phase: of the stamp of a setpoint in its step, 0 to 1.
-        drives: parameters of the simulated robot.
     """
 
     plan: IdentificationMotions
@@ -123,7 +121,6 @@ class IdentificationTask:
     mass_error: float = -0.2
     rate: float = 500.0
     phase: ClassVar[float] = 0.5
-    drives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     @property
     def robot(self) -> Robot:

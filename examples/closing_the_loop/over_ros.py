@@ -106,7 +106,6 @@ def _write_inputs(folder: Path, task: IdentificationTask | LeadTask, robot: Robo
         "command_timeout": 0.0,
         "diagnostic_period": 0.2,
         **_noise(task.noise),
-        **task.drives,
     }
     document = {"/**": {"ros__parameters": parameters}}
     (folder / "simulation.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")

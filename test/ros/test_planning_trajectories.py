@@ -212,6 +212,8 @@ def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     # As it is, though times are rounded to nanoseconds.
     slower = ask(node, message(TIMES / 2 * answer.time_scaling, fields=("positions",)), outputs=8)
     assert (len(slower.exceeded), slower.time_scaling) == (0, 1.0)
+    assert not slower.message
+    assert answer.message.startswith("exceeds limits: ") and answer.message.endswith(" meets all limits")
     almost = ask(node, message(TIMES / 2 * answer.time_scaling * 0.98, fields=("positions",)), outputs=8)
     assert len(almost.exceeded) > 0
 

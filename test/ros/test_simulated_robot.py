@@ -60,6 +60,17 @@ def close(values, wanted, tolerance=1e-3):
 # --- The whole stack ----------------------------------------------------------------------
 
 
+def test_drives_have_the_timing_of_the_robot_file(simulate, tmp_path):
+    """A parameter that is given overrides it; a time between steps is rounded."""
+    text = (CONFIG / "planar_2r.yaml").read_text()
+    timing = "robot:\n      command_period: 0.004\n      drive_delay: 0.0021\n      drive_interpolation: linear"
+    file = tmp_path / "late.yaml"
+    file.write_text(text.replace("robot:", timing, 1))
+    log = simulate("--params-file", file, *PATIENT, "-p", "drive_interpolation:=none").process.log
+    assert "held for 4 ms and acting 2 ms later" in log
+    assert re.search(r"\[WARN\].*drive_delay of 0\.0021 s is not a multiple of the step of 0\.001 s; simulated as", log)
+
+
 def test_links_follow_setpoints_through_the_whole_stack(start):
     """Setpoint, command, time, state: each follows the one before, at the same pace on a slow or stalling machine."""
     t = np.arange(0.0, np.pi, 0.01)[:, np.newaxis]

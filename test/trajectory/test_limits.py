@@ -112,6 +112,10 @@ def test_violations() -> None:
     np.testing.assert_allclose(worst["velocity"].violation, 2.5 * 315 / 128 - 3.0)
     assert str(worst["velocity"]) == "swing: velocity 6.15234 rad/s at 0.500 s, limit 3 rad/s"
     assert verdict.time_scaling is None  # since the position is out of range
+    assert str(verdict).endswith("; slowing down does not help")
+    in_degrees = check(pendulum(), rest_to_rest([0.0], [90.0], 1.0), rate=100.0)
+    reason = "more than a turn beyond its limit: angles are in rad, not in degrees"
+    assert str(in_degrees) == in_degrees.in_degrees == f"swing: position 90 rad at 1.000 s, limit 2 rad, {reason}"
 
 
 def test_time_scaling_for_velocity_acceleration_and_jerk() -> None:

@@ -554,7 +554,16 @@ def _planar(**limits: float) -> dict[str, Any]:
         ),
         (PLANAR, _planar(velocity=0.0), "joint_1: limit of velocity must be positive, is 0"),
         (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
-        (PLANAR, _planar(upper=0.5, velocity=1.0), "joint_1: position 1.2.* rad at .* is out of its range"),
+        (
+            PLANAR,
+            _planar(upper=0.5, velocity=1.0),
+            "joint_1: position 1.2.* rad at .* is out of its range, -inf to 0.5; change the path",
+        ),
+        (
+            PLANAR,
+            _planar(upper=-6.0, velocity=1.0),
+            "out of its range, -inf to -6, more than a turn .* not in degrees$",
+        ),
         (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
         (
             PLANAR,

@@ -83,14 +83,15 @@ def answer_trajectory(
         most=_Constants.MAX_SAMPLES,
         progress=_part(progress, begin, 1.0),
     )
-    if limits == "refuse" and not found.verdict.ok:
-        raise LimitError(f"exceeds limits: {found.verdict}")
+    exceeded = "" if found.verdict.ok or limits == "ignore" else f"exceeds limits: {found.verdict}"
+    if exceeded and limits == "refuse":
+        raise LimitError(exceeded)
     fill_in(request.trajectory, "effort", found.efforts, order)
     # Replace given derivatives that the motion does not follow.
     for k in range(0 if of_tool else 1 if retimed else len(followed(request)), len(_POINT_FIELDS)):
         values = motion.derivatives(times, k)[k]
         fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
-    response = answer(success=True, trajectory=request.trajectory, joint_names=order.names)
+    response = answer(success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
     response.exceeded = [_limit_violation(peak) for peak in found.verdict.exceeded]
     response.time_scaling = found.verdict.time_scaling or math.nan

@@ -53,15 +53,22 @@ TABLE: Table = {
         )
     },
     "command_period": fixed(
-        0.0, "time after which the drives take the latest command, in s, in whole steps; 0: one step", limits=(0.0, 1.0)
+        -1.0,
+        "time after which the drives take the latest command, in s, in whole steps; 0: one step. Negative: the "
+        "robot's, rounded to steps",
+        limits=(-1.0, 1.0),
     ),
     "drive_delay": fixed(
-        0.0, "time from when the drives take a command to its effect, in s, in whole steps", limits=(0.0, 0.1)
+        -1.0,
+        "time from when the drives take a command to its effect, in s, in whole steps. Negative: the robot's, rounded "
+        "to steps",
+        limits=(-1.0, 0.1),
     ),
     "drive_interpolation": fixed(
-        "none",
-        "what the drives do for a command_period: hold a command, or move in a straight line from the one before to it",
-        choices=tuple(DRIVE_INTERPOLATIONS),
+        "robot",
+        "what the drives do for a command_period: hold a command (none), or move in a straight line from the one "
+        "before to it (linear); robot: as its file names it",
+        choices=("robot", *DRIVE_INTERPOLATIONS),
     ),
     "limit_effort": fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
     "command_timeout": fixed(

@@ -95,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
         read_correction,
     )
     from ..learn import measured_run
+    from ..pages.units import position_unit
     from ..writing import whole_file
     from .console import complain
 
@@ -129,7 +130,8 @@ def run(options: argparse.Namespace) -> int:
         result = {"errors": found.errors, "shares": listed, "contraction": ratio, "motion": str(options.output)}
         print(json.dumps(result, indent=2))
     else:
-        print(f"error of the links: {', '.join(f'{x:.3g}' for x in found.errors)} rad or m rms, run by run")
+        errors = ", ".join(f"{x:.3g}" for x in found.errors)
+        print(f"error of the links: {errors} {position_unit(robot)} rms, run by run")
         print(
             f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
         )

@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
             "docs/robots.md"
         )
     motion, times = read_trajectory(options.trajectory, robot, options.duration, options.rate)
-    with progress_bars("{task.completed:.2f} of {task.total:.2f} s") as bars:
+    with progress_bars() as bars:
         try:
             comparison = _compared(options, robot, motion, times, errors, bars)
         except SimulationError as error:
@@ -143,10 +143,12 @@ def run(options: argparse.Namespace) -> int:
         swept, feedback = None, None
         if not options.no_sweep and robot.rotor_model == "reduced":
             swept, feedback = _swept(options, robot, motion, times, bars)
-    about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
-    if options.robot in packaged_robots():
-        about["springs and rotors"] = "example values: the sources of the packaged robots give none"
-    page = write_results(options.output, comparison, about, swept, feedback, force=options.force)
+        about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
+        if options.robot in packaged_robots():
+            about["springs and rotors"] = "example values: the sources of the packaged robots give none"
+        bar = bars.add_task("page", total=None)  # which shows that it is under way
+        page = write_results(options.output, comparison, about, swept, feedback, force=options.force)
+        bars.update(bar, total=1, completed=1)
     _show(options, comparison, swept, feedback, page)
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
@@ -188,15 +190,17 @@ def _swept(
 
     start = float(times[0])
     end = min(float(times[-1]), start + LONGEST)
-    bar, second = (bars.add_task(text, total=end - start) for text in ("errors of the model", "feedback of the links"))
+    period = min(options.period or robot.command_period or 1e-3, end - start)
+    bar = bars.add_task("errors of the model", total=end - start)
+    second = bars.add_task("feedback of the links", total=1.0)
     found = sweep(
         robot,
         motion,
         start,
         end,
-        model_errors(robot),
+        model_errors(robot, period),
         natural_frequency=max(options.gains),
-        period=min(options.period or robot.command_period or 1e-3, end - start),
+        period=period,
         progress=lambda t: bars.update(bar, completed=t),
     )
     return found, link_feedback(found, motion, start, end, lambda t: bars.update(second, completed=t))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
 from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
@@ -43,9 +44,6 @@ _BEYOND, _FAR = 0.2, 3.0
 
 # s: a stamp of 64 bits in ns holds no more.
 _LONGEST = 9e9
-
-# A joint without limits that moves further, rad, is not recorded in rad, most likely.
-_TURNS = 8 * np.pi
 
 
 @dataclass(frozen=True)
@@ -354,7 +352,7 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
         if beyond.any():
             worst = robot.joint_names[int(np.argmax(beyond))]
             return recording.with_note(f"{worst} moves far beyond its limits; check its unit and the robot's file")
-        unlimited = turning & ~known & (high - low > _TURNS)
+        unlimited = turning & ~known & (high - low > MANY_TURNS)
         if unlimited.any():
             furthest = int(np.argmax(unlimited))
             turns = f"{(high - low)[furthest] / (2 * np.pi):.3g} turns"

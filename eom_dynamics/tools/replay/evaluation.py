@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...exceptions import LimitError
 from ...messages.base_motion import base_of_rows, force_is_unset
 from ...messages.deflection_filter import DeflectionFilter
@@ -141,6 +142,8 @@ class Evaluation:
         self._one_by_one = DeflectionFilter(arm).needed
         self._limits = LimitCheck(arm)
         self._last: Commands | None = None
+        # Least and largest positions, rad or m.
+        self._least, self._most = np.full((2, arm.robot.n), [[np.inf], [-np.inf]])
         # Largest ratio to a limit, by reason of refusal.
         self._worst_refused: dict[str, float] = {}
 
@@ -182,6 +185,17 @@ class Evaluation:
             yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))
         if order is not None and first < count:
             yield self._result(batch, order, efforts, motors, good, held)
+
+    def far(self) -> list[str]:
+        """A line on the joint without limits that moves furthest, if that is over many turns; not of damped springs."""
+        n, limits = self.arm.robot.n, self._limits
+        free = np.isinf(limits.lower[:n]) & np.isinf(limits.upper[:n]) & np.isfinite(limits.turn)
+        moved = np.where(free, self._most - self._least, 0.0)
+        k = int(np.argmax(moved))
+        if moved[k] <= MANY_TURNS:
+            return []
+        turns = f"{self.arm.robot.joint_names[k]} moves over {moved[k] / TURN:.3g} turns"
+        return [f"{turns}; if that was in degrees: angles must be in rad"]
 
     def _limits_reason(self, error: LimitError) -> str:
         """The reason without values, which differ from setpoint to setpoint; keeps the worst of them as its detail."""
@@ -235,6 +249,8 @@ class Evaluation:
             return [numbers[name][rows] if name in numbers else np.zeros(shapes[0]) for name in fields if shapes]
 
         states, stiffness = (list(map(order.to_robot, given(fields))) for fields in (STATE_FIELDS, STIFFNESS_FIELDS))
+        self._least = np.minimum(self._least, np.min(states[0], axis=0, initial=np.inf))
+        self._most = np.maximum(self._most, np.max(states[0], axis=0, initial=-np.inf))
         one_tool = len(self.arm.robot.tools) == 1
         wrench = [W[..., 0, :] if one_tool else W for W in given(WRENCH_FIELDS)]
         bases = given([BASE_FIELD])

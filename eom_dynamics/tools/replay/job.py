@@ -96,7 +96,7 @@ class Report:
         repeated: number of measured samples that repeat the positions of the one before during a motion; the first of
             them was recorded at ``first_repeated``, ns.
         rms: of computed less recorded efforts, N m or N; empty where they were not compared.
-        warnings: about the robot that the bag describes.
+        warnings: about the robot that the bag describes, and a joint that moves over many turns.
         bag_hash, robot_hash: of their contents, by :mod:`..contents`.
     """
 

@@ -86,6 +86,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             report.seconds = (tally.last - tally.first) * 1e-9
             report.damage = bag.damage
             report.exceeded = evaluation.violations.lines()
+            report.warnings += evaluation.far()
             if figures.count:
                 report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
                 report.seam = figures.seam.tolist()

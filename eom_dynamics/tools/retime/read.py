@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_positions
-from ...spelling import listed
+from ...spelling import listed, shown
 from ..bags import Bag, BagError
 from ..bags.message_blocks import read_messages
 from ..bags.types import JOINT_TRAJECTORY
@@ -62,13 +62,22 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
 
 def _csv(path: Path) -> tuple[list[str] | None, Any]:
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
-    header = [name.strip().removeprefix("q.") for name in rows[0]] if rows else []
+        reader = csv.reader(file)
+        rows = [(reader.line_num, row) for row in reader if row]
+    header = [name.strip().removeprefix("q.") for name in rows[0][1]] if rows else []
     try:
         [float(each) for each in header]
     except ValueError:
-        return header, [[float(each) for each in row] for row in rows[1:]]
-    return None, [[float(each) for each in row] for row in rows]
+        return header, [_numbers(*row) for row in rows[1:]]
+    return None, [_numbers(*row) for row in rows]
+
+
+def _numbers(line: int, row: Sequence[str]) -> list[float]:
+    try:
+        return [float(each) for each in row]
+    except ValueError:
+        reason = f"line {line} must have numbers, separated by commas, is {shown(','.join(row))}"
+        raise ValueError(reason) from None
 
 
 def _json(path: Path) -> tuple[list[str] | None, Any]:

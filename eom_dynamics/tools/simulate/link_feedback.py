@@ -35,6 +35,9 @@ HEADER = ("delay, hold included", "weight", "stable up to a delay of", "gains ti
 # Bandwidths of the charts, in units of the lowest resonance.
 _BANDWIDTHS = np.geomspace(0.5, 5.0, 8)
 
+# Share of the progress at which the margins are found; the rest is the simulation.
+_MARGINS = 0.1
+
 # A loop with less gain margin is not used in practice.
 _ENOUGH = 2.0
 
@@ -45,15 +48,19 @@ class LinkFeedback:
 
     Attributes:
         hold: mean age of commands of drives without delay, s.
+        delays: D delays, :data:`DELAYS` and the drives' own, s.
+        names: their names, with hold.
         bandwidth: (B,) of feedback linearization, Hz.
-        gain, phase: (D, B) its margins for each of :data:`DELAYS`, a factor and degrees; None where it is refused.
+        gain, phase: (D, B) its margins for each delay, a factor and degrees; None where it is refused.
         refused: why; empty if it is not.
-        outer: for each of :data:`DELAYS`, :func:`.outer_loop`, or why there is none.
+        outer: for each delay, :func:`.outer_loop`, or why there is none.
         before, after: (E,) errors of the links with flatness, without and with the outer loop for the drives' own
             delay, with each of :data:`ERRORS`, rad or m; ``after`` is None if there is no such loop.
     """
 
     hold: float
+    delays: tuple[float, ...]
+    names: tuple[str, ...]
     bandwidth: Array
     gain: Array | None
     phase: Array | None
@@ -66,11 +73,15 @@ class LinkFeedback:
 def link_feedback(
     swept: Sweep, motion: SupportsDerivatives, start: float, end: float, progress: Callable[[float], None]
 ) -> LinkFeedback:
-    """Find the limits, and simulate with the outer loop; arguments are those of the sweep."""
+    """Find the limits, and simulate with the outer loop; ``progress`` is called with the fraction, others as there."""
     robot, w = swept.robot, swept.natural_frequency
     hold = DRIVE_INTERPOLATIONS[robot.drive_interpolation] * swept.period
     plant, q = ElasticPlant(ElasticArm(robot)), motion.derivatives(start, order=0)[0]
     bandwidth = _BANDWIDTHS * swept.resonance / (2 * np.pi)
+    delays = tuple(sorted({*DELAYS, robot.drive_delay}))
+    names = [f"{1e3 * (hold + delay):.4g} ms" for delay in delays]
+    if robot.command_lead:
+        names[delays.index(robot.drive_delay)] += " (this arm)"
     gain = phase = None
     refused = ""
     try:
@@ -78,7 +89,10 @@ def link_feedback(
     except StateError as error:
         refused = str(error)
     else:
-        margins = [[loop.margins(hold + delay) for loop in loops] for delay in DELAYS]
+        margins = []
+        for k, delay in enumerate(delays):
+            margins.append([loop.margins(hold + delay) for loop in loops])
+            progress(_MARGINS * (k + 1) / len(delays))
         gain, phase = (np.array([[getattr(x, name) for x in row] for row in margins]) for name in ("gain", "phase"))
 
     def recommended(delay: float) -> OuterLoop | str:
@@ -98,12 +112,12 @@ def link_feedback(
             natural_frequency=w,
             period=swept.period,
             outer=own.F,
-            progress=progress,
+            progress=lambda t: progress(_MARGINS + (1 - _MARGINS) * t / (end - start)),
         )
         after = found.rms[:, -1]
     before = np.array([swept.of(error)[-1] for error in ERRORS])
-    outer = tuple(own if delay == robot.drive_delay else recommended(delay) for delay in DELAYS)
-    return LinkFeedback(hold, bandwidth, gain, phase, refused, outer, before, after)
+    outer = tuple(own if delay == robot.drive_delay else recommended(delay) for delay in delays)
+    return LinkFeedback(hold, delays, tuple(names), bandwidth, gain, phase, refused, outer, before, after)
 
 
 def verdicts(found: LinkFeedback, swept: Sweep) -> list[str]:
@@ -114,7 +128,7 @@ def verdicts(found: LinkFeedback, swept: Sweep) -> list[str]:
     else:
         ends = f"{found.bandwidth[0]:.3g} to {found.bandwidth[-1]:.3g} Hz"
         enough = [_range(found.bandwidth, row) for row in found.gain]
-        parts = [f"{x or 'nowhere'} at {1e3 * (found.hold + d):g} ms" for x, d in zip(enough, DELAYS, strict=True)]
+        parts = [f"{x or 'nowhere'} at {name}" for x, name in zip(enough, found.names, strict=True)]
         lines.append(
             f"Feedback linearization, among bandwidths from {ends}, has a gain margin of {_ENOUGH:g}, by the delay "
             f"with hold included: {', '.join(parts)}."
@@ -140,8 +154,7 @@ def verdicts(found: LinkFeedback, swept: Sweep) -> list[str]:
 def rows(found: LinkFeedback) -> list[tuple[str, ...]]:
     """A row for each delay, below :data:`HEADER`, on the outer loop that is recommended."""
     result: list[tuple[str, ...]] = []
-    for delay, outer in zip(DELAYS, found.outer, strict=True):
-        total = f"{1e3 * (found.hold + delay):g} ms"
+    for total, outer in zip(found.names, found.outer, strict=True):
         if isinstance(outer, str):
             result.append((total, "none", "–", "–", "–"))
             continue
@@ -161,8 +174,7 @@ def margin_charts(found: LinkFeedback) -> dict[str, go.Figure]:
         if values is None:
             continue
         figure = chart(f"Feedback linearization: {name}", "bandwidth [Hz]", unit)
-        for k, delay in enumerate(DELAYS):
-            label = f"{1e3 * (found.hold + delay):g} ms"
+        for k, label in enumerate(found.names):
             figure.add_scatter(
                 x=found.bandwidth,
                 y=values[k],
@@ -185,7 +197,7 @@ def as_json(found: LinkFeedback) -> dict[str, Any]:
         return None if values is None else np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]
 
     return {
-        "delays": [found.hold + delay for delay in DELAYS],
+        "delays": [found.hold + delay for delay in found.delays],
         "bandwidth": found.bandwidth.tolist(),
         "gain_margin": listed(found.gain),
         "phase_margin": listed(found.phase),
@@ -197,4 +209,5 @@ def as_json(found: LinkFeedback) -> dict[str, Any]:
 
 def _range(bandwidth: Array, gains: Array) -> str:
     enough = bandwidth[gains >= _ENOUGH]
-    return f"{enough[0]:.3g} to {enough[-1]:.3g} Hz" if len(enough) else ""
+    ends = dict.fromkeys(f"{x:.3g}" for x in (*enough[:1], *enough[-1:]))
+    return f"{' to '.join(ends)} Hz" if ends else ""

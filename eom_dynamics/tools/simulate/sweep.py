@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,12 @@ _ALONE = {
     "delay": (2e-4, 1e-3),
 }
 
+# Relative errors of stiffness and of mass to which a model that was identified is known.
+_KNOWN = 0.05
+
+# What each feedforward but the last one lacks.
+_MORE = ("τ/K, τ̇ and τ̈", "τ̇ and τ̈", "τ̈")
+
 # Ways within this ratio of the best are as good.
 _AS_GOOD = 1.05
 
@@ -46,14 +53,15 @@ HEADER = ("real less modelled", *LABELS, "rigid / flatness", "least that is as g
 """Titles of the columns of :func:`rows`."""
 
 
-def model_errors(robot: Robot) -> tuple[ModelError, ...]:
-    """The model errors of the sweep: no error first, then pairs of stiffness and mass, then one parameter alone."""
+def model_errors(robot: Robot, period: float) -> tuple[ModelError, ...]:
+    """The model errors of the sweep: none, pairs of stiffness and mass, one parameter alone, and commands not ahead."""
     errors = [ModelError(), *(ModelError(stiffness=s, mass=m) for s in GRID for m in GRID)]
     has_friction = not all(joint.actuator.friction.is_none for joint in robot.independent_joints)
     for name, sizes in _ALONE.items():
         if name != "friction" or has_friction:
             errors += [ModelError(**{name: sign * size}) for size in sizes for sign in (-1, 1)]
-    return tuple(dict.fromkeys(errors))
+    lead = replace(robot, command_period=period).command_lead
+    return tuple(dict.fromkeys([*errors, ModelError(delay=lead)]))
 
 
 def least_as_good(rms: Array) -> int | None:
@@ -71,7 +79,8 @@ def rows(sweep: Sweep) -> list[tuple[str, ...]]:
         best = least_as_good(rms)
         errors = [f"{number(1e3 * x)} {shown}" if np.isfinite(x) else number(x) for x in rms]
         ratio = rms[0] / rms[-1]
-        result.append((_named(error), *errors, f"{number(ratio)} ×", "–" if best is None else LABELS[best]))
+        name = f"without lead: {_named(error)}" if error == ModelError(delay=sweep.lead) else _named(error)
+        result.append((name, *errors, f"{number(ratio)} ×", "–" if best is None else LABELS[best]))
     return result
 
 
@@ -81,9 +90,11 @@ def verdicts(sweep: Sweep) -> list[str]:
     known = np.isfinite(ratio)
     drives = "interpolated over" if sweep.robot.drive_interpolation == "linear" else "held for"
     lines = [
+        *_headline(sweep),
         f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s, "
-        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, a PD of "
-        f"{sweep.natural_frequency:g} rad/s on the motors."
+        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, "
+        f"acting {1e3 * sweep.robot.drive_delay:g} ms later; lead {1e3 * sweep.lead:g} ms; a PD of "
+        f"{sweep.natural_frequency:g} rad/s on the motors.",
     ]
     if known.any():
         worse = int(np.sum(ratio[known] < 1))
@@ -92,6 +103,8 @@ def verdicts(sweep: Sweep) -> list[str]:
             f"{compared(float(np.max(ratio[known])))}; worse with {worse} of {int(known.sum())} model errors."
         )
     exact = sweep.of(ModelError())
+    if (unled := ModelError(delay=sweep.lead)) in sweep.errors and np.isfinite(gain := sweep.of(unled)[-1] / exact[-1]):
+        lines.append(f"Without the lead the error with flatness is {compared(1 / gain)}.")
     for more, less, name in ((2, 1, "τ̇"), (3, 2, "τ̈")):
         if not np.all(np.isfinite(exact)):
             continue
@@ -108,6 +121,24 @@ def verdicts(sweep: Sweep) -> list[str]:
     if not any(error.friction for error in sweep.errors):
         lines.append("Without friction in the model there is no error of it.")
     return lines
+
+
+def _headline(sweep: Sweep) -> list[str]:
+    """The feedforward to use with a model that is known to 5 %, and what the others would change, at worst."""
+    errors = [ModelError(**{name: sign * _KNOWN}) for name in ("stiffness", "mass") for sign in (-1, 1)]
+    if not set(errors) <= set(sweep.errors):
+        return []
+    rms = np.stack([sweep.of(error) for error in errors])
+    if not np.isfinite(rms).all():
+        return []
+    worst = np.max(rms / np.min(rms, axis=1, keepdims=True), axis=0)
+    k = int(np.argmax(worst <= max(_WORTH, np.min(worst))))
+    advice = f"For an arm whose stiffness and masses are known to {100 * _KNOWN:g} %, use {LABELS[k]}"
+    if k == len(LABELS) - 1:
+        return [f"{advice}: τ/K alone has up to {number(float(np.max(rms[:, 1] / rms[:, -1])))} × its error."]
+    change = np.ceil(100 * np.max(np.abs(rms[:, -1] / rms[:, k] - 1)))
+    verb = "changes" if k == len(_MORE) - 1 else "change"
+    return [f"{advice}: {_MORE[k]} {verb} the error by at most {change:g} %."]
 
 
 def compared(ratio: float) -> str:

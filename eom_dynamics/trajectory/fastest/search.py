@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, bounds
-from ...elastic.limit_violations import beyond
+from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
 from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
@@ -309,10 +309,11 @@ def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes
     distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
     if np.max(distance) > 0:
         k, joint = np.unravel_index(int(np.argmax(distance)), distance.shape)
+        unit = own.units["position"][joint]
+        remedy = f", {IN_DEGREES}" if unit == "rad" and distance[k, joint] > TURN else "; change the path"
         raise TrajectoryError(
-            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {own.units['position'][joint]} at "
-            f"{curve.parameter(sigma[k]):.6g} of the path is out of its range, {own.lower[joint]:g} to "
-            f"{own.upper[joint]:g}; change the path"
+            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {curve.parameter(sigma[k]):.6g} of "
+            f"the path is out of its range, {own.lower[joint]:g} to {own.upper[joint]:g}{remedy}"
         )
 
 

@@ -50,7 +50,7 @@ def simulated(path: Path) -> None:
 
     robot, motion, end = eom.load_robot("planar_2r"), paper_motion(2), 0.01
     comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
-    swept = sweep(robot, motion, 0.0, end, model_errors(robot))
+    swept = sweep(robot, motion, 0.0, end, model_errors(robot, 1e-3))
     links = link_feedback(swept, motion, 0.0, end, lambda t: None)
     write_page(path, comparison, {"robot": "planar_2r"}, swept, links)
 

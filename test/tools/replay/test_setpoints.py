@@ -518,6 +518,13 @@ def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
     assert replay_bag(Job(alone, tmp_path / "third", str(file))).command_lead == 0.003
 
 
+def test_many_turns_of_a_joint_without_limits_are_noted(tmp_path: Path) -> None:
+    assert not replayed(tmp_path / "rad", setpoints(NAMES, STATES))[0].warnings
+    scale = 30.0 / np.ptp(STATES[0], axis=0)
+    report, _ = replayed(tmp_path / "deg", setpoints(NAMES, STATES * scale))
+    assert report.warnings == [f"{NAMES[0]} moves over 4.77 turns; if that was in degrees: angles must be in rad"]
+
+
 def test_refusals_that_differ_in_numbers_alone_are_one() -> None:
     refusals = Refusals()
     for k in range(100):

@@ -60,3 +60,14 @@ def test_robots_without_feedback_linearization(both: tuple[links.LinkFeedback, l
     assert "is not available: a joint is rigid" in links.verdicts(without, swept)[0]
     assert links.rows(without)[0] == ("0.5 ms", "none", "–", "–", "–")
     assert links.as_json(without)["gain_margin"] is None
+
+
+def test_the_margins_of_the_arms_own_delay_are_shown() -> None:
+    robot = replace(ROBOT, drive_delay=3e-3, command_period=1e-3)
+    swept, fractions = sweep(robot, MOTION, 0.0, 2e-3, links.ERRORS), []
+    found = links.link_feedback(swept, MOTION, 0.0, 2e-3, fractions.append)
+    assert found.names == ("0.5 ms", "1.5 ms", "2.5 ms", "3.5 ms (this arm)", "4.5 ms")
+    assert len(links.margin_charts(found)["gain_margin"].data) == len(links.rows(found)) == 5
+    assert fractions == sorted(fractions) and fractions[-1] == pytest.approx(1.0)
+    once = replace(found, gain=np.where(np.arange(8) == 2, 2.0, 1.0) * np.ones((5, 1)))
+    assert f", {once.bandwidth[2]:.3g} Hz at 3.5 ms (this arm)" in links.verdicts(once, swept)[0]
