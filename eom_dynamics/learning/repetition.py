@@ -136,7 +136,8 @@ def _explained(
         return (y.motor_effort + kp * y.motor_position + kd * y.motor_velocity)[inside]
 
     known = command(last.motion)
-    residuals = np.stack([command(last.motion + smooth(last.t, run, bandwidth, 0)) for run in deviations]) - known
+    smoothed = [smooth(last.t, run, bandwidth, at_rest=False) for run in deviations]
+    residuals = np.stack([command(last.motion + x) for x in smoothed]) - known
     noise, repeating = _variances(basis, residuals)
     r = basis.T @ residuals.mean(axis=0)
     scale = np.sqrt(np.mean(r**2, axis=0) + _LEAST_NOISE)
