@@ -10,7 +10,8 @@ learning operator. From the error e = q - q_d of a run,
 the minimum of |e + c+ - c|² + s |c+ - c|² + r |c+|² over splines, with gain = 1/(1 + s + r) and forgetting =
 (1 + s)/(1 + s + r): norm-optimal iterative learning, N. Amann, D. H. Owens, E. Rogers, "Iterative learning control
 for discrete-time systems with exponential rate of convergence", IEE Proc. D 143 (1996). S is the least-squares fit of a
-spline whose knots set the bandwidth, a low-pass without phase.
+spline whose knots set the bandwidth, a low-pass without phase; its derivatives up to the fourth vanish at both ends,
+so that a motion at rest there still is.
 
 With the transfer function P(i w) from c to the links, 1 for an exact model, errors shrink from run to run by
 
@@ -186,7 +187,8 @@ def learn(
     Raises:
         LearningError: the bound of :func:`contraction` is not below 1, or the last run was worse than the one before.
         LimitError: the corrected motion exceeds a limit that the reference meets.
-        StateError: an argument has the wrong shape, is not finite or out of range.
+        StateError: an argument has the wrong shape, is not finite or out of range, or the motion is not longer than a
+            period of the bandwidth.
     """
     check_settings(settings)
     shape = last.reference.shape[1:]
