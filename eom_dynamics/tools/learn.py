@@ -106,7 +106,9 @@ def _refuse_other_motion(path: Path, robot: Robot, commanded: Correction, at: Ar
     """Raise BagError if setpoints q (M, n) at times (M,), s after the first, are not those of the motion."""
     times, motion = commanded.t - commanded.t[0], commanded.motion[0]
     if at[-1] < times[-1] - _MISSING:
-        raise BagError(f"{path}: setpoints end after {at[-1]:.3g} s of the motion, which takes {times[-1]:.3g} s")
+        raise BagError(
+            f"{path}: setpoints span {at[-1]:.3g} s of the motion, which takes {times[-1]:.3g} s; record the whole run"
+        )
     within = at <= times[-1]
     at, q = at[within], q[within]
     miss = np.abs(q - CubicSpline(times, motion)(at))

@@ -135,7 +135,7 @@ def test_setpoints_of_another_motion_are_refused(tmp_path: Path, capsys: pytest.
     assert main([*command, str(late), "-o", str(tmp_path / "y.npz")]) == 0
     short = run_of(tmp_path, "short", motion, 1e-3, last=700)
     assert main([*command, str(short), "-o", str(tmp_path / "z.npz")]) == 2
-    assert "setpoints end after 0.7 s of the motion, which takes 0.8 s" in capsys.readouterr().err
+    assert "setpoints span 0.7 s of the motion, which takes 0.8 s; record the whole run" in capsys.readouterr().err
 
 
 def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
