@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,19 @@ def test_a_resonance_off_by_30_percent_is_refused_or_converges() -> None:
     assert np.all(errors[1:] < errors[:-1])
 
 
+def test_refusal_names_the_errors_and_the_largest_bandwidth() -> None:
+    arm, last, wrong = arm_of("sea_planar_2r"), before_learning("sea_planar_2r"), Uncertainty(0.3, 0.0, 0.05, 2e-3)
+    with pytest.raises(LearningError, match=r"\(stiffness ± 30 %, rotor inertia ± 5 %, delay ± 2 ms\)") as refusal:
+        learn(arm, last, last.reference[0], SETTINGS, wrong)
+    largest = float(re.search(r"with gain 1, up to ([\d.]+) Hz converge", str(refusal.value))[1])
+    for factor, converges in ((1.0, True), (1.05, False)):
+        settings = SETTINGS._replace(bandwidth=factor * largest)
+        found = contraction(arm, last.reference[0], settings, wrong)
+        assert (found.ratio < 1) == converges
+    with pytest.raises(LearningError, match=r"no bandwidth above 0\.5 Hz converges with gain 1"):
+        learn(arm, last, last.reference[0], SETTINGS, wrong._replace(delay=1.0))
+
+
 def test_errors_that_have_grown_are_refused() -> None:
     arm, last = arm_of("planar_2r"), before_learning("planar_2r")
     off = last.reference[0] + 1e-3
@@ -143,6 +157,25 @@ def test_correction_starts_on_the_reference_and_is_smooth() -> None:
         step = np.diff(found[k], axis=0) / PERIOD
         middle = 0.5 * (found[k + 1][1:] + found[k + 1][:-1])
         np.testing.assert_allclose(step, middle, rtol=0, atol=2e-3 * (1e-12 + np.abs(middle).max()))
+
+
+def test_corrected_motion_ends_at_rest() -> None:
+    """Of an error that grows to the end: drives hold the last command, which must not be one of a motion."""
+    arm, last = arm_of("planar_2r"), before_learning("planar_2r")
+    error = 1e-3 * (last.t / last.t[-1])[:, np.newaxis] ** 4 * np.array([1.0, -2.0])
+    for bandwidth in (0.6, 3.0, 10.0):
+        settings = LearningSettings(bandwidth, 1.0)
+        found = learn(arm, last, last.reference[0] + error, settings, uncertainty=KNOWN).correction
+        # To rounding, of their sizes within the motion.
+        assert np.all(np.abs(found[1:, [0, -1]]) <= 1e-12 * np.abs(found[1:]).max(axis=1, keepdims=True))
+    # The static error is learned, too.
+    np.testing.assert_allclose(found[0, -1], [-1e-3, 2e-3], rtol=0.1)
+
+
+def test_bandwidth_that_leaves_nothing_to_learn() -> None:
+    last = before_learning("planar_2r")
+    with pytest.raises(StateError, match=r"bandwidth must be above 0\.5 Hz for a motion of 2 s, is 0\.5"):
+        learn(arm_of("planar_2r"), last, last.reference[0], LearningSettings(0.5))
 
 
 def test_forgetting_leaves_a_part_and_repetitions_are_averaged() -> None:

@@ -10,7 +10,8 @@ learning operator. From the error e = q - q_d of a run,
 the minimum of |e + c+ - c|² + s |c+ - c|² + r |c+|² over splines, with gain = 1/(1 + s + r) and forgetting =
 (1 + s)/(1 + s + r): norm-optimal iterative learning, N. Amann, D. H. Owens, E. Rogers, "Iterative learning control
 for discrete-time systems with exponential rate of convergence", IEE Proc. D 143 (1996). S is the least-squares fit of a
-spline whose knots set the bandwidth, a low-pass without phase.
+spline whose knots set the bandwidth, a low-pass without phase; its derivatives up to the fourth vanish at both ends,
+so that a motion at rest there still is.
 
 With the transfer function P(i w) from c to the links, 1 for an exact model, errors shrink from run to run by
 
@@ -186,13 +187,19 @@ def learn(
     Raises:
         LearningError: the bound of :func:`contraction` is not below 1, or the last run was worse than the one before.
         LimitError: the corrected motion exceeds a limit that the reference meets.
-        StateError: an argument has the wrong shape, is not finite or out of range.
+        StateError: an argument has the wrong shape, is not finite or out of range, or the motion is not longer than a
+            period of the bandwidth.
     """
     check_settings(settings)
     shape = last.reference.shape[1:]
     runs = real_array(measured, "measured")
     if runs.shape[-2:] != shape or runs.ndim not in (2, 3) or not np.isfinite(runs).all():
         raise StateError(f"measured must be finite and have shape {shape} or (R, {shape[0]}, {shape[1]})")
+    duration = last.t[-1] - last.t[0]
+    if settings.bandwidth * duration <= 1:
+        raise StateError(
+            f"bandwidth must be above {1 / duration:.3g} Hz for a motion of {duration:.3g} s, is {settings.bandwidth:g}"
+        )
     error = runs.reshape(-1, *shape).mean(axis=0) - last.reference[0]
     rms = float(np.sqrt(np.mean(error**2)))
     if last.errors and rms > _WORSE * last.errors[-1]:
@@ -202,9 +209,11 @@ def learn(
         )
     bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=natural_frequency)
     if not bound.ratio < 1:
+        remedy = _largest_bandwidth(arm, last, settings, uncertainty, natural_frequency)
         raise LearningError(
-            f"learning may diverge: with these errors of the model, errors change by {bound.ratio:.3g} at "
-            f"{bound.frequency:.3g} Hz from run to run; lower the bandwidth, or identify the model"
+            f"learning may diverge: with the assumed model errors ({_in_words(uncertainty)}), tracking errors may grow "
+            f"by a factor of {bound.ratio:.3g} at {bound.frequency:.3g} Hz from run to run; {remedy}; or identify the "
+            "model, and assume smaller errors"
         )
     target = settings.forgetting * last.correction[0] - settings.gain * error
     found = Correction(
@@ -291,6 +300,33 @@ def check_settings(settings: LearningSettings) -> None:
             raise StateError(f"{name} must be above 0 and at most 1, is {value}")
 
 
+def _largest_bandwidth(
+    arm: ElasticArm, last: Correction, settings: LearningSettings, uncertainty: Uncertainty, natural_frequency: float
+) -> str:
+    """Say which bandwidth converges, to 2 %."""
+    least = 1 / (last.t[-1] - last.t[0])
+    low, high = least, settings.bandwidth
+    while high > 1.02 * low:
+        middle = float(f"{np.sqrt(low * high):.3g}")
+        tried = settings._replace(bandwidth=middle)
+        found = contraction(arm, last.reference[0], tried, uncertainty, natural_frequency=natural_frequency)
+        low, high = (middle, high) if found.ratio < 1 else (low, middle)
+    if low == least:
+        return f"no bandwidth above {least:.3g} Hz converges with gain {settings.gain:g}"
+    return f"lower the bandwidth: with gain {settings.gain:g}, up to {low:.3g} Hz converge"
+
+
+def _in_words(uncertainty: Uncertainty) -> str:
+    """Errors of the model that are not zero."""
+    units = {"delay": (1e3, "ms")}
+    return ", ".join(
+        f"{name.replace('_', ' ')} ± {x * scale:.3g} {unit}"
+        for name, x in uncertainty._asdict().items()
+        for scale, unit in [units.get(name, (100.0, "%"))]
+        if x
+    )
+
+
 def _low_pass(x: Array) -> Array:
     """Response of the least-squares spline at frequencies in units of the bandwidth.
 
@@ -309,16 +345,20 @@ def spline_basis(t: Array, bandwidth: float) -> Array:
     return basis
 
 
-def smooth(t: Array, values: Array, bandwidth: float, fixed: int = len(STATE_NAMES)) -> Array:
+def smooth(t: Array, values: Array, bandwidth: float, *, at_rest: bool = True) -> Array:
     """Spline (5, N, n) nearest to values (N, n), with the knots of :func:`spline_basis`.
 
-    It starts with so many ``fixed`` derivatives zero, where the arm is on the reference, and is free at the end.
+    ``at_rest``, it begins at zero, where the arm is on the reference, and its derivatives vanish at both ends: drives
+    hold the last command.
     """
-    whole = spline_basis(t, bandwidth)
-    if whole.shape[1] <= fixed:
-        return np.zeros((len(STATE_NAMES), *values.shape))
-    coefficients = np.zeros((whole.shape[1], values.shape[1]))
-    coefficients[fixed:] = np.linalg.lstsq(whole[:, fixed:], values, rcond=None)[0]
+    basis = spline_basis(t, bandwidth)
+    fixed = len(STATE_NAMES)
+    if at_rest:
+        # The first coefficients are zero, the last ones are equal.
+        basis = np.hstack([basis[:, fixed:-fixed], basis[:, -fixed:].sum(axis=1, keepdims=True)])
+    coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
+    if at_rest:
+        coefficients = np.pad(np.pad(coefficients, ((fixed, 0), (0, 0))), ((0, fixed - 1), (0, 0)), mode="edge")
     spline = BSpline(_knots(t, bandwidth), coefficients, _DEGREE)
     return np.stack([spline(t, nu=k) for k in range(len(STATE_NAMES))])
 

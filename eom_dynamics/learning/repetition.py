@@ -81,7 +81,7 @@ def error_shares(
     """
     runs = real_array(measured, "measured")
     if runs.ndim != 3 or len(runs) < 2 or runs.shape[1:] != last.motion.shape[1:] or not np.isfinite(runs).all():
-        raise StateError(f"measured must be finite and of two or more runs (R, {runs.shape[-2]}, {arm.robot.n})")
+        raise StateError(f"measured must be finite and of two or more runs (R, {len(last.t)}, {arm.robot.n})")
     w0, t = not_negative(natural_frequency, "natural_frequency"), last.t
     # Higher derivatives of a spline are weakly determined near its ends.
     margin = min(1 / positive(bandwidth, "bandwidth"), 0.1 * (t[-1] - t[0]))
@@ -136,7 +136,8 @@ def _explained(
         return (y.motor_effort + kp * y.motor_position + kd * y.motor_velocity)[inside]
 
     known = command(last.motion)
-    residuals = np.stack([command(last.motion + smooth(last.t, run, bandwidth, 0)) for run in deviations]) - known
+    smoothed = [smooth(last.t, run, bandwidth, at_rest=False) for run in deviations]
+    residuals = np.stack([command(last.motion + x) for x in smoothed]) - known
     noise, repeating = _variances(basis, residuals)
     r = basis.T @ residuals.mean(axis=0)
     scale = np.sqrt(np.mean(r**2, axis=0) + _LEAST_NOISE)

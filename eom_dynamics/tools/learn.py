@@ -4,39 +4,61 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from ..arrays import Array
+from ..learning import Correction
 from ..robot import Robot
+from ..spelling import listed
+from ..units import unit
 from .bags import Bag, BagError
-from .bags.message_blocks import read_blocks
+from .bags.message_blocks import joined, read_blocks
 from .bags.types import SETPOINT
 from .identify.read import Source, read_stamped
 
-# Measurements may begin and end by this much inside the motion, s; the nearest one counts.
+# Measurements may begin and end by this much inside the motion, s; the nearest one counts. So may setpoints end.
 _MISSING = 0.05
 
+# Setpoints may differ from their motion by this much, rad or m: numbers of 32 bits do by less.
+_SAME = 1e-6
 
-def measured_run(path: Path, robot: Robot, t: Array, topic: str | None = None) -> Array:
-    """Positions (N, n) of the links in a run at the times (N,) of its motion, s, rad or m.
+# Stamps of setpoints may be off by this many samples of the motion.
+_LATE = 2
+
+
+class MeasuredRun(NamedTuple):
+    """A recorded run.
+
+    Attributes:
+        positions: (N, n) of the links at the times of the motion, rad or m.
+        efforts: whether efforts were recorded, too.
+    """
+
+    positions: Array
+    efforts: bool
+
+
+def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | None = None) -> MeasuredRun:
+    """Read a run of a motion.
 
     Args:
         path: of the bag, with setpoints, the first of which is at the motion's first time.
         robot: whose joints moved.
-        t: times, s.
+        commanded: the motion, of the robot's joints.
         topic: of the positions; by default the only one of the links.
 
     Raises:
-        BagError: the bag has no setpoints, or its measurements do not span the motion.
+        BagError: the bag has no setpoints, or those of another motion, or its measurements do not span the motion.
         IdentificationError: nothing of the robot was recorded.
     """
     with Bag(path) as bag:
         recording, first = read_stamped(bag, robot, Source(topic))
-        start = _first_setpoint(bag)
+        start = _start_of_setpoints(bag, robot, commanded)
     own = recording.t - recording.t[0] + (first - start) * 1e-9
-    times = t - t[0]
+    times = commanded.t - commanded.t[0]
     forward = np.concatenate([[True], np.diff(own) > 0])
     own, q = own[forward], recording.q[forward]
     if own[0] > times[0] + _MISSING or own[-1] < times[-1] - _MISSING:
@@ -44,17 +66,60 @@ def measured_run(path: Path, robot: Robot, t: Array, topic: str | None = None) -
             f"{path}: positions were measured from {own[0]:.3g} to {own[-1]:.3g} s of the motion, which takes "
             f"{times[-1]:.3g} s; record the whole run"
         )
-    found: Array = CubicSpline(own, q)(np.clip(times, own[0], own[-1]))
-    return found
+    found = CubicSpline(own, q)(np.clip(times, own[0], own[-1]))
+    return MeasuredRun(found, bool(np.isfinite(recording.tau).any()))
 
 
-def _first_setpoint(bag: Bag) -> int:
-    """Stamp of the first setpoint, ns."""
-    topics = [topic for topic in bag.topics if topic.type == SETPOINT]
+def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:
+    """Stamp of the first setpoint, ns, if setpoints are those of the motion."""
+    path, topics = bag.path, [topic for topic in bag.topics if topic.type == SETPOINT]
     if len(topics) != 1:
         raise BagError(
-            f"{bag.path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
+            f"{path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
         )
+    stamps, parts = [np.zeros(0, dtype=np.int64)], []
     for block in read_blocks(bag, topics[0], lambda reason, time: None):
-        return int(block.stamps().header[0])
-    raise BagError(f"{bag.path}: topic {topics[0].name} has no setpoints that can be read")
+        names = block.message.joint_names or robot.joint_names
+        values = block.values({"position": "position"}, len(names))
+        # Players send stamps below zero until they are answered.
+        valid = block.stamps().times > 0
+        if values and valid.any():
+            stamps.append(block.stamps().times[valid])
+            parts.append((int(valid.sum()), names, {"position": values["position"][valid]}))
+    if not parts:
+        raise BagError(f"{path}: topic {topics[0].name} has no setpoints that can be read")
+    stamp = np.concatenate(stamps)
+    names, fields = joined(parts)
+    if missing := [name for name in robot.joint_names if name not in names]:
+        raise BagError(f"{path}: topic {topics[0].name} has no setpoints of {listed(missing)}")
+    _refuse_other_motion(
+        path,
+        robot,
+        commanded,
+        (stamp - stamp[0]) * 1e-9,
+        fields["position"][:, [names.index(name) for name in robot.joint_names]],
+    )
+    return int(stamp[0])
+
+
+def _refuse_other_motion(path: Path, robot: Robot, commanded: Correction, at: Array, q: Array) -> None:
+    """Raise BagError if setpoints q (M, n) at times (M,), s after the first, are not those of the motion."""
+    times, motion = commanded.t - commanded.t[0], commanded.motion[0]
+    if at[-1] < times[-1] - _MISSING:
+        raise BagError(
+            f"{path}: setpoints span {at[-1]:.3g} s of the motion, which takes {times[-1]:.3g} s; record the whole run"
+        )
+    within = at <= times[-1]
+    at, q = at[within], q[within]
+    miss = np.abs(q - CubicSpline(times, motion)(at))
+    nearest = np.rint(at / times[1]).astype(int)
+    rows = [np.clip(nearest + k, 0, len(times) - 1) for k in range(-_LATE, _LATE + 1)]
+    least = np.min([miss.max(axis=1), *(np.abs(q - motion[row]).max(axis=1) for row in rows)], axis=0)
+    if least.max() > _SAME:
+        k = int(np.argmax(least))
+        i = int(np.argmax(miss[k]))
+        joint = robot.joints[i]
+        raise BagError(
+            f"{path}: plays another motion: largest difference {miss[k, i]:.3g} {unit('position', joint.type)} of "
+            f"{joint.name} at {at[k]:.3g} s; name the file that this run was commanded with"
+        )

@@ -111,14 +111,16 @@ def run(options: argparse.Namespace) -> int:
     uncertainty = Uncertainty(
         options.stiffness_error, options.mass_error, options.rotor_inertia_error, options.delay_error
     )
-    runs = [measured_run(bag, robot, last.t, options.topic) for bag in options.bags]
+    recorded = [measured_run(bag, robot, last, options.topic) for bag in options.bags]
+    runs = [run.positions for run in recorded]
     w0 = options.natural_frequency
     shares = error_shares(arm, last, runs, options.bandwidth, natural_frequency=w0) if len(runs) > 1 else ()
+    sentences = _sentences(shares, options, efforts=all(run.efforts for run in recorded))
     bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=w0)
     try:
         found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
     except LearningError as refusal:
-        for line in _sentences(shares, options):
+        for line in sentences:
             complain(options.program, line)
         complain(options.program, f"refused: {refusal}")
         return 1
@@ -135,29 +137,36 @@ def run(options: argparse.Namespace) -> int:
         print(
             f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
         )
-        print("\n".join([*_sentences(shares, options), f"motion of the next run: {options.output}"]))
+        print("\n".join([*sentences, f"motion of the next run: {options.output}"]))
     return 0
 
 
-def _sentences(shares: tuple[ErrorShares, ...], options: argparse.Namespace) -> list[str]:
-    """What repeats in the error of each joint, and what to do about it."""
+def _sentences(shares: tuple[ErrorShares, ...], options: argparse.Namespace, *, efforts: bool) -> list[str]:
+    """What repeats in the error of each joint, and what to do about it; ``efforts``: whether they were recorded."""
     command = shlex.join(
         ["eom_dynamics", "identify", *map(str, options.bags), "--robot", options.robot, "-o", "identified.yaml"]
     )
+    remedy = f"run {command}" if efforts else "eom_dynamics identify finds them in runs recorded with efforts"
     lines = []
     for x in shares:
         if not x.repeats:
             lines.append(f"{x.joint}: no part of the error repeats beyond its noise; more runs tell smaller ones")
             continue
-        line = f"{x.joint}: {100 * x.repeating:.3g} ± {100 * x.deviation:.1g} % of the error repeats"
+        line = f"{x.joint}: {_percent(x.repeating, x.deviation)} of the error repeats"
         if x.explained != x.explained:
             line += "; what the model explains of it cannot be told of this arm or so short a motion"
         else:
-            line += f"; of this {100 * x.explained:.3g} % is explained by model parameters"
+            line += f"; of this {_percent(x.explained)} is explained by model parameters"
             line += (
-                f": run {command}"
+                f": {remedy}"
                 if x.explained >= _MOSTLY
                 else ", the rest is a disturbance that repeats, which learning corrects and identify does not"
             )
         lines.append(line)
     return lines
+
+
+def _percent(share: float, deviation: float = 0.0) -> str:
+    """A share, and its standard deviation if that shows in the digits printed."""
+    spread = f"{100 * deviation:.0f}" if deviation >= 0.01 else f"{100 * deviation:.1f}"
+    return f"{100 * share:.1f}".removesuffix(".0") + (" %" if spread == "0.0" else f" ± {spread} %")

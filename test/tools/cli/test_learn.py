@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from bag_files import JOINT_STATE, SETPOINT, START, joint_state, setpoint, write
 
 from eom_dynamics import load_robot
 from eom_dynamics.learning import read_correction, uncorrected
+from eom_dynamics.tools.cli.learn import _percent
 from eom_dynamics.tools.cli.main import main
 
 NAMES = load_robot("planar_2r").joint_names
@@ -34,15 +36,32 @@ def motion_file(folder: Path) -> Path:
     return folder / "motion.npz"
 
 
-def run_of(folder: Path, name: str, motion: Path, off: float) -> Path:
+def run_of(
+    folder: Path,
+    name: str,
+    motion: Path,
+    off: float,
+    *,
+    effort: Sequence[float] = (),
+    jitter: int = 0,
+    stride: int = 1,
+    probes: int = 0,
+    last: int = 800,
+) -> Path:
     """A bag of a run that is off by some times the shape of the motion; joint states at 500 Hz, late by 0.4 ms."""
     given = read_correction(motion)
-    commanded = [(START + 10**6 * k, setpoint(START + 10**6 * k, NAMES, given.motion[:, k])) for k in range(len(T))]
+    late = np.random.default_rng(0).integers(0, jitter + 1, len(T))
+    late[0] = 0
+    stamps = {k: START + 10**6 * k + int(late[k]) for k in range(0, last + 1, stride)}
+    commanded = [(START - 1, setpoint(-k, NAMES, given.motion[:, 0])) for k in range(1, probes + 1)]
+    commanded += [(at, setpoint(at, NAMES, given.motion[:, k])) for k, at in stamps.items()]
     at = np.arange(-0.01, 0.83, 0.002) + 4e-4
     shape = np.interp(at, T, SHAPE)
     q = np.stack([np.interp(at, T, given.reference[0][:, i]) for i in range(2)], axis=1) + off * shape[:, np.newaxis]
-    stamps = START + np.round(at * 1e9).astype(np.int64)
-    measured = [(int(t), joint_state(int(t), NAMES, row)) for t, row in zip(stamps, q, strict=True)]
+    measured = [
+        (int(t), joint_state(int(t), NAMES, row, effort))
+        for t, row in zip(START + np.round(at * 1e9).astype(np.int64), q, strict=True)
+    ]
     return write_bag(folder / name, {"/setpoint": (SETPOINT, commanded), "/joint_states": (JOINT_STATE, measured)})
 
 
@@ -76,13 +95,47 @@ def test_what_repeats_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main([*command, bags["one"], bags["two"], "-o", str(tmp_path / "x.npz")]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("joint_")]
     assert len(lines) == 2 and all(" % of the error repeats; of this " in line for line in lines)
+    # An error in proportion to the position is one of the model; the bags have no efforts.
+    assert any(": eom_dynamics identify finds them in runs recorded with efforts" in line for line in lines)
+    bags |= {
+        name: str(run_of(tmp_path, f"{name}_effort", motion, offsets[name], effort=[1, 2])) for name in ("one", "two")
+    }
+    assert main([*command, bags["one"], bags["two"], "-o", str(tmp_path / "w.npz")]) == 0
     advice = f"run eom_dynamics identify {bags['one']} {bags['two']} --robot planar_2r -o identified.yaml"
-    assert all(advice in line or "a disturbance that repeats" in line for line in lines)
+    assert f": {advice}" in capsys.readouterr().out
     assert main([*command, bags["one"], bags["back"], "-o", str(tmp_path / "y.npz"), "--json"]) == 0
     shares = json.loads(capsys.readouterr().out)["shares"]
     assert [x["joint"] for x in shares] == list(NAMES) and not any(x["repeats"] for x in shares)
     assert main([*command, bags["one"], bags["back"], "-o", str(tmp_path / "z.npz")]) == 0
     assert "joint_1: no part of the error repeats beyond its noise" in capsys.readouterr().out
+
+
+def test_shares_are_printed_in_percent() -> None:
+    assert _percent(0.6293, 0.101) == "62.9 ± 10 %"
+    assert _percent(1.0, 1e-7) == "100 %"
+    assert _percent(0.9975, 0.002) == "99.8 ± 0.2 %"
+    assert _percent(1e-7) == "0 %"
+
+
+def test_setpoints_of_another_motion_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    motion = motion_file(tmp_path)
+    given = read_correction(motion)
+    other = tmp_path / "other.npz"
+    # A correction of 20 µrad at most.
+    uncorrected(NAMES, T, given.reference * (1 + 1e-4 * np.array([0.0, 1.0]))).write(other)
+    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", "--motion", str(motion), *SURE]
+    own, mixed = run_of(tmp_path, "own", motion, 1e-3), run_of(tmp_path, "mixed", other, 1e-3)
+    assert main([*command, str(own), str(mixed), "-o", str(tmp_path / "x.npz")]) == 2
+    assert (
+        "mixed: plays another motion: largest difference 2e-05 rad of joint_2 at 0.4 s; name the file that this run "
+        "was commanded with" in capsys.readouterr().err
+    )
+    # Stamps that jitter by up to a sample and every second setpoint, after a player's probes, are of the motion.
+    late = run_of(tmp_path, "late", motion, 1e-3, jitter=900_000, stride=2, probes=3)
+    assert main([*command, str(late), "-o", str(tmp_path / "y.npz")]) == 0
+    short = run_of(tmp_path, "short", motion, 1e-3, last=700)
+    assert main([*command, str(short), "-o", str(tmp_path / "z.npz")]) == 2
+    assert "setpoints span 0.7 s of the motion, which takes 0.8 s; record the whole run" in capsys.readouterr().err
 
 
 def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
