@@ -3,11 +3,13 @@
 
 Around rest, with the state x of links and motors, xd = A x + B u and the feedback u = -F x, all of which acts T later:
 
-    det(1 + L(jw) exp(-jwT)) = 0,    L(s) = F (s 1 - A)^-1 B,
+    det(s 1 - A + exp(-sT) B F) = 0,
 
-so that a pole crosses the imaginary axis at each w where an eigenvalue of L has magnitude 1, with the delays
-T = (arg + pi)/w (mod 2 pi/w): Gu, Kharitonov and Chen, "Stability of Time-Delay Systems" (2003), section 2.3. The
-smallest of them is the delay margin of a loop that is stable without delay.
+so that a pole crosses the imaginary axis at s = jw where an eigenvalue of A - exp(-j lag) B F does, with the delays
+T = lag/w (mod 2 pi/w), and to the side to which that eigenvalue moves with the lag, whatever the delay: Gu, Kharitonov
+and Chen, "Stability of Time-Delay Systems" (2003), section 2.3. The smallest of these delays is the delay margin of a
+loop that is stable without delay; the sum of crossings up to a delay tells whether it is stable with that. Eigenvalues
+of undamped modes are as smooth in the lag as all others, unlike frequency responses.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.optimize import linear_sum_assignment
 
 from ..actuators.friction import Friction
 from ..actuators.gear import LOSSLESS
@@ -32,15 +37,22 @@ from .elastic_plant import ElasticPlant, State
 # Step of central differences, rad or m, and per s.
 _STEP = 1e-5
 
-# Frequencies of the search: in all, and on each side of each resonance, which they approach to this share of it.
-_FREQUENCIES, _BESIDE, _NEAREST = 1500, 40, 1e-6
+LEAST_DAMPING = 0.005
+"""Damping ratio assumed of resonances that have less: without any, the smallest delay can make them unstable."""
 
-# Factors on the gains that are tried, and how closely the first that is unstable is found.
-_FACTORS = np.geomspace(1.0, 1e3, 20)
-_TOLERANCE = 1e-3
+# Places of lags from 0 to pi; those from pi to 2 pi have the conjugate poles. Lags are evenly spaced where places are
+# positive, and their logarithms elsewhere, since poles of feedback linearization move with the fourth root of the lag.
+_PLACES = np.arange(-18.0, 21.0, 0.75)
 
-# Of the interval between two frequencies.
-_BISECTIONS = 24
+# Real parts of poles below this share of the largest pole are rounding.
+_ROUNDING = 1e-12
+
+# Factors on the gains that are tried, how closely the first that is unstable is bisected, and how far Newton moves it.
+_FACTORS = np.geomspace(1.0, 100.0, 14)
+_TOLERANCE, _NEAR = 1e-3, 1e-2
+
+# By Newton, of a crossing.
+_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Margins:
         delay: at which the loop becomes unstable, s; 0 if it is unstable without delay.
         frequency: of the oscillation at that delay, Hz; 0 if it is unstable without delay.
         gain: factor on all gains at which the loop becomes unstable under the delay that it has; 1 if it is unstable as
-            it is, infinite if no factor up to 1000 makes it so.
+            it is, infinite if no factor up to 100 makes it so.
         phase: lag at which the loop becomes unstable under the delay that it has, degrees; 0 if it is unstable as it
             is, infinite if no lag makes it so.
     """
@@ -81,76 +93,134 @@ class LinearLoop:
         Raises:
             StateError: the delay is negative or not finite.
         """
-        T, (crossings, phases) = not_negative(delay, "delay"), self._unscaled
-        delays = phases / crossings
-        largest = float(np.min(delays, initial=np.inf))
-        frequency = float(crossings[np.argmin(delays)] / (2 * np.pi)) if 0 < largest < np.inf else 0.0
-        if largest <= T:
+        T, found = not_negative(delay, "delay"), self._unscaled
+        first = int(np.argmin(found.delays)) if len(found.delays) else None
+        largest, frequency = np.inf, 0.0
+        if found.unstable:
+            largest = 0.0
+        elif first is not None:
+            largest, frequency = float(found.delays[first]), float(found.w[first] / (2 * np.pi))
+        if not found.stable(T):
             return Margins(largest, frequency, 1.0, 0.0)
-        lag = np.rad2deg(np.min(phases - crossings * T, initial=np.inf))
+        lag = np.rad2deg(np.min(np.mod(found.lags - found.w * T, 2 * np.pi), initial=np.inf))
         stable, unstable = 1.0, np.inf
         for factor in _FACTORS[1:]:
-            if self._largest_delay(factor) <= T:
+            if not self._crossings(factor).stable(T):
                 unstable = factor
                 break
             stable = factor
         while np.isfinite(unstable) and unstable > (1 + _TOLERANCE) * stable:
             middle = np.sqrt(stable * unstable)
-            if self._largest_delay(middle) <= T:
-                unstable = middle
-            else:
+            if self._crossings(middle).stable(T):
                 stable = middle
-        return Margins(largest, frequency, float(unstable), float(lag))
+            else:
+                unstable = middle
+        if np.isfinite(unstable):
+            unstable = self._gain(T, float(unstable))
+        return Margins(largest, frequency, unstable, float(lag))
 
-    def _loci(self, w: Array) -> NDArray[np.complex128]:
-        """Eigenvalues (…, m) of L(jw), the smallest first."""
-        response = np.linalg.solve(1j * w[..., np.newaxis, np.newaxis] * np.eye(len(self.A)) - self.A, self.B)
-        loci = np.linalg.eigvals(self.F @ response).astype(complex)
-        return np.take_along_axis(loci, np.argsort(np.abs(loci), axis=-1), axis=-1)
+    def _gain(self, delay: float, factor: float) -> float:
+        """Factor near the given one at which a pole crosses the axis with a delay, s."""
+        found = self._crossings(factor)
+        if not len(found.w):
+            return factor
+        turns = np.mod(found.lags - found.w * delay + np.pi, 2 * np.pi) - np.pi
+        w, refined = found.w[[np.argmin(np.abs(turns / found.w))]], factor
+        for _ in range(_STEPS):
+            pole, slope = self._nearest(w, w * delay, refined)
+            # pole + slope (delay dw - j d(log factor)) = j (w + dw)
+            per_w, per_log, error = delay * slope[0] - 1j, 1j * slope[0], 1j * w[0] - pole[0]
+            dw, log = np.linalg.solve(
+                [[per_w.real, per_log.real], [per_w.imag, per_log.imag]], [error.real, error.imag]
+            )
+            w, refined = w + dw, refined * float(np.exp(log))
+        # A pole that crosses at zero has no frequency to start from.
+        return refined if abs(refined - factor) < _NEAR * factor else factor
 
-    def _largest_delay(self, factor: float) -> float:
-        crossings, phases = self._crossings(factor)
-        return float(np.min(phases / crossings, initial=np.inf))
+    def _nearest(self, w: Array, lags: Array, factor: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """Poles (k,) nearest to jw with lags (k,), and their derivatives with respect to these."""
+        poles, modes = np.linalg.eig(self._closed(lags, factor))
+        each, nearest = np.arange(len(w)), np.argmin(np.abs(poles - 1j * w[:, np.newaxis]), axis=1)
+        left = np.linalg.inv(modes)[each, nearest]
+        products = np.einsum("ki,ki->k", left @ self.B, modes[each, :, nearest] @ self.F.T)
+        slopes: NDArray[np.complex128] = 1j * factor * np.exp(-1j * lags) * products
+        return poles[each, nearest], slopes
 
     @cached_property
-    def _unscaled(self) -> tuple[Array, Array]:
-        return self._crossings(1.0)
+    def _unscaled(self) -> _Crossings:
+        """Crossings of the loop as it is, to rounding."""
+        found = self._crossings(1.0)
+        w, lags = found.w, found.lags
+        for _ in range(_STEPS if len(w) else 0):
+            pole, slope = self._nearest(w, lags, 1.0)
+            step = -pole.real / slope.real
+            w, lags = (pole + slope * step).imag, lags + step
+        return found._replace(w=w, lags=lags)
 
-    @cached_property
-    def _search(self) -> tuple[Array, Array]:
-        """Frequencies (W,) and logarithms (W, m) of the sizes of loci."""
-        w = self._frequencies()
-        return w, np.log(np.maximum(np.abs(self._loci(w)), np.finfo(float).tiny))
+    def _closed(self, lags: Array, factor: float) -> NDArray[np.complex128]:
+        """Matrices (…, N, N) of the closed loop with lags of the feedback."""
+        closed: NDArray[np.complex128] = self.A - factor * np.exp(-1j * lags)[..., np.newaxis, np.newaxis] * (
+            self.B @ self.F
+        )
+        return closed
 
-    def _crossings(self, factor: float) -> tuple[Array, Array]:
-        """Frequencies (k,), rad/s, where a locus has magnitude 1 with all gains times a factor, and phases above -pi.
+    def _crossings(self, factor: float) -> _Crossings:
+        """Crossings of the imaginary axis with all gains times a factor."""
+        poles = np.linalg.eigvals(self._closed(_lags(_PLACES), factor))
+        rounding = _ROUNDING * np.abs(poles).max()
+        unstable = int(np.count_nonzero(poles[0].real > rounding))
+        for k in range(1, len(poles)):
+            # Each pole goes on as it went.
+            expected = 2 * poles[k - 1] - poles[k - 2] if k > 1 else poles[0]
+            far = np.abs(expected[:, np.newaxis] - poles[k])
+            order = np.argmin(far, axis=1)
+            if len(np.unique(order)) < len(order):
+                order = linear_sum_assignment(far)[1]
+            poles[k] = poles[k][order]
+        poles = poles[:, np.abs(poles.real).max(axis=0) > rounding]
+        curves = CubicSpline(_PLACES, poles)
+        roots = CubicSpline(_PLACES, poles.real).roots(extrapolate=False)
+        places = np.concatenate([np.zeros(0), *roots])
+        pole = np.repeat(np.arange(len(roots)), [len(x) for x in roots])
+        each, at = np.arange(len(places)), _lags(places)
+        w, direction = curves(places)[each, pole].imag, np.sign(curves(places, 1)[each, pole].real)
+        # Poles below the real axis are the conjugates of those above it at the opposite lag.
+        lower = w < 0
+        return _Crossings(
+            unstable, np.abs(w), np.where(lower, 2 * np.pi - at, at), np.where(lower, -direction, direction)
+        )
 
-        A loop that is unstable without delay has one, with phase 0.
-        """
-        if np.linalg.eigvals(self.A - factor * self.B @ self.F).real.max() >= 0:
-            return np.full(1, np.inf), np.zeros(1)
-        w, sizes = self._search
-        above = sizes > -np.log(factor)
-        k, locus = np.nonzero(above[:-1] != above[1:])
-        # The n-th size of all is continuous in w, a locus by itself changes places with others.
-        low, high, left = w[k], w[k + 1], above[k, locus]
-        each = np.arange(len(k))
-        for _ in range(_BISECTIONS if len(k) else 0):
-            middle = 0.5 * (low + high)
-            same = (factor * np.abs(self._loci(middle)[each, locus]) > 1) == left
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        phases = np.angle(self._loci(high)[each, locus])
-        return high, np.mod(phases + np.pi, 2 * np.pi)
 
-    def _frequencies(self) -> Array:
-        """Frequencies of the search, rad/s, dense around resonances, where the loci are not smooth."""
-        poles = np.concatenate([np.linalg.eigvals(self.A), np.linalg.eigvals(self.A - self.B @ self.F)])
-        sizes = np.abs(poles)
-        low, high = 1e-2 * sizes[sizes > 1e-3 * sizes.max()].min(), 1e2 * sizes.max() * _FACTORS[-1]
-        beside = np.geomspace(_NEAREST, 0.3, _BESIDE)
-        peaks = np.unique(np.round(np.abs(poles.imag[poles.imag > low]), 9))
-        near = peaks[:, np.newaxis] * np.concatenate([1 - beside, 1 + beside])
-        return np.unique(np.concatenate([np.geomspace(low, high, _FREQUENCIES), near.ravel()]))
+def _lags(places: Array) -> Array:
+    lags: Array = np.logaddexp(0, places) * np.pi / np.logaddexp(0, _PLACES[-1])
+    return lags
+
+
+class _Crossings(NamedTuple):
+    """Crossings of the imaginary axis by the poles of a loop with a delay.
+
+    Attributes:
+        unstable: poles without delay.
+        w: (k,) where poles cross, rad/s.
+        lags: (k,) there, from 0 to 2 pi.
+        direction: (k,) 1 to the right, -1 to the left.
+    """
+
+    unstable: int
+    w: Array
+    lags: Array
+    direction: Array
+
+    @property
+    def delays(self) -> Array:
+        """Smallest delay (k,) of each crossing, s."""
+        delays: Array = self.lags / self.w
+        return delays
+
+    def stable(self, delay: float) -> bool:
+        """True if no pole is on the right with a delay, s."""
+        passed = np.floor((self.w * delay - self.lags) / (2 * np.pi)) + 1
+        return bool(self.unstable + 2 * np.sum(self.direction * np.maximum(passed, 0)) <= 0)
 
 
 def motor_gains(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> tuple[Array, Array]:
@@ -172,7 +242,7 @@ def motor_gains(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> 
 def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
     """Linearised loop, at rest at q (n,), of a motor PD with :func:`motor_gains`; errors as there.
 
-    Dry friction and losses of gears are left out, since they only damp.
+    Dry friction and losses of gears are left out, since they only damp; resonances have :data:`LEAST_DAMPING`.
     """
     kp, kd = motor_gains(plant, q, natural_frequency)
     return linear_loop(plant, q, lambda arm, x: -kp * x.theta - kd * x.thetad)
@@ -181,7 +251,8 @@ def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> L
 def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
     """Linearised loop, at rest at q (n,), of :func:`~eom_dynamics.elastic.linearizing_effort`.
 
-    Gains are those of :func:`~eom_dynamics.elastic.chain_gains`. Dry friction and losses of gears are left out.
+    Gains are those of :func:`~eom_dynamics.elastic.chain_gains`. Dry friction and losses of gears are left out;
+    resonances have :data:`LEAST_DAMPING`.
 
     Raises:
         StateError: as of those functions; a joint is rigid.
@@ -200,7 +271,7 @@ def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> Li
 
 
 def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticArm, State], Array]) -> LinearLoop:
-    """Linearize an arm at rest and its feedback."""
+    """Linearize an arm at rest, with :data:`LEAST_DAMPING`, and its feedback."""
     arm = ElasticArm(_without_dry_friction(plant.arm.robot), rotor_model=plant.arm.rotor_model)
     smooth = ElasticPlant(arm)
     n, m = arm.robot.n, len(smooth.rigid)
@@ -225,7 +296,21 @@ def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticAr
     rates = smooth.rate(np.tile(rest, (2 * m, 1)), efforts)[:, kept]
     A = slopes(lambda x: smooth.rate(x, np.broadcast_to(effort, (len(x), m)))[:, kept])
     F = -slopes(lambda x: feedback(arm, smooth.parts(x)))
-    return LinearLoop(A, (rates[:m] - rates[m:]).T / 2, F)
+    return LinearLoop(_with_least_damping(A), (rates[:m] - rates[m:]).T / 2, F)
+
+
+def _with_least_damping(A: Array) -> Array:
+    """Matrix (N, N) with a damping ratio of at least :data:`LEAST_DAMPING` of all resonances."""
+    half = len(A) // 2
+    squares, modes = np.linalg.eig(-A[half:, :half])
+    inverse = np.linalg.inv(modes)
+    damping = -np.einsum("ij,ji->i", inverse @ A[half:, half:], modes).real
+    # Motors and links that no spring holds have no resonance.
+    resonances = squares.real > 1e-9 * np.max(squares.real)
+    least = 2 * LEAST_DAMPING * np.sqrt(np.where(resonances, squares.real, 0.0))
+    damped = A.copy()
+    damped[half:, half:] -= ((modes * np.maximum(least - damping, 0.0) * resonances) @ inverse).real
+    return damped
 
 
 def _without_dry_friction(robot: Robot) -> Robot:

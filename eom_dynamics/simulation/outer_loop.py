@@ -30,9 +30,6 @@ from .margins import LinearLoop, Margins, motor_gains, motor_loop
 _WEIGHTS = 2.0 * 0.5 ** np.arange(7)
 _LEAST = 2.0
 
-LEAST_DAMPING = 0.005
-"""Damping ratio assumed of resonances that have less: without any, the smallest delay can make them unstable."""
-
 
 class OuterLoop(NamedTuple):
     """Recommended feedback of the links.
@@ -69,7 +66,7 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
     T, n = not_negative(delay, "delay"), plant.arm.robot.n
     kp, _ = motor_gains(plant, q, natural_frequency)
     inner, w = motor_loop(plant, q, natural_frequency), lowest_frequency(plant, q)
-    A = _with_least_damping(inner.A - inner.B @ inner.F)
+    A = inner.A - inner.B @ inner.F
     links = np.eye(n, len(A))
     # With the integrals z of the links, and motor efforts as shifts of the PD's reference.
     A = np.block([[A, np.zeros((len(A), n))], [links, np.zeros((n, n))]])
@@ -103,13 +100,3 @@ def lowest_frequency(plant: ElasticPlant, q: ArrayLike) -> float:
     if not elastic.size:
         raise StateError(f"{plant.arm.robot.name} has no springs with stiffness at rest, so no feedback of links")
     return float(np.sqrt(np.min(elastic)))
-
-
-def _with_least_damping(A: Array) -> Array:
-    """Matrix with a damping ratio of at least :data:`LEAST_DAMPING` of all resonances."""
-    poles, modes = np.linalg.eig(A)
-    sizes = np.abs(poles)
-    low = -poles.real < LEAST_DAMPING * sizes
-    more = np.where(low & (sizes > 0), LEAST_DAMPING * sizes + poles.real, 0.0)
-    damped: Array = A - ((modes * more) @ np.linalg.inv(modes)).real
-    return damped

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Margins against the closed form of a rigid joint, and against the poles of sampled loops with a chain of delays."""
+"""Margins against the closed form of a rigid joint, and the poles of sampled loops and of collocated delays."""
 
 from dataclasses import replace
 
@@ -10,9 +10,12 @@ from scipy.linalg import expm
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
-from eom_dynamics.simulation import ElasticPlant, LinearLoop, link_loop, motor_gains, motor_loop
+from eom_dynamics.simulation import ElasticPlant, LinearLoop, link_loop, motor_gains, motor_loop, outer_loop
+from eom_dynamics.simulation import margins as module
 
 W = 2 * np.pi * 8
+
+PACKAGED = ("dual_arm", "iiwa", "panda", "pendulum", "planar_2r", "planar_pr", "sea_planar_2r", "ur5e", "vsa_planar_2r")
 
 
 def plant(name: str) -> ElasticPlant:
@@ -72,6 +75,67 @@ def test_a_delay_beyond_the_margin_is_told() -> None:
     loop = motor_loop(plant("iiwa"), np.zeros(7), W)
     found = loop.margins(1.01 * loop.margins().delay)
     assert found.gain == 1.0 and found.phase == 0.0
+
+
+def growth(loop: LinearLoop, F: Array, delay: float) -> float:
+    """Largest real part of the poles with a delay of the efforts, by collocation of these over it."""
+    n, m = loop.B.shape
+    # Points for the fastest pole.
+    p = int(0.6 * delay * np.abs(np.linalg.eigvals(loop.A - loop.B @ F)).max()) + 8
+    # Trefethen, "Spectral Methods in MATLAB" (2000), chapter 6.
+    k = np.arange(p + 1)
+    x, c = np.cos(np.pi * k / p), np.where(k % p == 0, 2.0, 1.0) * (-1.0) ** k
+    D = np.outer(c, 1 / c) / (x[:, np.newaxis] - x + np.eye(p + 1))
+    D = (D - np.diag(D.sum(axis=1))) * 2 / delay
+    now = np.hstack([loop.A, np.zeros((n, (p - 1) * m)), -loop.B])
+    whole = np.vstack([now, np.hstack([np.kron(D[1:, :1], F), np.kron(D[1:, 1:], np.eye(m))])])
+    return float(np.linalg.eigvals(whole).real.max())
+
+
+CASES = [(hz, delay) for hz in (0.5, 1.0, 5.0, 20.0) for delay in (5e-4, 2e-3)]
+MAKES = (motor_loop, link_loop, lambda arm, q, w: outer_loop(arm, q, w, 5e-4).loop)
+
+
+@pytest.mark.parametrize("k", range(len(PACKAGED)))
+def test_poles_cross_at_the_margins(k: int) -> None:
+    """Bandwidths and delays take turns, so that each meets arms of all sizes."""
+    arm = plant(PACKAGED[k])
+    # Regulators of large arms take long.
+    for j, make in enumerate(MAKES if arm.arm.robot.n < 6 else MAKES[:2]):
+        hz, delay = CASES[(3 * k + 2 * j) % len(CASES)]
+        try:
+            loop = make(arm, np.zeros(arm.arm.robot.n), 2 * np.pi * hz)
+        except StateError:
+            # Feedback linearization has no state of a rigid joint.
+            continue
+        found = loop.margins(delay)
+        assert (growth(loop, loop.F, delay) > 0) == (found.gain == 1.0)
+        # A delay that is long for the fastest pole takes many points.
+        if 0 < found.delay < 0.03:
+            slopes = [growth(loop, loop.F, share * found.delay) for share in (0.6, 0.99, 1.01)]
+            assert max(slopes[:2]) < 0 < slopes[2]
+        if 1.01 < found.gain < np.inf:
+            slopes = [growth(loop, x * found.gain * loop.F, delay) for x in (0.999, 1.001)]
+            assert slopes[0] < 0 < slopes[1]
+
+
+def test_a_resonance_without_damping_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its magnitude response is above one in 1e-6 of its frequency only; poles grow by less than 0.01/s."""
+    monkeypatch.setattr(module, "LEAST_DAMPING", 0.0)
+    loop = motor_loop(plant("iiwa"), np.zeros(7), 10 * np.pi)
+    found = loop.margins(5e-4)
+    assert found.gain == 1.0
+    s = 2j * np.pi * found.frequency
+    singular = np.linalg.svd(s * np.eye(28) - loop.A + loop.B @ loop.F * np.exp(-s * found.delay), compute_uv=False)
+    assert singular[-1] < 1e-9 * singular[0]
+    assert growth(loop, loop.F, 0.99 * found.delay) < 0 < growth(loop, loop.F, 1.01 * found.delay) < 0.01
+
+
+def test_a_loop_that_is_stable_again_at_its_delay_has_more_gain() -> None:
+    """At 1.3 times the first factor with a crossing at a shorter delay this one is stable again at its own."""
+    loop = outer_loop(plant("panda"), np.zeros(7), 2 * np.pi * 15, 6e-3).loop
+    gain = loop.margins(6e-3).gain
+    assert growth(loop, 0.999 * gain * loop.F, 6e-3) < 0 < growth(loop, 1.001 * gain * loop.F, 6e-3)
 
 
 @pytest.mark.parametrize(("frequency", "delay"), [(0.0, 0.0), (np.nan, 0.0), (W, -1e-3), (W, np.inf)])

@@ -10,8 +10,8 @@ import pytest
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.simulation import ElasticPlant, outer_loop
+from eom_dynamics.simulation.margins import LEAST_DAMPING
 from eom_dynamics.simulation.model_errors import ModelError, sweep
-from eom_dynamics.simulation.outer_loop import LEAST_DAMPING
 from eom_dynamics.trajectory import paper_motion
 
 W = 70.0

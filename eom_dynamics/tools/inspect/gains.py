@@ -14,6 +14,7 @@ from ...elastic import ElasticArm, chain_gains
 from ...exceptions import StateError
 from ...robot import Robot
 from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
+from ...simulation.margins import LEAST_DAMPING
 from ...terminal import printable
 from ..text_tables import columns
 from .motors import motors
@@ -76,6 +77,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "q": q.tolist(),
         "delay": delay,
         "delay_is_assumed": not robot.command_lead,
+        "least_damping": LEAST_DAMPING,
         "motors": [
             {"motor": name, "kp": p, "kd": d}
             for name, p, d in zip(plant.arm.motor_names, kp.tolist(), kd.tolist(), strict=True)
@@ -143,6 +145,7 @@ def gain_table(facts: Mapping[str, Any]) -> str:
     lines = [
         f"feedback of {facts['bandwidth']:g} Hz ({2 * np.pi * facts['bandwidth']:.4g} rad/s) at rest; its delay is "
         f"{1e3 * facts['delay']:.3g} ms, {whence}",
+        f"resonances are assumed to have a damping ratio of at least {100 * facts['least_damping']:g} %",
         "",
         *columns([("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), *rows], right_from=1),
         "",
