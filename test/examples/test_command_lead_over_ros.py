@@ -22,8 +22,8 @@ def test_the_lead_makes_the_recorded_error_ten_times_smaller(
 ) -> None:
     from closing_the_loop.command_lead import main
     from eom_dynamics.tools.bags import Bag
-    from eom_dynamics.tools.recordings import read_blocks
-    from eom_dynamics.tools.replay.messages import FEEDFORWARD
+    from eom_dynamics.tools.bags.message_blocks import read_blocks
+    from eom_dynamics.tools.bags.types import COMMAND
 
     folder = tmp_path / "lead"
     assert main(["--robot", "planar_2r", "-o", str(folder), "--duration", "0.8"]) == 0
@@ -32,6 +32,6 @@ def test_the_lead_makes_the_recorded_error_ten_times_smaller(
     assert "Link error without lead" in page and "are ahead by 2.5 ms" in page
     for run, lead in (("without_lead", 0.0), ("with_lead", 2.5e-3)):
         with Bag(folder / run) as bag:
-            (topic,) = [topic for topic in bag.topics if topic.type == FEEDFORWARD]
+            (topic,) = [topic for topic in bag.topics if topic.type == COMMAND]
             blocks = read_blocks(bag, topic, lambda reason, time: None)
             assert {lead} == {x for block in blocks for x in block.numbers("command_lead").ravel().tolist()}
