@@ -13,7 +13,7 @@ from .fastest.waypoints import blended
 from .pose_spline import PoseSpline, body_twists, checked_poses, steps_between
 from .spline import ORDERS, Spline
 
-# Speed of the path, m/s; whoever follows it finds another timing.
+# Nominal speed along the path, m/s; minimum_time replaces the timing.
 _SPEED = 0.25
 
 # Parts of a blend, and the largest angle of a part of a line, rad: poses between knots are interpolated.
