@@ -141,9 +141,6 @@ class Player(Playing):
     def wait_for_answers(self, timeout: float) -> None:
         """Send the first setpoint repeatedly until it is answered, so that both topics are connected.
 
-        Args:
-            timeout: s.
-
         Raises:
             PlayerError: there was no answer in time; the message says what is missing.
         """
@@ -161,12 +158,7 @@ class Player(Playing):
             spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
-        """Send each setpoint at its time, then wait for the last answers and a diagnostic status.
-
-        Args:
-            rate: setpoints per second.
-            grace: time to wait for answers after the last setpoint, s.
-        """
+        """Send each setpoint at its time, then wait up to ``grace``, s, for the last answers and a diagnostic status."""
         count = self._setpoints.count
         first_stamp = self.get_clock().now().nanoseconds
         self._stamps = first_stamp + np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
@@ -255,7 +247,6 @@ def run_player(
     Args:
         parser: of the arguments; its ``setpoints`` and ``recording`` are paths of .npz files to read and to write.
         arguments: of the process; None for ``sys.argv``.
-        make: creates the player.
 
     Returns:
         Exit code: 0; 1 if the setpoints are not answered, or the recording cannot be written; 2 for wrong use, such as

@@ -49,12 +49,7 @@ class CarriedPayloads:
         self.arm, self._at_tools = arm, {}
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
-        """The arm with the payloads of a request, or else those of the topic.
-
-        Raises:
-            RobotDescriptionError: a payload is physically inconsistent, or the robot has no such tool.
-            StateError: there are too many.
-        """
+        """The arm with the payloads of a request, or else those of the topic."""
         if len(payloads) > _DEPTH:
             raise StateError(f"payload has {len(payloads)} entries, may have {_DEPTH}")
         parameters = np.zeros((len(arm.robot.tools), 10))

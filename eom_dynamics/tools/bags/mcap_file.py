@@ -55,11 +55,7 @@ class McapFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the topics: from the index, or from the whole file if it has none.
-
-        Raises:
-            BagError: the file is not MCAP.
-        """
+        """Read the topics: from the index, or from the whole file if it has none."""
         self.path = path
         self.damage = Damage(f"try: mcap recover {shlex.quote(str(path))} -o recovered.mcap")
         self.topics: dict[int, StoredTopic] = {}

@@ -77,8 +77,6 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
     """Read the messages of a topic in the order of recording.
 
     Args:
-        bag: the bag.
-        topic: one of its topics.
         unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
 
     Raises:

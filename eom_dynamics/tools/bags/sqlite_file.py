@@ -41,11 +41,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the topics.
-
-        Raises:
-            BagError: the file is not a database of a bag, or SQLite refuses it as damaged.
-        """
+        """Read the topics."""
         # Ubuntu's sqlite3 lacks .recover; ros2 bag reindex wants the number in the file name.
         remedy = (
             f"try: mkdir recovered; sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "

@@ -110,11 +110,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
 
 
 def _check_fields(types: Mapping[str, Any], given: str, known: Mapping[str, Any], name: str, path: str) -> None:
-    """Refuse a type that lacks fields of a known one, or has others of their names.
-
-    Raises:
-        BagError: for the first such field.
-    """
+    """Refuse a type that lacks fields of a known one, or has others of their names."""
     own, wanted = dict(types[given][1]), dict(known[name][1])
     missing = [field for field in _NEEDED.get(name) or wanted if field not in own]
     if missing:
@@ -196,7 +192,6 @@ def serialized(kind: str, **values: Any) -> bytes:
     """Serialise a message of a type of ROS 2 Jazzy or of this package, as CDR in little-endian order.
 
     Args:
-        kind: the type.
         values: fields by name, others are zero or empty; messages within it are mappings of their fields.
     """
     store = typestore(kind)

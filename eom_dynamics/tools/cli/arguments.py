@@ -161,10 +161,7 @@ def add_model_errors(
     """Add relative errors of the simulated springs and bodies, None by default.
 
     Args:
-        parser: of the command.
-        least, most: allowed errors.
         errors: defaults of ``stiffness`` and ``mass``, for the help.
-        note: beginning of the help.
     """
     for name, what in (("stiffness", "springs"), ("mass", "bodies")):
         parser.add_argument(
@@ -191,10 +188,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     """Add ROBOT and the options that select a part of it.
 
     Args:
-        parser: of the command.
         name: ``robot`` for a positional argument, ``--robot`` for an option.
-        note: end of the help text, such as the default.
-        keywords: further settings of the argument, as for ``add_argument``.
     """
     sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file"
     robot: Any = parser.add_argument(name, metavar="ROBOT", help=f"{sources}{note}", **keywords)

@@ -151,17 +151,7 @@ def _shown(
 
 
 def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[str, Any]:
-    """Run the example that identifies a simulated robot, and return its results.
-
-    Args:
-        robot: as its file describes it.
-        errors: relative, of stiffness and mass.
-        folder: for what the example writes, in ``identification``.
-
-    Raises:
-        EomDynamicsError: the example is not installed.
-        SystemExit: it failed, and has said why.
-    """
+    """Run the example that identifies a simulated robot, and return its results."""
     from ...robot.writers.parameters import robot_as_yaml
     from ..demo.processes import child_command, exit_by_signals
 

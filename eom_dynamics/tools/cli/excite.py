@@ -162,11 +162,7 @@ def _values(text: str) -> _Values:
 
 
 def _by_joint(robot: Robot, flag: str, given: list[_Values]) -> dict[str, float]:
-    """Numbers by joint; later ones take the place of earlier ones.
-
-    Raises:
-        EomDynamicsError: a joint is unknown, or the number of values is wrong.
-    """
+    """Numbers by joint; later ones take the place of earlier ones."""
     names, result = robot.joint_names, {}
     for name, values in given:
         if name:
