@@ -158,7 +158,7 @@ class Player(Playing):
             spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
-        """Send each setpoint at its time, then wait up to ``grace``, s, for the last answers and a diagnostic status."""
+        """Send each setpoint at its time, then wait ``grace``, s, for the last answers and a diagnostic status."""
         count = self._setpoints.count
         first_stamp = self.get_clock().now().nanoseconds
         self._stamps = first_stamp + np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
