@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -45,7 +46,11 @@ RECORDINGS = "public_recordings"
 ON_REQUEST = ("round_trip", RECORDINGS)
 """Sections that need ROS 2, or data that are not part of a checkout."""
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+# Of what sections simulate.
+sys.path += [str(ROOT / "test" / "helpers"), str(ROOT / "examples")]
 
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {

@@ -6,10 +6,10 @@ Plants of MuJoCo, and simulations over model errors. A whole run writes the pict
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
+from mujoco_arms import MujocoArm
 from report import Bar, Section, Table
 from settings import QUICK, Settings
 
@@ -21,10 +21,6 @@ from eom_dynamics.simulation.model_errors import WAYS, ModelError, Sweep, sweep
 from eom_dynamics.tools.simulate.link_feedback import ERRORS
 from eom_dynamics.tools.simulate.sweep import GRID, LABELS, model_errors, verdicts
 from eom_dynamics.trajectory import paper_motion
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-
-from mujoco_arms import MujocoArm
 
 DOCS = Path(__file__).parents[1] / "docs"
 
