@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from compiled import scratch
-from report import CONSOLE, Section, bars_markdown, facts_markdown, write_between_marks
+from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
 
 from eom_dynamics.tools.benchmark.machine import machine
@@ -46,11 +46,8 @@ RECORDINGS = "public_recordings"
 ON_REQUEST = ("round_trip", RECORDINGS)
 """Sections that need ROS 2, or data that are not part of a checkout."""
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-
 # Of what sections simulate.
-sys.path += [str(ROOT / "test" / "helpers"), str(ROOT / "examples")]
+sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
 
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {
