@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from .bag import Bag, Topic
+from .bag import Bag
 from .layout import Bytes, Layout, LayoutError, Layouts, Rows
+from .types import Topic
 
 
 @dataclass(frozen=True)

@@ -217,6 +217,29 @@ def _entry(store: Typestore, description: Any, value: Any) -> Any:
     return [_entry(store, (element, of), each) for each in entries]
 
 
+class Topic(NamedTuple):
+    """A topic of a bag.
+
+    Attributes:
+        name: of the topic.
+        type: of its messages.
+        definition: text in the bag of the type and of all types that it uses; empty if the bag has none.
+        encoding: of the messages; ROS 2 writes ``cdr``.
+    """
+
+    name: str
+    type: str
+    definition: str
+    encoding: str = "cdr"
+
+    def types(self) -> Typestore:
+        """Return the types to read the messages by; BagError as for :func:`typestore`."""
+        try:
+            return typestore(self.type, self.definition)
+        except BagError as error:
+            raise BagError(f"topic {self.name}: {error}") from None
+
+
 class OutputTopic(NamedTuple):
     """A topic to write.
 
