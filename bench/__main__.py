@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
 
 from compiled import scratch
-from report import CONSOLE, Section, bars_markdown, facts_markdown, write_between_marks
+from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
 
 from eom_dynamics.tools.benchmark.machine import machine
@@ -45,7 +46,8 @@ RECORDINGS = "public_recordings"
 ON_REQUEST = ("round_trip", RECORDINGS)
 """Sections that need ROS 2, or data that are not part of a checkout."""
 
-DOCS = Path(__file__).parents[1] / "docs"
+# Of what sections simulate.
+sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
 
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {
@@ -85,18 +87,12 @@ def main() -> int:
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
-    parser.add_argument(
-        "--problems",
-        metavar="FILE",
-        type=Path,
-        help="a problem suite of toppra, problem_suite_1.yaml, for minimum_time",
-    )
     options = parser.parse_args()
     if RECORDINGS in options.only and options.recordings is None:
         parser.error(f"{RECORDINGS} takes --recordings FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
-    settings.recordings, settings.problems = options.recordings, options.problems
+    settings.recordings = options.recordings
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)

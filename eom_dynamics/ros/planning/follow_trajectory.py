@@ -79,8 +79,6 @@ class FollowTrajectory:
         """Create the action; logs that control_msgs is missing if it is.
 
         Args:
-            node: the node.
-            name: name of the action.
             fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
             publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
             stop: has the dynamics node bring the motion under way to rest.
@@ -246,11 +244,7 @@ class _Execution:
         return {name: x for name, x in known.items() if math.isfinite(x)}
 
     async def answer(self) -> None:
-        """Wait for the dynamics node, to which the motion was sent.
-
-        Raises:
-            TrajectoryError: it refuses the motion, or does not answer.
-        """
+        """Wait for the dynamics node, to which the motion was sent."""
         missing = TrajectoryError("no node has answered on trajectory_status: is dynamics_node running and active?")
         await self._within_patience(self.accepted, missing)
 

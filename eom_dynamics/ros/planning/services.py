@@ -70,11 +70,8 @@ class PlanningServices:
         """Create services and action.
 
         Args:
-            node: the node.
-            prefix: prefix of their names.
             arm: returns the current arm with the payloads of a request, or without any for None; raises StateError if
                 there is none.
-            measured: where the joints are now.
         """
         self._node, self._arm, self._measured = node, arm, measured
         self.answered = self.refused = 0

@@ -78,7 +78,6 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
     """Return a parameter file that names a URDF or xacro file, to fill in with its springs and motors.
 
     Args:
-        robot: of the file.
         urdf: its path, absolute or relative to the parameter file.
         options: other entries, such as ``tip``.
     """
