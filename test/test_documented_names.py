@@ -41,7 +41,12 @@ def resolved(names: list[str]) -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize(("module", "name"), sorted(documented()))
 def test_documented_names_are_public(module: str, name: str) -> None:
-    imported = import_module(module)
+    try:
+        imported = import_module(module)
+    except ImportError as error:
+        if error.name and module.startswith(error.name):
+            raise
+        pytest.skip(f"could not import {module}: {error}")
     # lagrange needs SymPy, without which a star import works.
     public = {*getattr(imported, "__all__", vars(imported)), *(("lagrange", "__version__") if imported is eom else ())}
     assert name in public
