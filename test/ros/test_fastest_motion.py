@@ -58,7 +58,7 @@ def planned(planning: Any, arm: eom.ElasticArm) -> np.ndarray:
         point.time_from_start.sec = k
         trajectory.points.append(point)
     request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, timing="fastest", sample_rate=1000.0)
-    answer = planning.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    answer = planning.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
     assert answer.success, answer.message
     assert not answer.exceeded
     return np.array([np.reshape(getattr(answer, field), (-1, arm.robot.n)) for field in STATE_FIELDS])

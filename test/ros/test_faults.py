@@ -198,7 +198,7 @@ def test_without_the_events_executor_the_node_warns_and_runs(start, tmp_path, mo
 
 NODES = {
     "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "limits", "hold_last_command", "autostart"),
-    "planning_node": ("eom_dynamics/trajectory_feedforward", "joint_trajectory", "niceness", "reserved_cores"),
+    "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "niceness", "reserved_cores"),
     "simulated_robot_node": ("motor_setpoint", "joint_states", "natural_frequency", "on_timeout"),
 }
 

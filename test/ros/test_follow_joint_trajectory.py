@@ -34,7 +34,8 @@ class Arm:
         arguments = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
         self.node = start(*arguments)
         self.planning = start.planning(*arguments, beside=self.node.process)
-        self._action = ActionClient(self.node.node, FollowJointTrajectory, "eom_dynamics/follow_joint_trajectory")
+        name = f"{self.planning.process.name}/follow_joint_trajectory"
+        self._action = ActionClient(self.node.node, FollowJointTrajectory, name)
         self.node.wait(self._action.server_is_ready, "the action")
         self._states = self.node.node.create_publisher(JointState, "joint_states", 10)
         self.follows, self.feedback, self.position, self.statuses = True, [], HOME, []
@@ -243,7 +244,7 @@ def test_goals_with_the_same_header_have_different_identities(at_home):
 
 def test_without_a_node_that_plays(start):
     planning = start.planning("--params-file", CONFIG / "panda.yaml")
-    action = ActionClient(planning.node, FollowJointTrajectory, "eom_dynamics/follow_joint_trajectory")
+    action = ActionClient(planning.node, FollowJointTrajectory, f"{planning.process.name}/follow_joint_trajectory")
     planning.wait(action.server_is_ready, "the action")
     goal = FollowJointTrajectory.Goal()
     goal.trajectory.joint_names = NAMES

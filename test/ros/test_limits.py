@@ -216,11 +216,11 @@ def test_planning_services_report_or_refuse(planning):
     def batch():
         fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
         request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
-        return Client.call(planning, ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch", request)
+        return Client.call(planning, ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
 
     def trajectory():
         request = ComputeTrajectoryFeedforward.Request(trajectory=joint_trajectory([0.0, 0.04], [HOME, HOME + 0.4]))
-        return Client.call(planning, ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+        return Client.call(planning, ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
     answer = batch()
     assert answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")

@@ -43,7 +43,7 @@ def ask(node: Any, **options: Any) -> Any:
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
     request = ComputeTrajectoryFeedforward.Request(**{"trajectory": message(), **options})
-    return node.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    return node.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
 
 def test_the_service_finds_the_fastest_motion(node: Any) -> None:
@@ -106,7 +106,9 @@ def test_a_cancelled_goal_leaves_the_node_alive(node: Any) -> None:
     from eom_dynamics.action import ComputeTrajectoryFeedforward
     from rclpy.action import ActionClient
 
-    actions = ActionClient(node.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
+    actions = ActionClient(
+        node.node, ComputeTrajectoryFeedforward, f"{node.process.name}/compute_trajectory_feedforward"
+    )
     node.wait(actions.server_is_ready, "the action")
 
     def done(future: Any) -> Any:

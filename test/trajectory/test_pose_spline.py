@@ -104,7 +104,7 @@ BAD = {
     "no rotation": (
         ([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
         {},
-        r"poses\[1\] is no pose: it must be a rotation matrix",
+        r"poses\[1\] is not a homogeneous transform: it must be a rotation matrix",
     ),
     "half a turn": (([0.0, 1.0], [np.eye(4), HALF]), {}, r"between poses\[0\] and poses\[1\] there is half a turn"),
     "five derivatives": (([0.0, 1.0], POSES[:2]), {"start": np.zeros((5, 6))}, "start must be"),

@@ -23,7 +23,7 @@ TEMPLATE = """\
       # convention: body_screws             # body_screws | spatial_screws | dh | modified_dh
       inertia_reference: com                # inertias are about: com (centre of mass) | link (origin of the body)
       # gravity: [0.0, 0.0, -9.80665]       # gravitational acceleration in the frame of the base
-      # unphysical: refuse                  # refuse | warn about inertia that no body can have
+      # unphysical: refuse                  # refuse | warn about physically inconsistent inertia
       # rotor_model: reduced                # reduced | complete: docs/elastic_joints.md
       # command_period: 1.0e-3              # time from one command of the drives to the next, s; 0: unknown
       # drive_delay: 0.0                    # time from a command to its effect on the motors, s
