@@ -74,6 +74,13 @@ class NodeProcess:
         self._log.close()
 
 
+def ended(module, folder, *arguments):
+    """Exit code, output and errors of a node that ends by itself, as a fork."""
+    with (folder / "output").open("w") as output, (folder / "errors").open("w") as errors:
+        code = fork_server(f"eom_dynamics.ros.{module}").start(arguments, folder, output, errors).wait(PATIENCE)
+    return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
+
+
 class Client:
     """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
