@@ -394,3 +394,21 @@ def message_fields(fields):
         return wrench_messages(value) if name in WRENCH_FIELDS else array("d", np.asarray(value, dtype=float).tobytes())
 
     return {name: converted(name, value) for name, value in fields.items()}
+
+
+def joint_trajectory(names, t, positions, **rows):
+    """A JointTrajectory at times, s, through positions, and with other arrays by the name of their field."""
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    trajectory = JointTrajectory(joint_names=names)
+    for k, at in enumerate(t):
+        fields = {"positions": positions, **rows}
+        point = JointTrajectoryPoint(**{field: array("d", values[k]) for field, values in fields.items()})
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(at * 1e9), 10**9)
+        trajectory.points.append(point)
+    return trajectory
+
+
+def stamp_of(message):
+    """The stamp in its header, ns."""
+    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
