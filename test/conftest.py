@@ -125,7 +125,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark quick tests and those that start ROS processes, which run first, and then the other files, longest first."""
+    """Mark quick tests and those that start ROS processes, and sort files by their durations.
+
+    Those of ROS processes, which mostly wait, are the first, with another file, which needs a core, after each four.
+    """
 
     def file(item: pytest.Item) -> str:
         return item.path.relative_to(TESTS).as_posix()
@@ -138,8 +141,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("ros")
         if known.get(item.nodeid, 0.0) <= QUICK_S or file(item).startswith(changed):
             item.add_marker("quick")
-    items.sort(key=lambda item: (-took[file(item)], not file(item).startswith(LONG)))
-    items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+    files = sorted(took, key=lambda name: (-took[name], not name.startswith(LONG)))
+    ros = {file(item) for item in items if item.get_closest_marker("ros")}
+    rank = {name: k + k // 4 for k, name in enumerate(name for name in files if name in ros)}
+    rank |= {name: 5 * k + 4 for k, name in enumerate(name for name in files if name not in ros)}
+    items.sort(key=lambda item: rank[file(item)])
 
 
 def changed_places() -> tuple[str, ...]:
