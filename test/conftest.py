@@ -194,7 +194,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def pytest_runtest_logreport(report: Any) -> None:
     """Add up the durations of the parts of a test."""
-    durations[report.nodeid] += report.duration + report.shared
+    durations[report.nodeid] += report.duration + getattr(report, "shared", 0.0)  # which a worker that crashed lacks
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
