@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -39,20 +40,11 @@ def message(
     times=TIMES, names=NAMES, fields=("positions", "velocities", "accelerations"), order=range(N), motion=MOTION
 ):
     """A JointTrajectory of these fields, and with what planners put in besides."""
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    trajectory = JointTrajectory(joint_names=[names[i] for i in order])
+    every = zip(("positions", "velocities", "accelerations"), motion, strict=True)
+    rows = {field: np.array(values)[:, list(order)] for field, values in every if field in fields}
+    trajectory = joint_trajectory([names[i] for i in order], times, **rows)
     trajectory.header.frame_id = "world"
     trajectory.header.stamp.sec = 17
-    for k, t in enumerate(times):
-        given = {
-            field: array("d", values[k][list(order)])
-            for field, values in zip(("positions", "velocities", "accelerations"), motion, strict=True)
-            if field in fields
-        }
-        point = JointTrajectoryPoint(**given)
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-        trajectory.points.append(point)
     return trajectory
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 import numpy as np
 import pytest
+from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -29,14 +29,7 @@ def node(start_shared: Any) -> Any:
 
 
 def message(times: Any = TIMES, positions: Any = POSITIONS, names: list[str] = NAMES) -> Any:
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    trajectory = JointTrajectory(joint_names=names)
-    for t, q in zip(times, positions, strict=True):
-        point = JointTrajectoryPoint(positions=array("d", q))
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-        trajectory.points.append(point)
-    return trajectory
+    return joint_trajectory(names, times, positions)
 
 
 def ask(node: Any, **options: Any) -> Any:
