@@ -20,7 +20,7 @@ from ..codegen.emit_python import python_function
 from ..codegen.programs import PROGRAMS
 from ..recursion import PARAMETERS
 from ..robot import Robot
-from .consistent import Unknowns, free_bodies, solve
+from .consistent import Unknowns, column_basis, free_bodies, solve
 from .filtering import Filter, FilteredSamples, filter_recording
 from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
@@ -466,9 +466,7 @@ def _gravity_of(robot: Robot, gravity: Array, q: Array) -> Array:
 
 def _without(own: Array, columns: Array) -> Array:
     """Columns (N, k) less their projections on others (N, m)."""
-    size = np.linalg.norm(own, axis=0)
-    basis, values, _ = np.linalg.svd(own[:, size > 0] / size[size > 0], full_matrices=False)
-    basis = basis[:, values > 1e-9]
+    basis = column_basis(own)
     return np.asarray(columns - basis @ (basis.T @ columns))
 
 

@@ -22,8 +22,7 @@ from .both_sides import ArmRecording, joined
 from .elastic_options import KEEP, SPRING_TERMS, ElasticOptions, check_elastic
 from .elastic_robot import with_motors, with_springs
 from .exceptions import IdentificationError
-from .fit import Fit, fit
-from .identified_robot import identified_robot
+from .fit import Fit, fit, identified_robot
 from .motor import TERMS as MOTOR_TERMS
 from .motor import GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor
 from .options import Options

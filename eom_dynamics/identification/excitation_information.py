@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from ..arrays import Array
+from .base_parameters import random_states
 from .regressor import Regressor
 
 # Random states that decide on independent columns, per column.
@@ -121,13 +123,8 @@ class InformationModel:
 
 
 def _independent(regressor: Regressor) -> NDArray[np.intp]:
-    from scipy.linalg import qr
-
-    draw, n = np.random.default_rng(1997), regressor.robot.n
-    count = _STATES * len(regressor.names)
-    q = draw.uniform(-np.pi, np.pi, (count, n))
-    qd, qdd = 3.0 * draw.standard_normal((count, n)), 10.0 * draw.standard_normal((count, n))
-    W = regressor(q, qd, qdd).reshape(-1, len(regressor.names))
+    columns = len(regressor.names)
+    W = regressor(*random_states(regressor.robot.n, _STATES * columns, seed=1997)).reshape(-1, columns)
     sizes = np.linalg.norm(W, axis=0)
     R, order = qr(W / np.where(sizes > 0, sizes, 1.0), mode="r", pivoting=True)
     rank = int(np.sum(np.abs(np.diag(R)) > _INDEPENDENT))

@@ -23,7 +23,7 @@ from .effort_checks import beyond_limits, contradictions, lag, lag_notes, spring
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredMotion, FilteredSamples, default_filter, filter_recording
+from .filtering import Filter, FilteredSamples, default_filter, filter_recording
 from .fit_notes import (
     base_parameters_without_data,
     doubtful_terms,
@@ -31,11 +31,17 @@ from .fit_notes import (
     recording_notes,
     unexplained_efforts,
 )
-from .joint_terms import TERMS, coupled
+from .joint_terms import coupled
 from .linear_estimate import WeightedEstimate, linear_estimate
 from .options import Options
-from .parameter_vector import by_term, parameter_vector, vector_of_file
-from .parameters_in_robot import known_efforts, terms_not_in_file, with_parameters
+from .parameter_vector import (
+    by_term,
+    known_efforts,
+    parameter_vector,
+    terms_not_in_file,
+    vector_of_file,
+    with_parameters,
+)
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score
@@ -121,6 +127,7 @@ class Fit:
         return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
 
 
+@one_blas_thread()
 def fit(
     robot: Robot,
     training: Recording | Sequence[Recording],
@@ -141,17 +148,7 @@ def fit(
     Raises:
         IdentificationError: nothing can be identified.
     """
-    with one_blas_thread():
-        return _fit(robot, training, validation, options, progress or (lambda step, done: None))
-
-
-def _fit(
-    robot: Robot,
-    training: Recording | Sequence[Recording],
-    validation: Recording | Sequence[Recording],
-    options: Options | None,
-    progress: Callable[[str, float], None],
-) -> Fit:
+    progress = progress or (lambda step, done: None)
     training = [training] if isinstance(training, Recording) else list(training)
     validation = [validation] if isinstance(validation, Recording) else list(validation)
     options = (options or Options()).for_robot(robot)
@@ -263,8 +260,7 @@ def _best(
     So do joints (n,) that are ``kept`` from the first.
     """
     robot = data.regressor.robot
-    scoring = _scoring_data(options, data.filter, training, validation)
-    given = [part.efforts(robot) for part in scoring]
+    scoring = _scoring_data(robot, options, data.filter, training, validation)
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         kept = np.ones_like(kept) if attempt == _TRIES else kept
@@ -276,7 +272,8 @@ def _best(
         kept_names = tuple(compress(robot.joint_names, kept))
         found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept_names)
         found = robot if kept.all() else found
-        scores = _scores(scoring, given, found, _values_not_in_file(data.regressor, options, terms), data.filter)
+        besides = _values_not_in_file(data.regressor, options, terms)
+        scores = [part.score(found, besides) for part in scoring]
         worse = scores[-1].worse
         if not worse.any() or kept.all():
             break
@@ -297,44 +294,23 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
     count as kept, and the caller must write the given robot instead.
     """
-    scoring = _scoring_data(found.options, found.filter, training, validation)
-    given = [part.efforts(found.robot) for part in scoring]
-    not_in_file = _values_not_in_file(found.regressor, found.options, found.terms)
-    scores = _scores(scoring, given, robot, not_in_file, found.filter)
+    scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
+    besides = _values_not_in_file(found.regressor, found.options, found.terms)
+    scores = [part.score(robot, besides) for part in scoring]
     rejected, kept = found.rejected, found.kept
     if scores[-1].worse.any():
         rejected, kept = scores[-1], found.robot.joint_names
-        scores = _scores(scoring, given, found.robot, {}, found.filter)
+        scores = [part.score(found.robot, {}) for part in scoring]
     score = scores[1] if len(scores) > 1 else None
     return replace(found, training=scores[0], validation=score, kept=kept, rejected=rejected)
 
 
 def _scoring_data(
-    options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
+    given: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
 ) -> list[ScoringData]:
     """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
     excerpts = [part for recording in training for part in recording.excerpts()]
-    return [ScoringData(x, using, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
-
-
-def _scores(
-    scoring: Sequence[ScoringData],
-    given: Sequence[Sequence[Array]],
-    robot: Robot,
-    not_in_file: Mapping[str, Array],
-    using: Filter,
-) -> list[Score]:
-    """Figures of a robot beside predictions of the one that was given; ``not_in_file`` are terms of the fit alone.
-
-    Of these, an offset is a bias of the sensors, without which efforts are compared.
-    """
-    result = []
-    bias = not_in_file.get("offset", np.zeros(robot.n))
-    not_in_file = {name: values for name, values in not_in_file.items() if name != "offset"}
-    for part, before in zip(scoring, given, strict=True):
-        besides = [_efforts(not_in_file, motion, using) for motion in part.motions]
-        result.append(part.score(before, part.efforts(robot), besides, bias))
-    return result
+    return [ScoringData(x, using, given, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
 
 
 def _values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
@@ -343,8 +319,19 @@ def _values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[s
     return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
 
 
-def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) -> Array:
-    """Efforts (N, n) of terms."""
-    state = using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
-    own = [values * TERMS[name].basis(state) for name, values in terms.items()]
-    return sum(own, np.zeros_like(state.qd))
+def identified_robot(fit: Fit) -> Robot:
+    """The robot with identified inertias, friction and rotors, see :func:`.parameter_vector.with_parameters`."""
+    return with_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
+
+
+def not_in_file(fit: Fit) -> list[str]:
+    """Identified terms that a robot file cannot express, one line each."""
+    lines = []
+    for term in fit.regressor.terms:
+        values = zip(fit.robot.joint_names, fit.terms[term], fit.term_of_file[term], strict=True)
+        listed = ", ".join(f"{name} {value:.4g}" for name, value, of_file in values if not of_file)
+        if listed and term in terms_not_in_file(fit.options):
+            lines.append(f"{term}: {listed}")
+        elif listed and term == "stribeck" and fit.options.side == "joint":
+            lines.append(f"stribeck: {listed}; joint friction has none, only that of actuators does")
+    return lines

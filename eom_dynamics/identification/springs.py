@@ -23,8 +23,7 @@ from ..actuators.springs import CoupledSpring, Spring
 from ..arrays import Array
 from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
-from .joined_motions import longest, of_one_motion
-from .sampling import LowPass, checked, cutoff_of, noise_level, rate_of
+from .sampling import LowPass, checked, cutoff_of, longest, noise_level, of_one_motion, rate_of
 from .spring_laws import DampedLaw, Table, law_of
 
 # Below this share of its RMS, the rate of the deflection counts as a reversal.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
@@ -43,7 +43,7 @@ class ElasticFit:
     Attributes:
         robot: as described by its file.
         elasticity: what was identified.
-        training, validation: both sides of the springs, each motion by itself.
+        training: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
         notes: what is not identifiable from the data, and warnings, a line each.
     """
@@ -51,7 +51,6 @@ class ElasticFit:
     robot: Robot
     elasticity: Elasticity
     training: tuple[ArmRecording, ...]
-    validation: tuple[ArmRecording, ...]
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
@@ -146,8 +145,8 @@ def identify_both_sides(
         elasticity = elasticity.without(springs=[*worse["springs"], *same], motors=worse["motors"])
         score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
     assert score is not None
-    more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
-    return ElasticFit(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes)
+    notes = list(dict.fromkeys([*notes, *more, *elasticity.notes]))
+    return ElasticFit(robot, elasticity, tuple(parts), score, judgement, tuple(notes))
 
 
 def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:
@@ -195,13 +194,5 @@ def identify_motor_side(
     assert each.motors is not None
     motors = motors_in_joint_units(each.motors, robot, source.unit)
     fit, notes = identify_resonance(robot, motors, options)
-    return ResonanceResult(
-        replace(robot),
-        fit,
-        motors,
-        (
-            f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file",
-            *(f"{motors.name}: {line}" for line in motors.notes),
-            *notes,
-        ),
-    )
+    told = f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file"
+    return ResonanceResult(robot, fit, motors, (told, *(f"{motors.name}: {line}" for line in motors.notes), *notes))

@@ -21,7 +21,7 @@ from ..pages.numbers import number
 from ..pages.style import CURVE_POINTS, color
 from ..pages.thinning import thinned
 from ..pages.units import effort_units, position_units, together
-from .elastic_section import elastic_section
+from .elastic_section import add_dots, add_line, elastic_section
 from .elastic_summary import method
 from .run import IdentificationResult
 from .summary import base_rows, percent, rows, term_rows, without_bias
@@ -214,14 +214,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
             continue
         effort = np.concatenate([values[rows, j] for values, rows in zip(rest, used, strict=True)])
         figure = chart(joint, f"velocity [{position}/s]", f"friction [{unit}]")
-        figure.add_scatter(
-            x=short(v),
-            y=short(effort),
-            mode="markers",
-            marker={"size": 4, "color": _MEASURED, "opacity": 0.4},
-            name="measured",
-            hoverinfo="skip",
-        )
+        add_dots(figure, v, effort, _MEASURED)
         u = np.linspace(-1, 1, 401)
         grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
         motion = Motion(
@@ -231,9 +224,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
             stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
         )
         law = sum((fit.terms[name][j] * TERMS[name].basis(motion) for name in own), np.zeros_like(grid))
-        figure.add_scatter(
-            x=grid, y=short(law), mode="lines", line={"color": _PREDICTED, "width": 2}, name="identified"
-        )
+        add_line(figure, grid, law, "identified", {"color": _PREDICTED})
         figures[f"friction_{j}"] = figure
     return figures
 

@@ -19,7 +19,7 @@ from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
 from ..bags import Bag, BagError
 from ..bags.types import COMMAND, JOINT_STATE
-from .read import Columns, Source, column_names, opened, read_stamped, read_topic
+from .read import Columns, NumericTable, Source, only_one, opened, read_stamped, read_topic
 
 MOTOR_UNITS = ("auto", "rad", "deg", "shaft")
 """Units of motor positions: on the link side of the gears, or of the shafts before them, with their torques; ``auto``
@@ -100,11 +100,10 @@ class TwoSidedRecording:
             held = np.any([(side.t >= start) & (side.t < end) for start, end in spans], axis=0)
             return side[~held], side[held]
 
-        others = [parts(side) for side in (self.motors, self.currents)]
-        (motors, judged_motors), (currents, judged_currents) = others
+        motors, currents = parts(self.motors), parts(self.currents)
         return (
-            TwoSidedRecording(training, motors, currents, self.origin),
-            TwoSidedRecording(held_out, judged_motors, judged_currents, self.origin),
+            TwoSidedRecording(training, motors[0], currents[0], self.origin),
+            TwoSidedRecording(held_out, motors[1], currents[1], self.origin),
         )
 
 
@@ -155,11 +154,11 @@ def read_sides(
                 sources["motors"] = replace(motor_source, topic=topic)
             if motors.current_topic is not None:
                 sources["currents"] = replace(current_source, topic=topic, effort_topic=motors.current_topic)
-        elif not links_alone:
-            names = {name.partition(".")[0] for name in column_names(path)}
+        elif isinstance(file, NumericTable) and not links_alone:
+            names = {name.partition(".")[0] for name in file.values}
             given = names & {"motor_effort", "current"}
             if "motor_position" in names:
-                sources = sources if {"position", "q"} & names else {}
+                sources = sources if "position" in names else {}
                 sources["motors"] = motor_source
             elif given:
                 raise IdentificationError(
@@ -217,7 +216,8 @@ def arm_recordings(
                 f"{each.links.name}: positions of {', '.join(filled)} were not recorded; those of their motors are "
                 "used, and their springs and motors stay as in the file"
             )
-            converted = [_with_positions_of_motors(part, robot, filled) for part in converted]
+            without = [name in filled for name in robot.joint_names]
+            converted = [replace(x, q=np.where(without, x.theta, x.q), qd=None) for x in converted]
         parts += [part.centered(source.delay) if source.delay else part for part in converted]
     return parts, notes
 
@@ -227,12 +227,6 @@ def motors_alone(sides: TwoSidedRecording) -> list[str]:
     if sides.links is None or sides.motors is None:
         return []
     return [name for name in sides.links.assumed if name not in sides.motors.assumed]
-
-
-def _with_positions_of_motors(part: ArmRecording, robot: Robot, names: Sequence[str]) -> ArmRecording:
-    """The recording with motor positions for those of the links of these joints."""
-    q = np.where([name in names for name in robot.joint_names], part.theta, part.q)
-    return replace(part, q=q, qd=None)
 
 
 def motors_in_joint_units(motors: Recording, robot: Robot, unit: str) -> Recording:
@@ -302,20 +296,15 @@ def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str 
     Raises:
         BagError: the bag lacks a topic, or has several of motors.
     """
-    states = [topic.name for topic in bag.topics if topic.type == JOINT_STATE]
+    states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
     if motors is not None:
-        found = [name for name in states if name.lstrip("/") == motors.lstrip("/")]
+        found = [topic for topic in bag.named(motors) if topic in states]
         if not found:
-            raise BagError(
-                f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {', '.join(states) or 'none'}"
-            )
+            listed = ", ".join(topic.name for topic in states) or "none"
+            raise BagError(f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {listed}")
     else:
-        found = [name for name in states if name.endswith(_STATES)]
-        if links is not None:
-            found = [name for name in found if name.lstrip("/") != links.lstrip("/")]
-    if len(found) > 1:
-        raise BagError(
-            f"{bag.path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}"
-        )
-    others = [name for name in states if name not in found]
-    return bool(others) or not found or links is not None, found[0] if found else None
+        named = [] if links is None else bag.named(links)
+        found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
+    if not found:
+        return True, None
+    return len(states) > 1 or links is not None, only_one(bag, found, "of motors", "--motor-topic").name
