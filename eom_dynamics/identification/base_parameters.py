@@ -80,12 +80,11 @@ class BaseParameters:
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
     """Find the base parameters of a robot from the columns of its regressor in random states.
 
-    Args:
-        robot: the robot; of its inertias nothing is used.
-        dynamics: of the robot, if there are any already.
+    They depend neither on its inertias nor on how well a motion shows them.
 
-    Returns:
-        The base parameters; none depends on how well a motion shows it.
+    Args:
+        robot: the robot.
+        dynamics: of the robot, if there are any already.
     """
     dynamics = Dynamics(robot, order=0) if dynamics is None else dynamics
     columns = PARAMETERS * len(robot.joints)

@@ -41,12 +41,7 @@ _MARGIN = 2.0
 
 
 class Delay(NamedTuple):
-    """A delay with its uncertainty.
-
-    Attributes:
-        value: s.
-        standard_deviation: s.
-    """
+    """A delay with its standard deviation, s."""
 
     value: float
     standard_deviation: float

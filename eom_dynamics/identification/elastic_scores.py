@@ -34,13 +34,7 @@ class ElasticScore:
 
 
 def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore | None:
-    """Score springs and motors on recordings; None without recordings.
-
-    Args:
-        robot: as its file describes it.
-        elasticity: what was identified.
-        recordings: whose motions are judged one by one.
-    """
+    """Score identified springs and motors beside those of the file, each motion by itself; None without recordings."""
     if not recordings:
         return None
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]

@@ -30,6 +30,7 @@ from .fit_notes import (
     implausible_bodies,
     recording_notes,
     unexplained_efforts,
+    unit_hints,
 )
 from .joint_terms import coupled
 from .linear_estimate import WeightedEstimate, linear_estimate
@@ -47,7 +48,6 @@ from .regressor import Regressor
 from .residuals import Score
 from .solutions import Solution, find_solution
 from .training_data import TrainingData, training_data
-from .unit_hints import unit_hints
 from .verification import ScoringData
 
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.

@@ -163,13 +163,7 @@ def _can_be_fitted(kind: type[Spring]) -> bool:
 
 
 def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw | Table:
-    """The law with this name, with initial values from the data.
-
-    Args:
-        name: one of :func:`laws`.
-        delta: deflections (N,), or (N, 2) of an antagonistic pair, rad or m.
-        effort: efforts (N,), N m or N.
-        points: number of points of a table.
+    """The law with this name, with initial values from deflections (N,), of a pair (N, 2), and efforts (N,).
 
     Raises:
         IdentificationError: the name is unknown, or the deflections have the wrong shape.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from operator import add
 
 import numpy as np
@@ -77,10 +78,10 @@ def training_data(
     inertia: bool = True,
     samples: Sequence[FilteredSamples] | None = None,
 ) -> TrainingData:
-    """Filter recordings and compress their equations.
+    """Filter recordings and compress their equations, of base parameters and terms.
 
     Args:
-        regressor: of base parameters and terms.
+        regressor: of the parameters.
         file: parameters x (P,) of the robot's file.
         recordings: to fit.
         using: filter; with the term ``stribeck``, its Stribeck velocities are replaced by those of the data.
@@ -180,7 +181,7 @@ def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[
     result: list[list[FilteredSamples]] = [[] for _ in range(count)]
     for part in samples:
         edges = np.linspace(0, len(part), count + 1).astype(int)
-        for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        for block, (start, end) in zip(result, pairwise(edges.tolist()), strict=True):
             if end > start:
                 block.append(part[start:end])
     return [block for block in result if block]

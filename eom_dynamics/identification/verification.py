@@ -92,6 +92,4 @@ class ScoringData:
             besides = [values * TERMS[name].basis(state) for name, values in terms.items()]
             of_fit = motion.smooth(errors[3] + sum(besides, np.zeros_like(state.qd)))
             parts.append([x[inner] for x in (measured, *errors, of_fit)])
-        columns = [np.concatenate(x) for x in zip(*parts, strict=True)]
-        step = max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period)))
-        return score(*columns, lengths=[len(part[0]) for part in parts], spacing=step)
+        return score(parts, max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period))))

@@ -15,7 +15,7 @@ from ...identification.elastic_arm import measured
 from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
 from ..pages.charts import chart, place, short
-from ..pages.html_page import table
+from ..pages.html_page import section, table
 from ..pages.style import color
 from ..pages.units import effort_units, position_units
 from .elastic import ElasticFit, ResonanceResult
@@ -35,20 +35,17 @@ def elastic_section(found: ElasticFit | ResonanceResult) -> tuple[str, dict[str,
             "Springs: measured efforts over deflections, offsets taken away, filtered; the spring of the file and the "
             "identified one. Friction: measured efforts of motors less those of rotors and springs, over the velocity."
         )
-    pairs = "".join(place(name) for name in figures)
-    tables = f"<h3>Identified numbers</h3>{table(number_rows(found), text_columns=4)}"
+    tables = [f"<h3>Identified numbers</h3>{table(number_rows(found), text_columns=4)}"]
     if isinstance(found, ElasticFit):
         scores = {"Validation": found.validation_score, "Training": found.training_score}
-        tables += "".join(
+        tables += [
             f"<h3>{name}, RMS residual</h3>{table(residual_rows(found, score), text_columns=3)}"
             for name, score in scores.items()
             if score is not None
-        )
-    html = (
-        f'<section>\n<h2>Springs and motors</h2>\n<p class="soft">Identified {escape(method(found))}. '
-        f'{escape(about)}</p>\n<div class="pair">{pairs}</div>\n{tables}\n</section>'
-    )
-    return html, figures
+        ]
+    charts = f'<div class="pair">{"".join(map(place, figures))}</div>'
+    text = escape(f"Identified {method(found)}. {about}")
+    return section("Springs and motors", charts, *tables, text=text), figures
 
 
 def _springs(found: ElasticFit) -> dict[str, go.Figure]:

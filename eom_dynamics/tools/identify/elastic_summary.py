@@ -44,13 +44,7 @@ _MOTOR = ("viscous", "asymmetry", "coulomb", "stribeck", "stribeck_velocity", "s
 
 
 class Number(NamedTuple):
-    """An identified number.
-
-    Attributes:
-        joint, part, name, unit: what it is; the part is ``spring``, ``motor`` or ``gear``.
-        file: value in the robot's file; NaN where it has none.
-        value, deviation: identified value, and its standard deviation.
-    """
+    """An identified number of a part, such as ``spring``, of a joint, beside that of the file, NaN without any."""
 
     joint: str
     part: str
@@ -133,9 +127,7 @@ def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
 def comments(found: ElasticFit | ResonanceResult, about: Mapping[str, str] | None = None) -> str:
     """Return comments for a parameter file: each identified number with its standard deviation.
 
-    Args:
-        found: springs and motors.
-        about: names and values to begin with, where these are all that was identified.
+    Names and values ``about`` the run come first, where springs and motors are all that was identified.
     """
     lines = []
     if about is not None:

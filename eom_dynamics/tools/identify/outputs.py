@@ -27,11 +27,9 @@ def write_and_verify(
     """Write the file of an identified robot, reload it, and score it.
 
     Args:
-        path: of the file; its ending is the format.
-        source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
+        path, source, about: as for :func:`robot_file`.
         robot_options: the part of the source that was loaded.
         found: the results.
-        about: names and values for comments.
 
     Returns:
         The results with the figures of the reloaded file, and a line for each thing that is not in it.

@@ -116,20 +116,14 @@ def read_sides(
     *,
     links_alone: bool = False,
 ) -> TwoSidedRecording:
-    """Read a recording of links, motors, or both, with the commands in a bag.
+    """Read a recording of links, motors, or both, with the commands in a bag; errors as for :func:`.read_recording`.
 
     Args:
         path: of a bag, or of a .csv or .parquet file.
         robot: whose joints and motors, one each, have the same names.
-        source: where in the file the links are.
-        motors: where the motors are.
+        source, motors: where in the file links and motors are.
         progress: called with the fraction read.
         links_alone: whether motors are left out.
-
-    Raises:
-        BagError: the bag cannot be read, or lacks a topic.
-        IdentificationError: a table lacks columns, or nothing of the robot was recorded.
-        OSError: a file cannot be read.
     """
     source, motors = source or Source(), motors or MotorSource()
     motor_source = replace(
@@ -181,15 +175,9 @@ def read_sides(
 def arm_recordings(
     sides: Sequence[TwoSidedRecording], robot: Robot, source: MotorSource
 ) -> tuple[list[ArmRecording], list[str]]:
-    """Both sides of the springs at common times, in link-side units.
+    """Both sides of the springs at common times, in link-side units: a recording for each motion, and notes.
 
-    Args:
-        sides: recordings of both sides.
-        robot: with gear ratios for positions of shafts.
-        source: units and delay.
-
-    Returns:
-        A recording for each motion, of one step all, and notes, a line each.
+    Positions of shafts are converted by the gear ratios of the robot.
 
     Raises:
         IdentificationError: sides were not recorded at the same time, or units are unclear.
@@ -291,11 +279,7 @@ def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
 
 
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
-    """Whether a bag has links, and the topic of its motors.
-
-    Raises:
-        BagError: the bag lacks a topic, or has several of motors.
-    """
+    """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
     states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
     if motors is not None:
         found = [topic for topic in bag.named(motors) if topic in states]
