@@ -189,14 +189,14 @@ def fit(
     deviations = linear.estimate.deviations()
     progress("physically consistent inertias", 0.0)
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
-    best = _best(data, linear, options, kept, training, validation, progress)
+    scoring = _scoring_data(robot, options, data.filter, training, validation)
+    best = _best(data, linear, options, kept, scoring, progress)
     if not kept.any() and (noise := unexplained(best.training)):
         wrong += noise
         kept[:] = options.suspect == "keep"
-        best = _best(data, linear, options, kept, training, validation, progress) if kept.all() else best
+        best = _best(data, linear, options, kept, scoring, progress) if kept.all() else best
     solution, terms = best.solution, best.terms
-    term_deviations = by_term(regressor, solution.term_deviations)
-    of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
+    term_deviations, of_file = by_term(regressor, solution.term_deviations), by_term(regressor, solution.of_file)
     notes += [*hints, *implausible_bodies(robot, solution.parameters)]
     if best.rejected is not None and not best.rejected.surely_worse.any():
         notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
@@ -251,8 +251,7 @@ def _best(
     linear: WeightedEstimate,
     options: Options,
     kept: NDArray[np.bool_],
-    training: Sequence[Recording],
-    validation: Sequence[Recording],
+    scoring: Sequence[ScoringData],
     progress: Callable[[str, float], None],
 ) -> _JudgedSolution:
     """The solution, in which joints that it predicts worse than the file does keep the parameters of the file.
@@ -260,7 +259,6 @@ def _best(
     So do joints (n,) that are ``kept`` from the first.
     """
     robot = data.regressor.robot
-    scoring = _scoring_data(robot, options, data.filter, training, validation)
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         kept = np.ones_like(kept) if attempt == _TRIES else kept
@@ -273,19 +271,19 @@ def _best(
         found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept_names)
         found = robot if kept.all() else found
         besides = _values_not_in_file(data.regressor, options, terms)
-        scores = [part.score(found, besides) for part in scoring]
-        worse = scores[-1].worse
-        if not worse.any() or kept.all():
+        training, validation = _scores(scoring, found, besides)
+        judged = validation or training
+        if not judged.worse.any() or kept.all():
             break
-        rejected = rejected or scores[-1]
+        rejected = rejected or judged
         # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
         # to keep a joint that is worse by the bodies of others.
-        everything = options.keep == "file" or options.payload is not None or not np.any(worse & ~kept)
-        kept = np.ones_like(kept) if everything else kept | worse
+        everything = options.keep == "file" or options.payload is not None or not np.any(judged.worse & ~kept)
+        kept = np.ones_like(kept) if everything else kept | judged.worse
         if (T := data.regressor.transmission) is not None and kept[coupled(T)].any():
             kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)
-    return _JudgedSolution(solution, terms, scores[0], scores[1] if len(scores) > 1 else None, kept_names, rejected)
+    return _JudgedSolution(solution, terms, training, validation, kept_names, rejected)
 
 
 def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
@@ -296,13 +294,21 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     """
     scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
     besides = _values_not_in_file(found.regressor, found.options, found.terms)
-    scores = [part.score(robot, besides) for part in scoring]
-    rejected, kept = found.rejected, found.kept
-    if scores[-1].worse.any():
-        rejected, kept = scores[-1], found.robot.joint_names
-        scores = [part.score(found.robot, {}) for part in scoring]
-    score = scores[1] if len(scores) > 1 else None
-    return replace(found, training=scores[0], validation=score, kept=kept, rejected=rejected)
+    scores = _scores(scoring, robot, besides)
+    judged = scores[1] or scores[0]
+    if not judged.worse.any():
+        return replace(found, training=scores[0], validation=scores[1])
+    scores = _scores(scoring, found.robot, {})
+    kept = found.robot.joint_names
+    return replace(found, training=scores[0], validation=scores[1], kept=kept, rejected=judged)
+
+
+def _scores(
+    scoring: Sequence[ScoringData], robot: Robot, not_in_file: Mapping[str, Array]
+) -> tuple[Score, Score | None]:
+    """Figures of a robot on training data, and on validation data if there are any."""
+    training, *others = (part.score(robot, not_in_file) for part in scoring)
+    return training, others[0] if others else None
 
 
 def _scoring_data(

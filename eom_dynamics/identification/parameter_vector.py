@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..actuators.friction import Friction
 from ..actuators.gear import LOSSLESS
@@ -29,6 +31,8 @@ from .regressor import Regressor, transmission_matrix
 _NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
 
 _WITHOUT_PLACE = ("asymmetric", "load")
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, Array]) -> Array:
@@ -72,7 +76,7 @@ def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
     return values
 
 
-def by_term(regressor: Regressor, values: Array) -> dict[str, Array]:
+def by_term(regressor: Regressor, values: NDArray[_Number]) -> dict[str, NDArray[_Number]]:
     """Parameters (k n,) of all terms, split into (n,) by name."""
     return dict(zip(regressor.terms, values.reshape(-1, regressor.robot.n), strict=True))
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -91,11 +91,11 @@ def training_data(
     Raises:
         IdentificationError: there are too few samples.
     """
-    given = samples is not None
-    samples = filter_recordings(recordings, regressor, using) if samples is None else samples
-    if "stribeck" in regressor.terms and not given:
-        using = replace(using, stribeck_velocity=_stribeck_velocities(regressor, samples, using, file))
+    if samples is None:
         samples = filter_recordings(recordings, regressor, using)
+        if "stribeck" in regressor.terms:
+            using = replace(using, stribeck_velocity=_stribeck_velocities(regressor, samples, using, file))
+            samples = filter_recordings(recordings, regressor, using)
     folds = blocks(samples)
     systems = [equations(regressor, fold) for fold in folds]
     if not inertia:
@@ -124,34 +124,32 @@ def _stribeck_velocities(regressor: Regressor, samples: Sequence[FilteredSamples
     """
     x = weighted(equations(regressor, samples), file).x
     x[regressor.inertial :] = 0.0
-    found = np.array(np.broadcast_to(using.stribeck_velocity, regressor.robot.n), dtype=float)
     rest = [part.tau - predictions(regressor, part, x) for part in samples]
-    for j in range(regressor.robot.n):
-        used = [part.used[:, j] for part in samples]
-        if not any(rows.any() for rows in used):
-            continue
-        efforts = np.concatenate([r[rows, j] for r, rows in zip(rest, used, strict=True)])
-        qd = np.concatenate([using.rates(part.qd)[rows, j] for part, rows in zip(samples, used, strict=True)])
-        names = [name for name in regressor.terms if name != "stribeck"]
-        fixed = [
-            np.concatenate([part.bases[name][rows, j] for part, rows in zip(samples, used, strict=True)])
-            for name in names
-        ]
-        smoothing = float(np.broadcast_to(using.smoothing_velocity, regressor.robot.n)[j])
-        motion = Motion(qd, np.zeros_like(qd), smoothing_velocity=smoothing)
+    return np.array([_stribeck_velocity(regressor.terms, samples, rest, using, j) for j in range(regressor.robot.n)])
 
-        def error(
-            log_velocity: float, motion: Motion = motion, fixed: list[Array] = fixed, efforts: Array = efforts
-        ) -> float:
-            own = TERMS["stribeck"].basis(replace(motion, stribeck_velocity=float(np.exp(log_velocity))))
-            A = np.column_stack([*fixed, own])
-            solution = np.linalg.lstsq(A, efforts, rcond=None)[0]
-            return float(np.sum(np.square(A @ solution - efforts)))
 
-        low, high = _LOWEST * smoothing, _HIGHEST * float(np.sqrt(np.mean(np.square(qd))))
-        if high > low:
-            found[j] = np.exp(minimize_scalar(error, bounds=(np.log(low), np.log(high)), method="bounded").x)
-    return found
+def _stribeck_velocity(
+    terms: Sequence[str], samples: Sequence[FilteredSamples], rest: Sequence[Array], using: Filter, j: int
+) -> float:
+    """That of joint j, from what inertias leave of its efforts; the one of the filter if the joint moves too slowly."""
+
+    def of_joint(values: Iterable[Array]) -> Array:
+        return np.concatenate([x[part.used[:, j], j] for x, part in zip(values, samples, strict=True)])
+
+    efforts, qd = of_joint(rest), of_joint(using.rates(part.qd) for part in samples)
+    fixed = [of_joint(part.bases[name] for part in samples) for name in terms if name != "stribeck"]
+    motion = Motion(qd, np.zeros_like(qd), smoothing_velocity=float(using.smoothing_velocity[j]))
+
+    def error(log_velocity: float) -> float:
+        own = TERMS["stribeck"].basis(replace(motion, stribeck_velocity=float(np.exp(log_velocity))))
+        A = np.column_stack([*fixed, own])
+        solution = np.linalg.lstsq(A, efforts, rcond=None)[0]
+        return float(np.sum(np.square(A @ solution - efforts)))
+
+    low, high = _LOWEST * using.smoothing_velocity[j], _HIGHEST * np.sqrt(np.mean(np.square(qd))) if len(qd) else 0.0
+    if not high > low:
+        return float(using.stribeck_velocity[j])
+    return float(np.exp(minimize_scalar(error, bounds=(np.log(low), np.log(high)), method="bounded").x))
 
 
 def _of_terms_alone(system: Equations, inertial: int, file: Array) -> Equations:

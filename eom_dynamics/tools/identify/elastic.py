@@ -26,12 +26,6 @@ from ...identification.residuals import EffortErrors
 from ...robot import Robot
 from .sides import MotorSource, TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 
-MODES = ("auto", "both", "resonance", "off")
-"""Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
-``auto``: from what was recorded, where the robot has springs."""
-
-BOTH = "both sides of the springs"
-
 # Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
 _CHANCE = 4.0
 
@@ -84,7 +78,7 @@ class ResonanceResult:
 def mode_of(
     asked: str, robot: Robot, options: ElasticOptions, training: Sequence[TwoSidedRecording]
 ) -> tuple[str, list[str]]:
-    """Resolve ``auto`` of MODES by the recordings; return the mode and notes.
+    """Resolve ``auto`` by the recordings, where the robot has springs; return the mode of :class:`.Request` and notes.
 
     Raises:
         IdentificationError: what was asked for was not recorded.

@@ -15,7 +15,7 @@ from ...units import at_joint
 from ..pages.numbers import number
 from ..pages.units import effort_units
 from ..text_tables import columns
-from .elastic import BOTH, ElasticFit, ResonanceResult
+from .elastic import ElasticFit, ResonanceResult
 from .summary import error_figures, numbers, percent, with_deviation
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
@@ -86,7 +86,7 @@ def residual_rows(found: ElasticFit, score: ElasticScore) -> list[tuple[str, ...
 
 def method(found: ElasticFit | ResonanceResult) -> str:
     """Source of the identified numbers, in words."""
-    return found.fit.method if isinstance(found, ResonanceResult) else f"from {BOTH}"
+    return found.fit.method if isinstance(found, ResonanceResult) else "from both sides of the springs"
 
 
 def as_text(found: ElasticFit | ResonanceResult) -> str:

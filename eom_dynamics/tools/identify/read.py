@@ -31,9 +31,6 @@ from ..bags.types import COMMAND, JOINT_STATE
 from ..replay.conventions import DEFAULT, Conventions
 from ..replay.sources import is_of_motors
 
-UNITS = ("auto", "rad", "deg")
-"""Units of recorded positions; ``auto`` takes degrees where positions fit the robot's limits in these alone."""
-
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 
 TABLES = (".csv", ".parquet")
@@ -54,7 +51,7 @@ class Source:
         topic: of the positions and efforts; None for the only one with joint states.
         effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
         conventions: names of joints, and units of efforts.
-        position_unit: one of UNITS.
+        position_unit: ``rad``, ``deg``, or ``auto`` for degrees where positions fit the robot's limits in these alone.
         effort_delay: by which efforts are late, s.
         columns: first parts of the names of a table's columns of positions, velocities and efforts.
     """

@@ -21,10 +21,6 @@ from ..bags import Bag, BagError
 from ..bags.types import COMMAND, JOINT_STATE
 from .read import Columns, NumericTable, Source, only_one, opened, read_stamped, read_topic
 
-MOTOR_UNITS = ("auto", "rad", "deg", "shaft")
-"""Units of motor positions: on the link side of the gears, or of the shafts before them, with their torques; ``auto``
-takes the one in which motors move as far as links."""
-
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
 
@@ -47,7 +43,8 @@ class MotorSource:
         topic: of the motors' positions and efforts; None for the only one whose name ends in ``motor_states``.
         effort_topic: of their efforts, if they are on another one, such as commands.
         current_topic: of their currents, A, in the efforts of JointState.
-        unit: one of MOTOR_UNITS.
+        unit: of positions: ``rad`` or ``deg`` on the link side of the gears, ``shaft`` before them, with the torques of
+            shafts, or ``auto`` for the one in which motors move as far as links.
         delay: by which efforts and currents are late, s: half a step where they are means of the step before.
     """
 
