@@ -12,6 +12,7 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ..arrays import Array
@@ -52,7 +53,7 @@ class Estimate:
     x: Array
     sigma: Array
     R: Array
-    identifiable: Array
+    identifiable: NDArray[np.bool_]
 
     def deviations(self) -> Array:
         """Standard deviations (P,); infinite where a parameter is not identifiable."""
@@ -126,7 +127,7 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
         C[:P, :P] += count * w**2 * error
     C[P, P] = float(np.sum(counts[weights > 0]))
     size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
-    keep = np.append(first.identifiable.astype(bool), True)
+    keep = np.append(first.identifiable, True)
     scaled_M = (M / np.outer(size, size))[np.ix_(keep, keep)]
     scaled_C = (C / np.outer(size, size))[np.ix_(keep, keep)]
     # The largest of C against M, which is definite, rather than the smallest of M against C, which may not be.

@@ -52,12 +52,11 @@ class Information(NamedTuple):
         """Information of a regressor (K n, P) at K samples."""
         sizes = np.linalg.norm(W, axis=0)
         values = np.linalg.svd(W / np.sqrt(samples), compute_uv=False)
-        scaled = np.linalg.svd(W / np.where(sizes > 0, sizes, 1.0), compute_uv=False)
         with np.errstate(divide="ignore"):
             return cls(
                 float(2 * np.sum(np.log(values))),
                 float(values[0] / values[-1]),
-                float(scaled[0] / scaled[-1]),
+                float(np.linalg.cond(W / np.where(sizes > 0, sizes, 1.0))),
                 float(values[-1]),
             )
 

@@ -122,7 +122,7 @@ class Fit:
         return _values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
 
     @property
-    def term_identifiable(self) -> dict[str, Array]:
+    def term_identifiable(self) -> dict[str, NDArray[np.bool_]]:
         """Whether each parameter of the terms is identifiable from the data, (n,) by name."""
         return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
 

@@ -37,8 +37,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, Array]) -> Array:
     """Parameter vector x (P,) from inertial parameters pi (10 B,) and terms, (n,) by name."""
-    columns = inertial if regressor.full else regressor.base(inertial)
-    return np.concatenate([columns, *(terms[name] for name in regressor.terms)])
+    return np.concatenate([regressor.base(inertial), *(terms[name] for name in regressor.terms)])
 
 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:

@@ -83,7 +83,7 @@ def find_solution(
         if held.any():
             return _as_in_file(data)
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
-    identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
+    identifiable, file = linear.estimate.identifiable[k:], data.file[k:]
     spread, of_file = _spread(data, linear.estimate)
     K, lower = regressor.base.combinations, lower_bounds(regressor)
     weight = options.prior_weight
@@ -127,7 +127,7 @@ def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight:
 def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.bool_]]:
     """Spreads (k n,) of the prior of the terms, infinite without one, and whether terms are as in the file."""
     regressor, k = data.regressor, data.regressor.inertial
-    identifiable, file = estimate.identifiable[k:].astype(bool), data.file[k:]
+    identifiable, file = estimate.identifiable[k:], data.file[k:]
     of_file = _of_file(estimate, k)
     spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
     unseen: NDArray[np.bool_] = np.all(estimate.R[:, k:] == 0, axis=0)
@@ -158,7 +158,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     """
     size = np.linalg.norm(estimate.R, axis=0)
     R = estimate.R / np.where(size > 0, size, 1.0)
-    unknown = ~estimate.identifiable.astype(bool)
+    unknown = ~estimate.identifiable
     unknown[:inertial] = False
     for column in np.flatnonzero(unknown):
         kept = ~unknown
