@@ -33,10 +33,8 @@ class ElasticScore:
     motors: EffortErrors
 
 
-def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore | None:
-    """Score identified springs and motors beside those of the file, each motion by itself; None without recordings."""
-    if not recordings:
-        return None
+def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore:
+    """Score identified springs and motors beside those of the file, each motion by itself."""
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
     joints = zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True)
     figures = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}

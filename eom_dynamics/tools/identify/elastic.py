@@ -126,9 +126,12 @@ def identify_both_sides(
     parts, notes = arm_recordings(training, robot, source)
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
-    score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
+
+    def scores(found: Elasticity) -> tuple[ElasticScore, ElasticScore | None]:
+        return elastic_score(robot, found, parts), elastic_score(robot, found, judged) if judged else None
+
+    score, judgement = scores(elasticity)
     figures = judgement or score
-    assert score is not None and figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
     same = [name for name in _no_better(robot, elasticity, score.springs) if name not in worse["springs"]]
     for kept, than in ((worse, "worse than"), ({"springs": same}, "no better than")):
@@ -137,8 +140,7 @@ def identify_both_sides(
             notes.append(f"identified ones predict efforts {than} those of the file, which are kept: {listed}")
     if any(worse.values()) or same:
         elasticity = elasticity.without(springs=[*worse["springs"], *same], motors=worse["motors"])
-        score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
-    assert score is not None
+        score, judgement = scores(elasticity)
     notes = list(dict.fromkeys([*notes, *more, *elasticity.notes]))
     return ElasticFit(robot, elasticity, tuple(parts), score, judgement, tuple(notes))
 
