@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated arm of an exported package under a controller manager of its own, advanced cycle by cycle.
 
-The manager runs in simulated time: a cycle begins when ``/clock`` is published, and the next one after the states of this
-one have arrived. So results do not depend on how busy the machine is.
+The manager runs in simulated time: ``/clock`` begins a cycle after the states of the one before have arrived. So
+results do not depend on how busy the machine is.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -41,7 +42,7 @@ def missing():
 
 
 def install(name, folder):
-    """Export a packaged robot for ros2_control, and build and install it in a folder; returns the folder of its share."""
+    """Export a packaged robot for ros2_control, build it in a folder and install it there; returns its share."""
     package = folder / "package"
     package.mkdir()
     export(robot(name), "ros2_control", package, [PLANT])
@@ -63,8 +64,8 @@ def node_path():
 class ManagedArm:
     """A controller manager on the simulated arm of an installed package, with the states of every cycle.
 
-    ``change(parameters)`` may change the configuration of the package, a dictionary of nodes. The links are at a position
-    at first, rad.
+    ``change(parameters)`` may change the configuration of the package, a dictionary of nodes. All links start at a
+    position, rad.
     """
 
     def __init__(self, share, folder, change=lambda parameters: None, position=0.0):
@@ -108,7 +109,8 @@ class ManagedArm:
         for entry in manager.values():
             if isinstance(entry, dict):
                 entry["params_file"] = [str(file)]
-        file.write_text(yaml.safe_dump(parameters))
+        # In YAML proper, lists that occur twice would be aliases, which parameter files must not have.
+        file.write_text(json.dumps(parameters))
         return parameters
 
     def _publish_description(self):
@@ -180,43 +182,41 @@ class ManagedArm:
         seconds, nanoseconds = divmod(self.now, 1_000_000_000)
         self._clock.publish(Clock(clock=Time(sec=seconds, nanosec=nanoseconds)))
 
-    def cycle(self, patience=0.2):
-        """Advance by a cycle; returns whether its states have arrived within a time, s."""
+    def cycle(self, patience=0.5):
+        """Advance by a cycle, and wait for its states for at most a time, s: broadcasters may drop them."""
         self.now += PERIOD
         self._tick()
         end = time.monotonic() + patience
-        while not (self.rows and self.rows[-1][0] >= self.now):
-            if time.monotonic() > end:
-                return False
+        while not (self.rows and self.rows[-1][0] >= self.now) and time.monotonic() < end:
             self._executor.spin_once(timeout_sec=0.01)
-        return True
 
     def run(self, seconds, action=lambda: None):
         """Advance by a time, s, with an action before each cycle; returns the rows of these cycles.
 
-        They are time, s; link positions; motor efforts, which act from that time on.
+        They are time, s; link positions; motor efforts that acted until then.
         """
         first = len(self.rows)
         for _ in range(round(seconds * 1e9 / PERIOD)):
             action()
-            assert self.cycle(_PATIENCE), f"no states at {self.now}: {self.log[-2000:]}"
+            self.cycle()
+        assert self._process.poll() is None, self.log[-2000:]
         return columns(self.rows[first:])
 
     def wait(self, condition, cycles=True):
         """Advance until a condition holds; with time standing still if so wanted."""
         end = time.monotonic() + _PATIENCE
         while not condition():
-            assert time.monotonic() < end, self.log[-2000:]
+            assert time.monotonic() < end and self._process.poll() is None, self.log[-2000:]
             if cycles:
-                self.cycle(0.01)
+                self.cycle()
             else:
                 self._executor.spin_once(timeout_sec=0.01)
 
     # --- Services -------------------------------------------------------------------------------
 
-    def call(self, service_type, name, **fields):
+    def call(self, service_type, service, /, **fields):
         """The response of a service."""
-        client = self.node.create_client(service_type, name)
+        client = self.node.create_client(service_type, service)
         self.wait(client.service_is_ready)
         future = client.call_async(service_type.Request(**fields))
         self.wait(future.done)
