@@ -73,19 +73,22 @@ def _alone(interface: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-def _behind(missing_derivatives: str) -> Callable[[dict[str, Any]], None]:
+def _behind(**values: object) -> Callable[[dict[str, Any]], None]:
+    """The configuration of the package with other parameters of the feedforward controller."""
+
     def change(parameters: dict[str, Any]) -> None:
-        parameters[FEEDFORWARD]["ros__parameters"]["missing_derivatives"] = missing_derivatives
+        parameters[FEEDFORWARD]["ros__parameters"] |= values
 
     return change
 
 
-ALONE = "alone, `effort` by its PID"
+ALONE, BEHIND = "alone, `effort` by its PID", "in front of the feedforward, as exported"
 WAYS = {
     "alone, `position`: the PD of the drives": (_alone("position"), [TRAJECTORY]),
     ALONE: (_alone("effort"), [TRAJECTORY]),
-    "in front of the feedforward, jerk and snap `zero`": (_behind("zero"), [FEEDFORWARD, TRAJECTORY]),
-    "in front of the feedforward, jerk and snap `fit`": (_behind("fit"), [FEEDFORWARD, TRAJECTORY]),
+    "in front, `missing_derivatives: zero`": (_behind(missing_derivatives="zero"), [FEEDFORWARD, TRAJECTORY]),
+    "in front, without `reference_lead`": (_behind(reference_lead=0.0), [FEEDFORWARD, TRAJECTORY]),
+    BEHIND: (_behind(), [FEEDFORWARD, TRAJECTORY]),
 }
 """Configurations, and controllers to activate."""
 
@@ -107,17 +110,15 @@ def run(settings: Settings) -> Section:
             finally:
                 arm.close()
     section = Section("joint_trajectory_controller", "joint_trajectory_controller alone, and with feedforward")
-    columns = [f"{name}, {measure}" for name in motions for measure in ("rms", "peak")]
-    table = Table(f"{ROBOT}, distance of the links from the goal, mrad", ["joint_trajectory_controller", *columns])
-    moving = Table("the same, less the distance at rest before", ["joint_trajectory_controller", *columns])
+    title = f"{ROBOT}: distance of the links from the goal, rms / peak, mrad, and the same less that at rest before"
+    columns = [f"{name}{less}" for name in motions for less in ("", ", less that at rest")]
+    table = Table(title, ["joint_trajectory_controller", *columns])
     for way in WAYS:
         pairs = [errors[way, name] for name in motions]
-        table.add(way, *(cell for _, error in pairs for cell in _cells(error)))
-        moving.add(way, *(cell for _, error in pairs for cell in _cells(error - error[0])))
-    section.tables = [table, moving]
-    last = list(WAYS)[-1]
+        table.add(way, *(_cell(each) for _, error in pairs for each in (error, error - error[0])))
+    section.tables = [table]
     for name in motions:
-        ratio = _rms(errors[ALONE, name][1]) / _rms(errors[last, name][1])
+        ratio = _rms(errors[ALONE, name][1]) / _rms(errors[BEHIND, name][1])
         bar = f"{name}: at least {RATIO:g} × less error than with the PID alone, rms"
         section.bars.append(Bar(bar, f"{ratio:.3g} ×", ratio >= RATIO))
     if settings is not QUICK:
@@ -142,8 +143,8 @@ def _rms(error: Array) -> float:
     return float(np.sqrt(np.mean(error**2)))
 
 
-def _cells(error: Array) -> tuple[str, str]:
-    return f"{1e3 * _rms(error):.3g}", f"{1e3 * np.abs(error).max():.3g}"
+def _cell(error: Array) -> str:
+    return f"{1e3 * _rms(error):.3g} / {1e3 * np.abs(error).max():.3g}"
 
 
 def _write_picture(errors: dict[tuple[str, str], tuple[Array, Array]]) -> None:

@@ -170,7 +170,10 @@ def test_parameters_are_described_and_checked() -> None:
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
-            assert name in {"warning_period", "command_lead"} or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
+            assert (
+                name in {"warning_period", "command_lead", "reference_lead"}
+                or float(loop[1]) == parameter["default_value"]
+            )  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):
         assert declared[name]["default_value"] == getattr(DEFAULTS, name)
 
