@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -94,19 +95,18 @@ WAYS = {
 
 
 def run(settings: Settings) -> Section:
-    """Build the package, and send the same goals in each configuration."""
+    """Build the package, and send the same goals in each configuration, each to an arm at rest."""
     if reason := missing():
         raise SystemExit(f"joint_trajectory_controller: skipped, {reason}")
     motions, errors = _motions(), {}
     with tempfile.TemporaryDirectory() as folder:
         share = install(ROBOT, Path(folder))
-        for number, (way, (change, controllers)) in enumerate(WAYS.items()):
-            arm = ManagedArm(share, Path(folder, str(number)), change)
+        for (way, (change, controllers)), (name, motion) in product(WAYS.items(), motions.items()):
+            arm = ManagedArm(share, Path(folder, f"{len(errors)}"), change)
             try:
                 arm.load(*controllers)
                 arm.switch(controllers)
-                for name, motion in motions.items():
-                    errors[way, name] = _error(arm, motion)
+                errors[way, name] = _error(arm, motion)
             finally:
                 arm.close()
     section = Section("joint_trajectory_controller", "joint_trajectory_controller alone, and with feedforward")
@@ -120,7 +120,7 @@ def run(settings: Settings) -> Section:
     for name in motions:
         ratio = _rms(errors[ALONE, name][1]) / _rms(errors[BEHIND, name][1])
         bar = f"{name}: at least {RATIO:g} × less error than with the PID alone, rms"
-        section.bars.append(Bar(bar, f"{ratio:.3g} ×", ratio >= RATIO))
+        section.bars.append(Bar(bar, f"{ratio:,.0f} ×", ratio >= RATIO))
     if settings is not QUICK:
         _write_picture(errors)
     return section
