@@ -38,7 +38,7 @@ def missing():
     prefixes = [Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
     absent = [name for name in NEEDED if not any((prefix / "share" / name / "cmake").is_dir() for prefix in prefixes)]
     absent += [name for name in ("cmake",) if not shutil.which(name)]
-    return f"not installed in a workspace that is sourced: {', '.join(absent)}" if absent else ""
+    return f"ros2_control needs a workspace that is sourced, with {', '.join(absent)}" if absent else ""
 
 
 def install(name, folder):
