@@ -390,8 +390,10 @@ class ControlLoop {
         }
         candidate_ = x;
         payload_.at(stamp != 0 ? stamp : latest_, candidate_);
-        setpoint_ = candidate_;
         const bool leads = parameters_.command_lead > 0, apart = leads && feedback_.reads_motors();
+        const Setpoint<Robot> &own = leads ? setpoint_ : candidate_;
+        if (leads)
+            setpoint_ = candidate_;
         if (apart) {
             compute(present_filter_, stamp);
             present_ = result_;
@@ -406,9 +408,12 @@ class ControlLoop {
             refuse(Refusal::not_finite);
             return false;
         }
-        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(setpoint_, result_)) {
+        Shafts<Robot> shafts;
+        if (parameters_.limits != LimitPolicy::ignore)
+            Robot::drive(result_, shafts);
+        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(own, result_, shafts)) {
             ++counts_.over_limits;
-            if (refusable && Limits<Robot>::far(setpoint_.q)) {
+            if (refusable && Limits<Robot>::far(own.q)) {
                 refuse(Refusal::far_beyond_limits);
                 return false;
             }
@@ -426,9 +431,9 @@ class ControlLoop {
         feedback_.refer(apart ? present_ : result_);
         if (parameters_.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(result_.tau);
-            Limits<Robot>::clip_motors(result_.motor_velocity, result_.motor_effort);
+            result_.motor_effort = shafts.clipped_effort;
         }
-        output_.setpoint = setpoint_;
+        output_.setpoint = own;
         output_.setpoint.deflection = candidate_.deflection;
         output_.command = result_;
         stamp_ = stamp;
@@ -497,7 +502,7 @@ class ControlLoop {
     Refusal refusal_ = Refusal::none;
 
     StampedSetpoint<Robot> reference_;
-    // With its payload, and the same at the lead.
+    // With its payload: as given, kept where there is a lead, and at the lead.
     Setpoint<Robot> setpoint_, candidate_;
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;
