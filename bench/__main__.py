@@ -43,8 +43,10 @@ SECTIONS = (
 
 RECORDINGS = "public_recordings"
 
-ON_REQUEST = ("round_trip", RECORDINGS)
-"""Sections that need ROS 2, or data that are not part of a checkout."""
+JTC = "joint_trajectory_controller"
+
+ON_REQUEST = ("round_trip", JTC, RECORDINGS)
+"""Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
 
 # Of what sections simulate.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
@@ -58,6 +60,7 @@ DOCUMENTS = {
     "benefit": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
+    JTC: DOCS / "control_loop.md",
     "round_trip": DOCS / "node.md",
     "identification": DOCS / "identification.md",
     "identification_peers": DOCS / "identification.md",
@@ -126,7 +129,10 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     for section in sections:
         if path := DOCUMENTS.get(section.name):
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
-            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
+            options = f"--only {section.name}"
+            # make bench has a ROS 2 of its own, which does not mix with a workspace.
+            command = f"python3 bench {options}" if section.name == JTC else f'make bench BENCH_ARGS="{options}"'
+            source = f"`{command}`, {machine}."
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
             written.add(path)
     shared = [section for section in sections if section.name not in DOCUMENTS]
