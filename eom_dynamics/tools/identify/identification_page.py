@@ -71,11 +71,8 @@ def identification_page(found: IdentificationResult, about: Mapping[str, str]) -
         sections = [lines("lead", [lead]), _notes(found.notes), elastic]
         return results_page("identify", name, f"Identification of {name}", sections, figures, about)
     which, recordings = ("validation", found.validation) if found.validation else ("training", found.training)
-    efforts, friction, trials = (
-        _efforts(fit, *_longest(fit, recordings), which),
-        _friction(fit, found.training),
-        _trials(fit),
-    )
+    efforts = _efforts(fit, *_longest(fit, recordings), which)
+    friction, trials = _friction(fit, found.training), _trials(fit)
     lead = (
         f"{len(fit.regressor.base)} base parameters, {', '.join(fit.regressor.terms) or 'no terms'} of "
         f"{fit.robot.n} joints; cut-off {number(fit.filter.cutoff)} Hz; estimator {fit.options.estimator}."
