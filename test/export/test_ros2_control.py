@@ -48,6 +48,9 @@ def test_package(name: str) -> None:
         source = "feedforward_controller" if plugin == "FeedforwardController" else "plant_system"
         exported = f"PLUGINLIB_EXPORT_CLASS({package}::{plugin}, {entry.get('base_class_type')})"
         assert exported in files[f"src/{source}.cpp"].decode()
+    # Two controllers of one manager have topics of their own.
+    topics = re.findall(r'create_subscription<[^>]*>\(\s*"([^"]*)"', files["src/feedforward_controller.cpp"].decode())
+    assert topics and all(topic.startswith("~/") for topic in topics)
     sources = re.findall(r"c/\w+\.c\b", files["CMakeLists.txt"].decode())
     assert sorted(sources) == sorted(file for file in files if file.startswith("c/") and file.endswith(".c"))
 
