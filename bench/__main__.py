@@ -87,12 +87,18 @@ def main() -> int:
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
+    parser.add_argument(
+        "--problems",
+        metavar="FILE",
+        type=Path,
+        help="a problem suite of toppra, problem_suite_1.yaml, for minimum_time",
+    )
     options = parser.parse_args()
     if RECORDINGS in options.only and options.recordings is None:
         parser.error(f"{RECORDINGS} takes --recordings FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
-    settings.recordings = options.recordings
+    settings.recordings, settings.problems = options.recordings, options.problems
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)

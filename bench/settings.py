@@ -17,6 +17,7 @@ class Settings:
         most_joints: number of joints of the longest chain.
         fresh_processes: number of samples of the first use.
         recordings: folder with checkouts of public recordings, if there is one.
+        problems: file with a problem suite of toppra, if there is one.
     """
 
     rounds: int
@@ -24,6 +25,7 @@ class Settings:
     most_joints: int
     fresh_processes: int
     recordings: Path | None = None
+    problems: Path | None = None
 
 
 FULL = Settings(rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)
