@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import comb, factorial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
@@ -91,6 +91,33 @@ class Spline:
             part = slice(first, first + _CHUNK)
             self._evaluate(rows[part], result[:, part])
         return tuple(result.reshape(order + 1, *at.shape, self.n))
+
+    def in_pieces(self, parts: int, order: int, pieces: NDArray[np.intp]) -> tuple[Array, tuple[Array, ...]]:
+        """Times that divide each piece evenly, and q and its derivatives up to ``order`` there.
+
+        Faster than :meth:`derivatives`: one matrix of powers for all pieces.
+
+        Args:
+            parts: number of parts of each piece.
+            order: of the highest derivative.
+            pieces: indices (P,).
+
+        Returns:
+            Times (parts + 1, P), s, and ``order`` + 1 arrays (parts + 1, P, n).
+        """
+        u = np.arange(parts + 1)[:, np.newaxis] / parts
+        j = np.arange(DEGREE + 1)
+        found = np.empty((order + 1, parts + 1, len(pieces), self.n))
+        for rows, columns in ((u[:, 0] <= 0.5, pieces), (u[:, 0] > 0.5, pieces + len(self._steps))):
+            from_end = u[rows] - (columns is not pieces)
+            c = self._coefficients[:, :, columns].reshape(DEGREE + 1, -1)
+            factor = np.ones(DEGREE + 1)
+            for k in range(order + 1):
+                values = (factor * from_end ** np.maximum(j - k, 0)) @ c
+                found[k, rows] = values.reshape(-1, self.n, len(pieces)).transpose(0, 2, 1)
+                factor *= j - k
+        found /= (self._steps[pieces] ** np.arange(order + 1)[:, np.newaxis])[:, np.newaxis, :, np.newaxis]
+        return self.t[pieces] + u * self._steps[pieces], tuple(found)
 
     def scaled(self, s: float | None) -> Scaled:
         """The trajectory slowed down by the factor s; see :class:`.Scaled`."""

@@ -98,9 +98,7 @@ def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tupl
     known = np.zeros(speed.count)
     for end, x, given in moving:
         known[slice(0, given) if end == 0 else slice(-given, None)] = speed.end_coefficients(end, x[:given])
-    places, matrix = speed.collocation()
-    inverse = np.linalg.inv(matrix[speed.free, speed.free])
-    tried = []
+    places, tried = speed.places, []
     fastest = max(x[0] for _, x, _ in moving)
     for power, fading, length, level in product(_POWERS, _FADING, _LENGTHS, _LEVELS):
         logarithm = np.full(len(sigma), np.log(level * fastest))
@@ -114,8 +112,7 @@ def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tupl
             own = np.log(x[0]) + change - change[end]
             logarithm += _fade(away / length) * (own - logarithm)
         x = np.exp(np.interp(places, sigma, np.clip(logarithm, -200.0, 200.0)))
-        c = known.copy()
-        c[speed.free] = inverse @ (x - matrix @ known)[speed.free]
+        c = speed.interpolated(x, known)
         at_nodes = speed.at_nodes(c)
         used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
         tried.append((np.inf if used is None else float(np.max(used)), c))
@@ -143,10 +140,10 @@ def entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints,
         used = constraints.used(speed.at_nodes(c))
         if used is None:
             continue
-        k, i = np.unravel_index(int(np.argmax(used)), used.shape)
-        if used[k, i] < 1:
+        i, k = np.unravel_index(int(np.argmax(used)), used.shape)
+        if used[i, k] < 1:
             return c
-        if used[k, i] < least:
-            least, place = used[k, i], float(curve.parameter(speed.nodes[k]))
+        if used[i, k] < least:
+            least, place = used[i, k], float(curve.parameter(speed.nodes[k]))
             where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.6g} of the path"
     raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")

@@ -21,7 +21,7 @@ import numpy as np
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from .constraints import ConstraintRows, Constraints
-from .speed import SquaredSpeed
+from .speed import PAIRS, SquaredSpeed
 
 # Residual of the equations at which to stop, relative to the distance from the shortest duration.
 _RESIDUAL = 10.0
@@ -68,20 +68,18 @@ class _Point(NamedTuple):
     """Coefficients, x … x''' at the nodes, and distances from limits.
 
     Attributes:
-        rows: of rows (2, M, R).
-        ends: of x itself (2, M).
+        rows: of both sides of the rows (2, R, M).
         heat: of RMS efforts (H,), their derivatives and curvature, see :meth:`.Constraints.heat`.
     """
 
     c: Array
     x: Array
     rows: Array
-    ends: Array
     heat: tuple[Array, Array, Array]
 
     @property
     def inside(self) -> bool:
-        return bool(np.min(self.ends) > 0 and np.all(self.rows > 0) and np.all(self.heat[0] > 0))
+        return bool(np.min(self.x[0]) > 0 and np.all(self.rows > 0) and np.all(self.heat[0] > 0))
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:
@@ -92,19 +90,12 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
         c: coefficients of a positive x.
         inside: share of the largest possible scale to return.
     """
-    factor, found = 1.0, None
-    constraints.set_reference(np.ones(len(speed.nodes)))
-    while factor > 1e-60:
-        if _is_inside(speed, constraints, c * factor):
-            found = factor
-            break
-        factor *= 0.1
-    if found is None:
-        return None
-    largest = found
-    while largest < 1e60 and _is_inside(speed, constraints, c * largest * 2):
-        largest *= 2
-    for step in (1.4, 1.2, 1.1):
+    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), 0.01
+    while not _is_inside(speed, constraints, c * largest):
+        largest, less = largest * (1 - less), min(2 * less, 0.5)
+        if largest < 1e-60:
+            return None
+    for step in (1.4, 1.2, 1.1) if less == 0.5 else ():
         if _is_inside(speed, constraints, c * largest * step):
             largest *= step
     # Inertial forces may carry a part of the weight, so that a slower motion is not always further inside.
@@ -130,7 +121,6 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
     t, best, mu, worst = _WIDER * float(np.max(used)), c, np.inf, [np.inf]
     for _ in range(_MOST_STEPS):
         x = speed.at_nodes(c)
-        start = x[0]
         constraints.allow(1.0)
         used = constraints.used(x)
         if used is None:
@@ -144,30 +134,26 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         rows = constraints.rows(x, changes=True)
         if rows is None:
             break
-        point = _point(speed, constraints, c, x, start, rows)
-        by_t = np.stack([rows.bound, rows.bound]) / t, np.stack([2 * x[0] / (constraints.largest * t), 0 * start])
+        distances, by_t = _distances(rows), rows.bound / t
         if not np.isfinite(mu):
-            mu = 0.1 * t / (point.rows.size + point.ends.size)
-            of_rows, of_ends = mu / point.rows, mu / point.ends
-        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
-            np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
-        weights = of_rows / point.rows, of_ends / point.ends
-        curvature = _curvature(speed, constraints, 0.0, start, point, rows, of_rows, of_ends)
-        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
-        border = speed.gradient(_pulled(constraints, start, rows, weights[0] * by_t[0], weights[1] * by_t[1]))
-        steps = _solved(speed, curvature, np.stack([pull, border], axis=1))
+            mu = 0.1 * t / distances.size
+            multipliers = mu / distances
+        np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
+        weights = multipliers / distances
+        curvature = _curvature(rows, x, weights, multipliers, mu / x[0] ** 2)
+        pulled = _pulled(rows, mu / distances)
+        pulled[0] += mu / x[0]
+        border = speed.gradient(_pulled(rows, weights * by_t))
+        steps = _solved(speed, curvature, np.stack([speed.gradient(pulled), border], axis=1))
         if steps is None:
             break
-        corner = sum(float(np.sum(w * by**2)) for w, by in zip(weights, by_t, strict=True))
-        right = sum(float(np.sum(mu / d * by)) for d, by in zip((point.rows, point.ends), by_t, strict=True)) - 1.0
+        corner, right = float(np.sum(weights * by_t**2)), float(np.sum(mu / distances * by_t)) - 1.0
         t_step = float(right - border @ steps[:, 0]) / float(corner - border @ steps[:, 1])
         step = steps[:, 0] - t_step * steps[:, 1]
-        row_change, end_change = _distance_changes(constraints, start, rows, speed.at_nodes(step))
-        row_change, end_change = row_change + t_step * by_t[0], end_change + t_step * by_t[1]
-        row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
-        end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
-        primal = _longest((row_change / point.rows, end_change / point.ends))
-        dual = _longest((row_dual / of_rows, end_dual / of_ends))
+        x_change = speed.at_nodes(step)
+        change = _distance_changes(rows, x_change) + t_step * by_t
+        dual = mu / distances - multipliers - weights * change
+        primal = _longest(change / distances, x_change[0] / x[0])
         for _ in range(_MOST_HALVINGS):
             constraints.allow(t + primal * t_step)
             if _is_inside(speed, constraints, c + primal * step, heated=False):
@@ -179,9 +165,8 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
             if primal > least:
                 mu *= share
                 break
+        multipliers += _longest(dual / multipliers) * dual
         t, c = t + primal * t_step, c + primal * step
-        of_rows += dual * row_dual
-        of_ends += dual * end_dual
     constraints.allow(1.0)
     return best
 
@@ -206,16 +191,14 @@ def minimise(
         TrajectoryError: c is not within the limits.
     """
     x = speed.at_nodes(c)
-    start = x[0]
-    constraints.set_reference(start)
     rows = constraints.rows(x, changes=True)
-    point = None if rows is None else _point(speed, constraints, c, x, start, rows)
+    point = None if rows is None else _point(constraints, c, x, rows)
     if point is None or rows is None or not point.inside:
         raise TrajectoryError("the motion to start from does not meet the limits")
-    unit = 1.0 / np.sum(speed.steps / np.sqrt(start))
-    count = point.rows.size + point.ends.size + point.heat[0].size
+    unit = 1.0 / np.sum(speed.steps / np.sqrt(x[0]))
+    count = point.rows.size + point.heat[0].size
     mu = gap[0] / count
-    of_rows, of_ends, of_heat = mu / point.rows, mu / point.ends, mu / point.heat[0]
+    multipliers, of_heat = mu / point.rows, mu / point.heat[0]
     durations: list[float] = []
     for steps in range(_MOST_STEPS):
         progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
@@ -223,42 +206,40 @@ def minimise(
         durations.append(float(np.sum(speed.steps / np.sqrt(x0))))
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
-        by_x = -0.5 * unit * speed.steps * x0**-1.5
         heat, heat_change, heat_curvature = point.heat
-        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends), (of_heat, heat)):
-            np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
-        gradient = speed.gradient(_first(by_x))
-        by_c = np.array([speed.gradient(each) for each in np.moveaxis(heat_change, 2, 0)]).reshape(-1, speed.count).T
-        residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends)) - by_c @ of_heat
+        for each, distances in ((multipliers, point.rows), (of_heat, heat)):
+            np.clip(each, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=each)
+        gradient = speed.gradient(-0.5 * unit * speed.steps[np.newaxis] * x0**-1.5)
+        by_c = np.array([speed.gradient(heat_change[:, i]) for i in range(len(heat))]).reshape(-1, speed.count).T
+        residual = gradient - speed.gradient(_pulled(rows, multipliers)) - by_c @ of_heat
         error = np.sum(np.abs(residual * point.c)[speed.free])
         if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
             return InteriorPointSolution(point.c, steps)
         # Durations in the limits of RMS efforts cancel against that which is minimised.
         left = max(unit - float(np.sum(of_heat)), 0.0)
-        curvature = _curvature(speed, constraints, left, start, point, rows, of_rows, of_ends)
-        curvature -= heat_curvature @ of_heat
-        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends)) + by_c @ (mu / heat)
+        weights = multipliers / point.rows
+        curvature = _curvature(rows, point.x, weights, multipliers, 0.75 * left * speed.steps * x0**-2.5)
+        if len(heat):
+            curvature -= of_heat @ heat_curvature
+        pull = speed.gradient(_pulled(rows, mu / point.rows)) + by_c @ (mu / heat)
         found = _solved(speed, curvature, np.column_stack([pull - gradient, by_c]))
         if found is None:
             break
         # Woodbury's formula: each of these limits depends on all coefficients.
         small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
         step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
-        change = speed.at_nodes(step)
-        row_change, end_change = _distance_changes(constraints, start, rows, change)
-        row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
-        end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
-        heat_step = by_c.T @ step
+        x_change = speed.at_nodes(step)
+        change, heat_step = _distance_changes(rows, x_change), by_c.T @ step
+        dual = mu / point.rows - multipliers - weights * change
         heat_dual = mu / heat - of_heat - of_heat / heat * heat_step
-        primal = _longest((row_change / point.rows, end_change / point.ends, heat_step / heat))
-        dual = _longest((row_dual / of_rows, end_dual / of_ends, heat_dual / of_heat))
+        primal = _longest(change / point.rows, x_change[0] / x0, heat_step / heat)
         for _ in range(_MOST_HALVINGS):
             c_next = point.c + primal * step
             x_next = speed.at_nodes(c_next)
             following = constraints.rows(x_next, changes=True) if np.min(x_next[0]) > 0 else None
             if following is not None:
-                tried = _point(speed, constraints, c_next, x_next, start, following)
-                pairs = (tried.rows, point.rows), (tried.ends, point.ends), (tried.heat[0], heat)
+                tried = _point(constraints, c_next, x_next, following)
+                pairs = (tried.rows, point.rows), (tried.heat[0], heat)
                 if all(np.all(after >= _LEFT * before) for after, before in pairs):
                     break
             primal *= 0.6
@@ -268,10 +249,10 @@ def minimise(
             if primal > least:
                 mu = max(share * mu, min(mu, _PACE * error / count))
                 break
+        longest = _longest(dual / multipliers, heat_dual / of_heat)
         point, rows = tried, following
-        of_rows += dual * row_dual
-        of_ends += dual * end_dual
-        of_heat += dual * heat_dual
+        multipliers += longest * dual
+        of_heat += longest * heat_dual
     return InteriorPointSolution(point.c, steps)
 
 
@@ -282,65 +263,55 @@ def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array, *, heate
     rows = constraints.rows(x, changes=False)
     if rows is None:
         return False
-    point = _point(speed, constraints, c, x, x[0], rows)
-    return point.inside if heated else bool(np.min(point.ends) > 0 and np.all(point.rows > 0))
+    return _point(constraints, c, x, rows).inside if heated else bool(np.all(_distances(rows) > 0))
 
 
-def _point(
-    speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: ConstraintRows
-) -> _Point:
-    ends = np.stack([1 - x[0] / constraints.largest, x[0] / start])
-    both = np.stack([rows.bound - rows.value, rows.bound + rows.value])
-    return _Point(c, x, both, ends, constraints.heat(x, rows))
+def _point(constraints: Constraints, c: Array, x: Array, rows: ConstraintRows) -> _Point:
+    return _Point(c, x, _distances(rows), constraints.heat(x, rows))
 
 
-def _first(by_x: Array) -> Array:
-    """Derivatives by x … x''' (4, M) of what depends on x alone."""
-    result = np.zeros((4, len(by_x)))
-    result[0] = by_x
-    return result
+def _distances(rows: ConstraintRows) -> Array:
+    """Distances from both sides of the limits (2, R, M)."""
+    return np.stack([rows.bound - rows.value, rows.bound + rows.value])
 
 
-def _pulled(constraints: Constraints, start: Array, rows: ConstraintRows, of_rows: Array, of_ends: Array) -> Array:
-    """Σ multiplier · derivative of the distance by x … x''' (4, M)."""
-    pull = np.einsum("mr,kmr->km", of_rows[1] - of_rows[0], rows.change)
-    pull[0] += np.sum((of_rows[0] + of_rows[1]) * rows.bound_change, axis=1)
-    pull[0] += of_ends[1] / start - of_ends[0] / constraints.largest
+def _pulled(rows: ConstraintRows, multipliers: Array) -> Array:
+    """Σ multiplier (2, R, M) · derivative of the distance by x and its first derivatives (K, M)."""
+    pull: Array = np.sum((multipliers[1] - multipliers[0]) * rows.change, axis=1)
+    if rows.bound_change is not None:
+        pull[0] += np.sum((multipliers[0] + multipliers[1]) * rows.bound_change, axis=0)
     return pull
 
 
-def _distance_changes(
-    constraints: Constraints, start: Array, rows: ConstraintRows, change: Array
-) -> tuple[Array, Array]:
-    """Changes of the distances with those of x … x''' (4, M)."""
-    value = np.einsum("kmr,km->mr", rows.change, change)
-    bound = rows.bound_change * change[0][:, np.newaxis]
-    return np.stack([bound - value, bound + value]), np.stack([-change[0] / constraints.largest, change[0] / start])
+def _distance_changes(rows: ConstraintRows, change: Array) -> Array:
+    """Changes (2, R, M) of the distances with those of x and its derivatives (4, M)."""
+    value = np.sum(rows.change * change[: len(rows.change), np.newaxis], axis=0)
+    bound = 0.0 if rows.bound_change is None else rows.bound_change * change[0]
+    return np.stack([bound - value, bound + value])
 
 
-def _curvature(
-    speed: SquaredSpeed,
-    constraints: Constraints,
-    unit: float,
-    start: Array,
-    point: _Point,
-    rows: ConstraintRows,
-    of_rows: Array,
-    of_ends: Array,
-) -> Array:
-    """Matrix of Newton's equations by x … x''' at the nodes (M, 4, 4)."""
-    x0 = point.x[0]
-    weights = of_rows / point.rows
-    total, change = weights[0] + weights[1], rows.change
-    K: Array = np.matmul((total * change).transpose(1, 0, 2), change.transpose(1, 2, 0))
-    mixed = np.einsum("mr,kmr->mk", (weights[1] - weights[0]) * rows.bound_change, change)
-    K[:, 0, :] += mixed
-    K[:, :, 0] += mixed
-    own = 0.75 * unit * speed.steps * x0**-2.5
-    # The second derivative of 1/√x is -1.5/x times the first.
-    of_bounds = -1.5 / x0 * np.sum((of_rows[0] + of_rows[1]) * rows.bound_change, axis=1)
-    K[:, 0, 0] += np.maximum(own - of_bounds, 0.0) + np.sum(total * rows.bound_change**2, axis=1)
-    K[:, 0, 0] += of_ends[0] / point.ends[0] / constraints.largest**2 + of_ends[1] / point.ends[1] / start**2
+def _curvature(rows: ConstraintRows, x: Array, weights: Array, multipliers: Array, own: Array) -> Array:
+    """Matrix of Newton's equations at the nodes, by the first P of :data:`.PAIRS` (P, M).
+
+    Args:
+        rows, x: at the point.
+        weights: multipliers over distances (2, R, M).
+        multipliers: of the distances (2, R, M).
+        own: curvature of what is minimised by x (M,).
+    """
+    total, count = weights[0] + weights[1], len(rows.change)
+    weighted = total * rows.change
+    pairs = PAIRS[: count * (count + 1) // 2]
+    K = np.array([np.sum(weighted[k] * rows.change[m], axis=0) for k, m in pairs])
+    if rows.bound_change is not None:
+        mixed = np.sum((weights[1] - weights[0]) * rows.bound_change * rows.change, axis=1)
+        K[0] += mixed[0] + np.sum(total * rows.bound_change**2, axis=0)
+        for p, (k, m) in enumerate(pairs):
+            if m == 0:
+                K[p] += mixed[k]
+        # The second derivative of 1/√x is -1.5/x times the first.
+        own = np.maximum(own + 1.5 / x[0] * np.sum((multipliers[0] + multipliers[1]) * rows.bound_change, axis=0), 0.0)
+    K[0] += own
     return K
 
 
@@ -363,7 +334,7 @@ def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None
     return step
 
 
-def _longest(relative: tuple[Array, ...]) -> float:
+def _longest(*relative: Array) -> float:
     """Longest step, at most 1, that takes no distance further down than to a share of itself."""
     worst = min((float(np.min(x)) for x in relative if x.size), default=0.0)
     return min(1.0, _NEAREST / -worst) if worst < 0 else 1.0

@@ -125,7 +125,7 @@ def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array
     inside = (nearer > 0) & (nearer < len(sigma) - 1)
     sigma[nearer[inside]] = path.breaks[inside]
     inner = sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
-    pace = speed.values(c, inner.ravel())[0].reshape(inner.shape) ** -0.5
+    pace = speed.values(c, inner.ravel(), 1).reshape(inner.shape) ** -0.5
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
     kept = _apart(times, _SHORTEST)
     times, sigma = times[kept], sigma[kept]
