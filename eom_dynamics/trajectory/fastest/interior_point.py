@@ -31,7 +31,7 @@ _NEAREST = 0.95
 _LEFT = 1e-3
 
 # λ s stays within this factor of μ.
-_CENTRAL = 10.0
+_CENTRAL = 100.0
 
 # Shares of μ after long and medium steps.
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
@@ -58,10 +58,12 @@ class InteriorPointSolution(NamedTuple):
     Attributes:
         c: coefficients (count,).
         steps: number of Newton steps.
+        multipliers: of the distances from limits, and from those of RMS efforts.
     """
 
     c: Array
     steps: int
+    multipliers: tuple[Array, Array]
 
 
 class _Point(NamedTuple):
@@ -90,7 +92,7 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
         c: coefficients of a positive x.
         inside: share of the largest possible scale to return.
     """
-    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), 0.01
+    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), LESS
     while not _is_inside(speed, constraints, c * largest):
         largest, less = largest * (1 - less), min(2 * less, 0.5)
         if largest < 1e-60:
@@ -144,9 +146,10 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         pulled = _pulled(rows, mu / distances)
         pulled[0] += mu / x[0]
         border = speed.gradient(_pulled(rows, weights * by_t))
-        steps = _solved(speed, curvature, np.stack([speed.gradient(pulled), border], axis=1))
-        if steps is None:
+        solve = _factored(speed, curvature)
+        if solve is None:
             break
+        steps = solve(np.stack([speed.gradient(pulled), border], axis=1))
         corner, right = float(np.sum(weights * by_t**2)), float(np.sum(mu / distances * by_t)) - 1.0
         t_step = float(right - border @ steps[:, 0]) / float(corner - border @ steps[:, 1])
         step = steps[:, 0] - t_step * steps[:, 1]
@@ -177,6 +180,7 @@ def minimise(
     c: Array,
     *,
     gap: tuple[float, float] = (1.0, 1e-4),
+    multipliers: tuple[Array, Array] | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> InteriorPointSolution:
     """Compute the coefficients of the fastest motion.
@@ -185,6 +189,7 @@ def minimise(
         speed, constraints: the problem.
         c: coefficients of a motion within all limits.
         gap: relative distance from the shortest duration to begin with, and to end with.
+        multipliers: of a similar problem, to begin with in place of those of this distance.
         progress: called with the fraction that is done.
 
     Raises:
@@ -198,41 +203,56 @@ def minimise(
     unit = 1.0 / np.sum(speed.steps / np.sqrt(x[0]))
     count = point.rows.size + point.heat[0].size
     mu = gap[0] / count
-    multipliers, of_heat = mu / point.rows, mu / point.heat[0]
+    of_rows, of_heat = (mu / point.rows, mu / point.heat[0])
+    if multipliers is not None:
+        of_rows, of_heat = (x.copy() for x in multipliers)
+        mu = _centred(of_rows, of_heat, point)
+    first = mu
     durations: list[float] = []
     for steps in range(_MOST_STEPS):
-        progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
+        progress(min(max(np.log(mu / first) / np.log(gap[1] / (first * count)), 0.0), 1.0))
         x0 = point.x[0]
         durations.append(float(np.sum(speed.steps / np.sqrt(x0))))
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
         heat, heat_change, heat_curvature = point.heat
-        for each, distances in ((multipliers, point.rows), (of_heat, heat)):
-            np.clip(each, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=each)
         gradient = speed.gradient(-0.5 * unit * speed.steps[np.newaxis] * x0**-1.5)
         by_c = np.array([speed.gradient(heat_change[:, i]) for i in range(len(heat))]).reshape(-1, speed.count).T
-        residual = gradient - speed.gradient(_pulled(rows, multipliers)) - by_c @ of_heat
+        residual = gradient - speed.gradient(_pulled(rows, of_rows)) - by_c @ of_heat
         error = np.sum(np.abs(residual * point.c)[speed.free])
         if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
-            return InteriorPointSolution(point.c, steps)
+            return InteriorPointSolution(point.c, steps, (of_rows, of_heat))
         # Durations in the limits of RMS efforts cancel against that which is minimised.
         left = max(unit - float(np.sum(of_heat)), 0.0)
-        weights = multipliers / point.rows
-        curvature = _curvature(rows, point.x, weights, multipliers, 0.75 * left * speed.steps * x0**-2.5)
+        weights = of_rows / point.rows
+        curvature = _curvature(rows, point.x, weights, of_rows, 0.25 * left * speed.steps * x0**-2.5)
         if len(heat):
             curvature -= of_heat @ heat_curvature
-        pull = speed.gradient(_pulled(rows, mu / point.rows)) + by_c @ (mu / heat)
-        found = _solved(speed, curvature, np.column_stack([pull - gradient, by_c]))
-        if found is None:
+        solve = _factored(speed, curvature)
+        if solve is None:
             break
-        # Woodbury's formula: each of these limits depends on all coefficients.
-        small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
-        step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
-        x_change = speed.at_nodes(step)
-        change, heat_step = _distance_changes(rows, x_change), by_c.T @ step
-        dual = mu / point.rows - multipliers - weights * change
-        heat_dual = mu / heat - of_heat - of_heat / heat * heat_step
-        primal = _longest(change / point.rows, x_change[0] / x0, heat_step / heat)
+        target, heat_target = np.zeros(()), np.zeros(())
+        share = 0.0
+        for last in (False, True):
+            pull = speed.gradient(_pulled(rows, target / point.rows)) if last else 0.0
+            found = solve(np.column_stack([pull - gradient + by_c @ (heat_target / heat), by_c]))
+            # Woodbury's formula: each of these limits depends on all coefficients.
+            small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
+            step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
+            x_change = speed.at_nodes(step)
+            change, heat_step = _distance_changes(rows, x_change), by_c.T @ step
+            dual = target / point.rows - of_rows - weights * change
+            heat_dual = heat_target / heat - of_heat - of_heat / heat * heat_step
+            primal = _longest(change / point.rows, x_change[0] / x0, heat_step / heat)
+            longest = _longest(dual / of_rows, heat_dual / of_heat)
+            if not last:
+                after = np.sum((point.rows + primal * change) * (of_rows + longest * dual))
+                after += np.sum((heat + primal * heat_step) * (of_heat + longest * heat_dual))
+                share = min(float(after / (mu * count)) ** 3, 1.0)
+                share = max(share, 0.01, min(SH, PACE*error/(count*mu)))
+                target = share * mu - change * dual
+                np.clip(target, 0.1 * share * mu, 10 * share * mu, out=target)
+                heat_target = np.clip(share * mu - heat_step * heat_dual, 0.1*share*mu, 10*share*mu)
         for _ in range(_MOST_HALVINGS):
             c_next = point.c + primal * step
             x_next = speed.at_nodes(c_next)
@@ -245,15 +265,23 @@ def minimise(
             primal *= 0.6
         else:
             break  # rounding, or limits that jump; the motion so far meets them
-        for least, share in _REDUCTIONS:
-            if primal > least:
-                mu = max(share * mu, min(mu, _PACE * error / count))
-                break
-        longest = _longest(dual / multipliers, heat_dual / of_heat)
+        if DEBUG: print(steps, "gap %.1e err %.1e share %.2g primal %.3f dual %.3f"%(mu*count, error, share, primal, longest))
         point, rows = tried, following
-        multipliers += longest * dual
+        of_rows += longest * dual
         of_heat += longest * heat_dual
-    return InteriorPointSolution(point.c, steps)
+        mu = _centred(of_rows, of_heat, point)
+    return InteriorPointSolution(point.c, steps, (of_rows, of_heat))
+DEBUG=0
+SH=1.0; PACE=0.01; LESS=0.001
+
+
+def _centred(of_rows: Array, of_heat: Array, point: _Point) -> float:
+    """Mean of multipliers times distances, after products far from it are brought closer."""
+    pairs = (of_rows, point.rows), (of_heat, point.heat[0])
+    mu = sum(float(np.sum(each * distances)) for each, distances in pairs) / sum(each.size for each, _ in pairs)
+    for each, distances in pairs:
+        np.clip(each, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=each)
+    return mu
 
 
 def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array, *, heated: bool = True) -> bool:
@@ -315,10 +343,10 @@ def _curvature(rows: ConstraintRows, x: Array, weights: Array, multipliers: Arra
     return K
 
 
-def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
-    """Changes of the coefficients for right sides (count, …), zero for fixed ones; None if the matrix is indefinite."""
+def _factored(speed: SquaredSpeed, curvature: Array) -> Callable[[Array], Array] | None:
+    """Solver for changes of the coefficients for right sides (count, …), zero for fixed ones; None if indefinite."""
     # Its import takes longer than that of this library.
-    from scipy.linalg.lapack import dpbsv
+    from scipy.linalg.lapack import dpbtrf, dpbtrs
 
     # Coefficients near the ends differ from others by orders of magnitude.
     bands = speed.bands(curvature)[:, speed.free]
@@ -326,12 +354,16 @@ def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None
     scale = 1 / np.sqrt(bands[0])
     for k in range(len(bands)):
         bands[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    _, found, refused = dpbsv(bands, (right[speed.free].T * scale).T, lower=1)
+    factor, refused = dpbtrf(bands, lower=1)
     if refused:
         return None
-    step = np.zeros_like(right)
-    step[speed.free] = (found.T * scale).T
-    return step
+
+    def solve(right: Array) -> Array:
+        step = np.zeros_like(right)
+        step[speed.free] = (dpbtrs(factor, (right[speed.free].T * scale).T, lower=1)[0].T * scale).T
+        return step
+
+    return solve
 
 
 def _longest(*relative: Array) -> float:

@@ -64,7 +64,7 @@ _UNLIMITED = 1e-10
 
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
 # left, and the largest one in the last attempt.
-_BETWEEN = 6e-4
+_BETWEEN = 8e-4
 _ATTEMPTS = 8
 _SCALED = 1e-3
 _SLOWEST = 0.1
@@ -78,12 +78,12 @@ _AT_ENDS = 24
 # Violation that is left if an end has a given state, relative: its motion is not slowed down.
 _AT_MOVING_ENDS = 1e-6
 
-# Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
-_START, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-4
+# Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
+# between nodes, and at the end.
+_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-3, 3e-4
 
-# Share of the squared speed with which to go on, and the distance from the shortest duration there.
-_INSIDE = 0.97
-_GO_ON = 1e-2
+# Share of the squared speed with which to begin from a similar path, and to go on.
+_WARM, _INSIDE = 0.98, 0.993
 
 # Rate at which motions with friction or motors are checked, Hz, and the margin of durations for peaks between samples.
 _CHECK_RATE = 10_000.0
@@ -175,9 +175,14 @@ def minimum_time(
         _require_limits_everywhere(curve, speed, slow, fast)
     constraints.cap(fastest)
 
+    multipliers = None
+
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
+        nonlocal multipliers
         part = done[1] - done[0]
-        found = minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+        found, _, multipliers = minimise(
+            speed, constraints, c, gap=gap, multipliers=multipliers, progress=lambda x: progress(done[0] + part * x)
+        )
         for share in (0.0, *_BACK):
             # Between nodes, at which x is positive, it may be negative.
             if np.min(fine.at_nodes(found + share * (c - found))[0]) > 0:
@@ -202,22 +207,18 @@ def minimum_time(
         return entered(curve, speed, constraints, [first])
 
     if any(fixed):
-        first = entered(curve, speed, constraints, between(speed, constraints, moving))
-        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+        c = first = entered(curve, speed, constraints, between(speed, constraints, moving))
     elif warm is None:
-        first = inside(np.ones(speed.count), 0.5)
-        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+        c = first = inside(np.ones(speed.count), 0.5)
     else:
-        c = first = inside(_similar(speed, warm), _INSIDE)
-    _tighten(constraints, everywhere, fine, c, finer)
+        c = first = inside(_similar(speed, warm), _WARM)
+    gap = _START if warm is None else _SIMILAR, _TIGHTENED
     for attempt in range(_ATTEMPTS):
-        c = solved(
-            back(c) if any(fixed) else inside(c, _INSIDE),
-            (_GO_ON, _END_GAP),
-            (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt),
-        )
-        last = attempt == _ATTEMPTS - 1
-        if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
+        c = solved(c, gap, (0.1 * attempt, 0.1 * attempt + 0.1))
+        last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
+        worst = _tighten(constraints, everywhere, fine, c, finer)
+        if attempt == 0 or (worst > 1 + _BETWEEN and not last):
+            c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
             times, states, sigma = motion_of(curve, speed, c + share * (first - c))
@@ -229,6 +230,7 @@ def minimum_time(
                 break
         if found:
             break
+        c = back(c) if any(fixed) else inside(c, _INSIDE)
     else:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
