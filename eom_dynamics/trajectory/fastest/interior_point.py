@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interior-point method for the fastest motion along a path.
 
-Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)², subject to s(c) >= 0 for the distances s from all
+Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)² > 0, subject to s(c) >= 0 for the distances s from all
 limits at all nodes. Newton's method on the primal-dual equations
 
     ∇T - Jᵀ λ = 0,    λ s = μ,
@@ -30,14 +30,13 @@ _RESIDUAL = 10.0
 _NEAREST = 0.95
 _LEFT = 1e-3
 
-# λ s stays within this factor of μ.
+# λ s stays within this factor of its mean μ, and what a step aims at within another.
 _CENTRAL = 100.0
+_AIMED = 10.0
 
-# Shares of μ after long and medium steps.
+# Least share of μ that a step aims at; and shares after long and medium steps in the search for a motion within limits.
+_LEAST = 0.01
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
-
-# μ times the number of limits decreases no further than to this share of the residual.
-_PACE = 0.5
 
 # Steps in which the duration must decrease.
 _PATIENCE = 10
@@ -48,8 +47,9 @@ _ENTERED, _WIDER = 0.97, 1.2
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
 
-# Start inside the limits: at this share of the largest squared speed.
+# Start inside the limits: at this share of the largest squared speed, which is found by steps down of at least so much.
 _INSIDE = 0.5
+_STEP_DOWN = 1e-3
 
 
 class InteriorPointSolution(NamedTuple):
@@ -58,30 +58,101 @@ class InteriorPointSolution(NamedTuple):
     Attributes:
         c: coefficients (count,).
         steps: number of Newton steps.
-        multipliers: of the distances from limits, and from those of RMS efforts.
+        multipliers: of the distances from limits (D,).
     """
 
     c: Array
     steps: int
-    multipliers: tuple[Array, Array]
+    multipliers: Array
 
 
-class _Point(NamedTuple):
-    """Coefficients, x … x''' at the nodes, and distances from limits.
+class _Point:
+    """Coefficients, and distances from limits there with their derivatives.
 
     Attributes:
-        rows: of both sides of the rows (2, R, M).
-        heat: of RMS efforts (H,), their derivatives and curvature, see :meth:`.Constraints.heat`.
+        c: coefficients (count,).
+        x: x and its derivatives at the nodes (4, M).
+        rows: limits there.
+        sides: number of distances from both sides of the rows, 2 R M.
+        distances: these, and those of RMS efforts (D,).
+        curvature: of the latter, see :meth:`.Constraints.heat`.
     """
 
-    c: Array
-    x: Array
-    rows: Array
-    heat: tuple[Array, Array, Array]
+    def __init__(self, speed: SquaredSpeed, constraints: Constraints, c: Array, rows: ConstraintRows, x: Array) -> None:
+        self._speed, self.c, self.x, self.rows = speed, c, x, rows
+        heat, by_x, self.curvature = constraints.heat(x, rows)
+        self.sides = 2 * rows.value.size
+        self.distances = np.empty(self.sides + len(heat))
+        lower, upper = self.both(self.distances)
+        np.subtract(rows.bound, rows.value, out=lower)
+        np.add(rows.bound, rows.value, out=upper)
+        self.distances[self.sides :] = heat
+        self.by_c = np.array([speed.gradient(by_x[:, i]) for i in range(len(heat))]).reshape(-1, speed.count)
 
-    @property
-    def inside(self) -> bool:
-        return bool(np.min(self.x[0]) > 0 and np.all(self.rows > 0) and np.all(self.heat[0] > 0))
+    @classmethod
+    def at(cls, speed: SquaredSpeed, constraints: Constraints, c: Array, *, changes: bool = True) -> _Point | None:
+        """The point of coefficients; None if x is not positive, or springs or motors cannot realise it."""
+        x = speed.at_nodes(c)
+        rows = constraints.rows(x, changes=changes) if np.isfinite(x).all() and x[0].min() > 0 else None
+        return None if rows is None else cls(speed, constraints, c, rows, x)
+
+    def both(self, values: Array) -> Array:
+        """Those of numbers for distances (D,) that belong to the rows (2, R, M)."""
+        return values[: self.sides].reshape(2, *self.rows.value.shape)
+
+    def pulled(self, multipliers: Array) -> Array:
+        """Σ multiplier · derivative of the distance by the coefficients (count,), for multipliers (D,)."""
+        lower, upper = self.both(multipliers)
+        pull = ((upper - lower) * self.rows.change).sum(axis=1)
+        if self.rows.bound_change is not None:
+            pull[0] += ((lower + upper) * self.rows.bound_change).sum(axis=0)
+        found = self._speed.gradient(pull)
+        return found + multipliers[self.sides :] @ self.by_c if len(self.by_c) else found
+
+    def changes(self, step: Array) -> tuple[Array, Array]:
+        """Changes of the distances (D,) and of x (M,) with those of the coefficients (count,)."""
+        change, found = self._speed.at_nodes(step), np.empty_like(self.distances)
+        lower, upper = self.both(found)
+        value = (self.rows.change * change[: len(self.rows.change), np.newaxis]).sum(axis=0)
+        bound = 0.0 if self.rows.bound_change is None else self.rows.bound_change * change[0]
+        np.subtract(bound, value, out=lower)
+        np.add(bound, value, out=upper)
+        found[self.sides :] = self.by_c @ step
+        return found, change[0]
+
+    def newton(self, weights: Array, multipliers: Array, own: Array) -> Callable[[Array], Array] | None:
+        """Solver of Newton's equations for right sides (count,); None if the matrix is indefinite.
+
+        Args:
+            weights: multipliers over distances (D,).
+            multipliers: of the distances (D,).
+            own: curvature of what is minimised by x (M,).
+        """
+        lower, upper = self.both(weights)
+        total, change = lower + upper, self.rows.change
+        weighted = total * change
+        pairs = PAIRS[: len(change) * (len(change) + 1) // 2]
+        K = np.array([(weighted[k] * change[m]).sum(axis=0) for k, m in pairs])
+        if (bound := self.rows.bound_change) is not None:
+            mixed = ((upper - lower) * bound * change).sum(axis=1)
+            K[0] += mixed[0] + (total * bound**2).sum(axis=0)
+            for p, (k, m) in enumerate(pairs):
+                if m == 0:
+                    K[p] += mixed[k]
+            # The second derivative of 1/√x is -1.5/x times the first.
+            own = np.maximum(own + 1.5 / self.x[0] * (self.both(multipliers).sum(axis=0) * bound).sum(axis=0), 0.0)
+        K[0] += own
+        if not len(self.by_c):
+            return _factored(self._speed, K)
+        K -= multipliers[self.sides :] @ self.curvature
+        solve, by_c = _factored(self._speed, K), self.by_c
+        if solve is None:
+            return None
+        # Woodbury's formula: each limit of an RMS effort depends on all coefficients.
+        beside = solve(by_c.T)
+        W = np.diag(weights[self.sides :])
+        small = np.linalg.solve(np.eye(len(W)) + W @ by_c @ beside, W @ by_c)
+        return lambda right: (found := solve(right)) - beside @ (small @ found)
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:
@@ -92,7 +163,7 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
         c: coefficients of a positive x.
         inside: share of the largest possible scale to return.
     """
-    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), LESS
+    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), _STEP_DOWN
     while not _is_inside(speed, constraints, c * largest):
         largest, less = largest * (1 - less), min(2 * less, 0.5)
         if largest < 1e-60:
@@ -109,8 +180,8 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
 def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
     """Change the free coefficients until all limits are met, or until they are violated by the least factor.
 
-    Minimises the factor t of limits t |limit| that are met, with the same method as :func:`minimise`. Curvature is
-    neglected altogether.
+    Minimises the factor t of limits t |limit| that are met, with a method like that of :func:`minimise`. Curvature is
+    neglected altogether, and so are limits of RMS efforts.
 
     Args:
         speed, constraints: the problem.
@@ -122,9 +193,8 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         return c
     t, best, mu, worst = _WIDER * float(np.max(used)), c, np.inf, [np.inf]
     for _ in range(_MOST_STEPS):
-        x = speed.at_nodes(c)
         constraints.allow(1.0)
-        used = constraints.used(x)
+        used = constraints.used(speed.at_nodes(c))
         if used is None:
             break
         if np.max(used) < np.min(worst):
@@ -133,30 +203,30 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         if worst[-1] < _ENTERED or (len(worst) > _PATIENCE and worst[-1] > 0.999 * worst[-_PATIENCE]):
             break
         constraints.allow(t)
-        rows = constraints.rows(x, changes=True)
-        if rows is None:
+        point = _Point.at(speed, constraints, c)
+        if point is None:
             break
-        distances, by_t = _distances(rows), rows.bound / t
+        by_t = np.zeros_like(point.distances)
+        point.both(by_t)[:] = point.rows.bound / t
+        distances = np.where(by_t > 0, point.distances, np.inf)
         if not np.isfinite(mu):
-            mu = 0.1 * t / distances.size
+            mu = 0.1 * t / point.sides
             multipliers = mu / distances
         np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
-        weights = multipliers / distances
-        curvature = _curvature(rows, x, weights, multipliers, mu / x[0] ** 2)
-        pulled = _pulled(rows, mu / distances)
-        pulled[0] += mu / x[0]
-        border = speed.gradient(_pulled(rows, weights * by_t))
-        solve = _factored(speed, curvature)
+        weights, x = multipliers / distances, point.x[0]
+        solve = point.newton(weights, multipliers, mu / x**2)
         if solve is None:
             break
-        steps = solve(np.stack([speed.gradient(pulled), border], axis=1))
+        pull = point.pulled(mu / distances) + speed.gradient(mu / x[np.newaxis])
+        border = point.pulled(weights * by_t)
+        ahead, beside = solve(pull), solve(border)
         corner, right = float(np.sum(weights * by_t**2)), float(np.sum(mu / distances * by_t)) - 1.0
-        t_step = float(right - border @ steps[:, 0]) / float(corner - border @ steps[:, 1])
-        step = steps[:, 0] - t_step * steps[:, 1]
-        x_change = speed.at_nodes(step)
-        change = _distance_changes(rows, x_change) + t_step * by_t
+        t_step = float(right - border @ ahead) / float(corner - border @ beside)
+        step = ahead - t_step * beside
+        change, x_change = point.changes(step)
+        change += t_step * by_t
         dual = mu / distances - multipliers - weights * change
-        primal = _longest(change / distances, x_change[0] / x[0])
+        primal = _longest(change / distances, x_change / x)
         for _ in range(_MOST_HALVINGS):
             constraints.allow(t + primal * t_step)
             if _is_inside(speed, constraints, c + primal * step, heated=False):
@@ -168,7 +238,7 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
             if primal > least:
                 mu *= share
                 break
-        multipliers += _longest(dual / multipliers) * dual
+        multipliers += _longest(dual[: point.sides] / multipliers[: point.sides]) * dual
         t, c = t + primal * t_step, c + primal * step
     constraints.allow(1.0)
     return best
@@ -180,7 +250,7 @@ def minimise(
     c: Array,
     *,
     gap: tuple[float, float] = (1.0, 1e-4),
-    multipliers: tuple[Array, Array] | None = None,
+    multipliers: Array | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> InteriorPointSolution:
     """Compute the coefficients of the fastest motion.
@@ -195,152 +265,67 @@ def minimise(
     Raises:
         TrajectoryError: c is not within the limits.
     """
-    x = speed.at_nodes(c)
-    rows = constraints.rows(x, changes=True)
-    point = None if rows is None else _point(constraints, c, x, rows)
-    if point is None or rows is None or not point.inside:
+    point = _Point.at(speed, constraints, c)
+    if point is None or not point.distances.min() > 0:
         raise TrajectoryError("the motion to start from does not meet the limits")
-    unit = 1.0 / np.sum(speed.steps / np.sqrt(x[0]))
-    count = point.rows.size + point.heat[0].size
-    mu = gap[0] / count
-    of_rows, of_heat = (mu / point.rows, mu / point.heat[0])
-    if multipliers is not None:
-        of_rows, of_heat = (x.copy() for x in multipliers)
-        mu = _centred(of_rows, of_heat, point)
-    first = mu
-    durations: list[float] = []
+    unit, count = 1.0 / np.sum(speed.steps / np.sqrt(point.x[0])), len(point.distances)
+    last = gap[1] / count
+    products, mu = _centred(np.full(count, gap[0] / count) if multipliers is None else multipliers * point.distances)
+    first, durations = max(mu, 2 * last), list[float]()
     for steps in range(_MOST_STEPS):
-        progress(min(max(np.log(mu / first) / np.log(gap[1] / (first * count)), 0.0), 1.0))
-        x0 = point.x[0]
-        durations.append(float(np.sum(speed.steps / np.sqrt(x0))))
+        x, distances = point.x[0], point.distances
+        progress(min(max(np.log(mu / first) / np.log(last / first), 0.0), 1.0))
+        pace = speed.steps / np.sqrt(x)
+        durations.append(float(pace.sum()))
+        multipliers = products / distances
+        gradient = speed.gradient((-0.5 * unit * pace / x)[np.newaxis])
+        if mu <= last:
+            residual = gradient - point.pulled(multipliers)
+            if np.sum(np.abs(residual * point.c)[speed.free]) <= _RESIDUAL * gap[1]:
+                break
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
-        heat, heat_change, heat_curvature = point.heat
-        gradient = speed.gradient(-0.5 * unit * speed.steps[np.newaxis] * x0**-1.5)
-        by_c = np.array([speed.gradient(heat_change[:, i]) for i in range(len(heat))]).reshape(-1, speed.count).T
-        residual = gradient - speed.gradient(_pulled(rows, of_rows)) - by_c @ of_heat
-        error = np.sum(np.abs(residual * point.c)[speed.free])
-        if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
-            return InteriorPointSolution(point.c, steps, (of_rows, of_heat))
-        # Durations in the limits of RMS efforts cancel against that which is minimised.
-        left = max(unit - float(np.sum(of_heat)), 0.0)
-        weights = of_rows / point.rows
-        curvature = _curvature(rows, point.x, weights, of_rows, 0.25 * left * speed.steps * x0**-2.5)
-        if len(heat):
-            curvature -= of_heat @ heat_curvature
-        solve = _factored(speed, curvature)
+        # Durations in the limits of RMS efforts cancel against that which is minimised, whose curvature is that by the
+        # logarithm of x: it is more nearly quadratic.
+        left = max(unit - float(multipliers[point.sides :].sum()), 0.0)
+        solve = point.newton(multipliers / distances, multipliers, 0.25 * left * pace / x**2)
         if solve is None:
             break
-        target, heat_target = np.zeros(()), np.zeros(())
-        share = 0.0
-        for last in (False, True):
-            pull = speed.gradient(_pulled(rows, target / point.rows)) if last else 0.0
-            found = solve(np.column_stack([pull - gradient + by_c @ (heat_target / heat), by_c]))
-            # Woodbury's formula: each of these limits depends on all coefficients.
-            small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
-            step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
-            x_change = speed.at_nodes(step)
-            change, heat_step = _distance_changes(rows, x_change), by_c.T @ step
-            dual = target / point.rows - of_rows - weights * change
-            heat_dual = heat_target / heat - of_heat - of_heat / heat * heat_step
-            primal = _longest(change / point.rows, x_change[0] / x0, heat_step / heat)
-            longest = _longest(dual / of_rows, heat_dual / of_heat)
-            if not last:
-                after = np.sum((point.rows + primal * change) * (of_rows + longest * dual))
-                after += np.sum((heat + primal * heat_step) * (of_heat + longest * heat_dual))
-                share = min(float(after / (mu * count)) ** 3, 1.0)
-                share = max(share, 0.01, min(SH, PACE*error/(count*mu)))
-                target = share * mu - change * dual
-                np.clip(target, 0.1 * share * mu, 10 * share * mu, out=target)
-                heat_target = np.clip(share * mu - heat_step * heat_dual, 0.1*share*mu, 10*share*mu)
+        # S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992:
+        # changes relative to distances and multipliers, first for μ = 0, then for a share of it.
+        change, x_change = point.changes(solve(-gradient))
+        change /= distances
+        ahead, dual = _longest(change, x_change / x), min(1.0, _NEAREST / max(1 + float(change.max()), _NEAREST))
+        bent = products * change
+        left_over = (1 - dual) * mu * count + (ahead * (1 - dual) - dual) * bent.sum() - ahead * dual * (bent @ change)
+        aim = mu * min(max((left_over / (mu * count)) ** 3, _LEAST), 1.0)
+        target = np.clip(aim + bent * (1 + change), aim / _AIMED, aim * _AIMED)
+        step = solve(point.pulled(target / distances) - gradient)
+        change, x_change = point.changes(step)
+        change /= distances
+        ahead, relative = _longest(change, x_change / x), target / products - 1 - change
         for _ in range(_MOST_HALVINGS):
-            c_next = point.c + primal * step
-            x_next = speed.at_nodes(c_next)
-            following = constraints.rows(x_next, changes=True) if np.min(x_next[0]) > 0 else None
-            if following is not None:
-                tried = _point(constraints, c_next, x_next, following)
-                pairs = (tried.rows, point.rows), (tried.heat[0], heat)
-                if all(np.all(after >= _LEFT * before) for after, before in pairs):
-                    break
-            primal *= 0.6
+            following = _Point.at(speed, constraints, point.c + ahead * step)
+            if following is not None and (following.distances >= _LEFT * distances).all():
+                break
+            ahead *= 0.6
         else:
             break  # rounding, or limits that jump; the motion so far meets them
-        if DEBUG: print(steps, "gap %.1e err %.1e share %.2g primal %.3f dual %.3f"%(mu*count, error, share, primal, longest))
-        point, rows = tried, following
-        of_rows += longest * dual
-        of_heat += longest * heat_dual
-        mu = _centred(of_rows, of_heat, point)
-    return InteriorPointSolution(point.c, steps, (of_rows, of_heat))
-DEBUG=0
-SH=1.0; PACE=0.01; LESS=0.001
+        multipliers *= 1 + _longest(relative) * relative
+        point = following
+        products, mu = _centred(multipliers * point.distances)
+    return InteriorPointSolution(point.c, steps, products / point.distances)
 
 
-def _centred(of_rows: Array, of_heat: Array, point: _Point) -> float:
-    """Mean of multipliers times distances, after products far from it are brought closer."""
-    pairs = (of_rows, point.rows), (of_heat, point.heat[0])
-    mu = sum(float(np.sum(each * distances)) for each, distances in pairs) / sum(each.size for each, _ in pairs)
-    for each, distances in pairs:
-        np.clip(each, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=each)
-    return mu
+def _centred(products: Array) -> tuple[Array, float]:
+    """Multipliers times distances (D,) brought closer to their mean where they are far from it, and this mean."""
+    mu = float(products.mean())
+    return np.clip(products, mu / _CENTRAL, mu * _CENTRAL), mu
 
 
 def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array, *, heated: bool = True) -> bool:
-    x = speed.at_nodes(c)
-    if not np.all(np.isfinite(x)) or np.min(x[0]) <= 0:
-        return False
-    rows = constraints.rows(x, changes=False)
-    if rows is None:
-        return False
-    return _point(constraints, c, x, rows).inside if heated else bool(np.all(_distances(rows) > 0))
-
-
-def _point(constraints: Constraints, c: Array, x: Array, rows: ConstraintRows) -> _Point:
-    return _Point(c, x, _distances(rows), constraints.heat(x, rows))
-
-
-def _distances(rows: ConstraintRows) -> Array:
-    """Distances from both sides of the limits (2, R, M)."""
-    return np.stack([rows.bound - rows.value, rows.bound + rows.value])
-
-
-def _pulled(rows: ConstraintRows, multipliers: Array) -> Array:
-    """Σ multiplier (2, R, M) · derivative of the distance by x and its first derivatives (K, M)."""
-    pull: Array = np.sum((multipliers[1] - multipliers[0]) * rows.change, axis=1)
-    if rows.bound_change is not None:
-        pull[0] += np.sum((multipliers[0] + multipliers[1]) * rows.bound_change, axis=0)
-    return pull
-
-
-def _distance_changes(rows: ConstraintRows, change: Array) -> Array:
-    """Changes (2, R, M) of the distances with those of x and its derivatives (4, M)."""
-    value = np.sum(rows.change * change[: len(rows.change), np.newaxis], axis=0)
-    bound = 0.0 if rows.bound_change is None else rows.bound_change * change[0]
-    return np.stack([bound - value, bound + value])
-
-
-def _curvature(rows: ConstraintRows, x: Array, weights: Array, multipliers: Array, own: Array) -> Array:
-    """Matrix of Newton's equations at the nodes, by the first P of :data:`.PAIRS` (P, M).
-
-    Args:
-        rows, x: at the point.
-        weights: multipliers over distances (2, R, M).
-        multipliers: of the distances (2, R, M).
-        own: curvature of what is minimised by x (M,).
-    """
-    total, count = weights[0] + weights[1], len(rows.change)
-    weighted = total * rows.change
-    pairs = PAIRS[: count * (count + 1) // 2]
-    K = np.array([np.sum(weighted[k] * rows.change[m], axis=0) for k, m in pairs])
-    if rows.bound_change is not None:
-        mixed = np.sum((weights[1] - weights[0]) * rows.bound_change * rows.change, axis=1)
-        K[0] += mixed[0] + np.sum(total * rows.bound_change**2, axis=0)
-        for p, (k, m) in enumerate(pairs):
-            if m == 0:
-                K[p] += mixed[k]
-        # The second derivative of 1/√x is -1.5/x times the first.
-        own = np.maximum(own + 1.5 / x[0] * np.sum((multipliers[0] + multipliers[1]) * rows.bound_change, axis=0), 0.0)
-    K[0] += own
-    return K
+    point = _Point.at(speed, constraints, c, changes=False)
+    return point is not None and bool(point.distances[: None if heated else point.sides].min() > 0)
 
 
 def _factored(speed: SquaredSpeed, curvature: Array) -> Callable[[Array], Array] | None:
@@ -368,5 +353,5 @@ def _factored(speed: SquaredSpeed, curvature: Array) -> Callable[[Array], Array]
 
 def _longest(*relative: Array) -> float:
     """Longest step, at most 1, that takes no distance further down than to a share of itself."""
-    worst = min((float(np.min(x)) for x in relative if x.size), default=0.0)
+    worst = min(float(x.min()) for x in relative)
     return min(1.0, _NEAREST / -worst) if worst < 0 else 1.0
