@@ -311,10 +311,7 @@ class Constraints:
     @staticmethod
     def _affine(slopes: Array, offset: Array, x: Array) -> Array:
         """Offset (R, M) and the sum of slopes (K, R, M) times x and its derivatives (4, M)."""
-        value = offset + slopes[0] * x[0]
-        for slope, each in zip(slopes[1:], x[1:], strict=False):
-            value += slope * each
-        return value
+        return offset + np.einsum("krm,km->rm", slopes, x[: len(slopes)])
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
         """Values (R, M) relative to the limits, and derivatives by x and its derivatives (4, R, M) if asked for.

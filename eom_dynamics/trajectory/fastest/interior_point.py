@@ -103,7 +103,7 @@ class _Point:
     def pulled(self, multipliers: Array) -> Array:
         """Σ multiplier · derivative of the distance by the coefficients (count,), for multipliers (D,)."""
         lower, upper = self.both(multipliers)
-        pull = ((upper - lower) * self.rows.change).sum(axis=1)
+        pull = np.einsum("rm,krm->km", upper - lower, self.rows.change)
         if self.rows.bound_change is not None:
             pull[0] += ((lower + upper) * self.rows.bound_change).sum(axis=0)
         found = self._speed.gradient(pull)
@@ -113,7 +113,7 @@ class _Point:
         """Changes of the distances (D,) and of x (M,) with those of the coefficients (count,)."""
         change, found = self._speed.at_nodes(step), np.empty_like(self.distances)
         lower, upper = self.both(found)
-        value = (self.rows.change * change[: len(self.rows.change), np.newaxis]).sum(axis=0)
+        value = np.einsum("krm,km->rm", self.rows.change, change[: len(self.rows.change)])
         bound = 0.0 if self.rows.bound_change is None else self.rows.bound_change * change[0]
         np.subtract(bound, value, out=lower)
         np.add(bound, value, out=upper)
@@ -132,9 +132,9 @@ class _Point:
         total, change = lower + upper, self.rows.change
         weighted = total * change
         pairs = PAIRS[: len(change) * (len(change) + 1) // 2]
-        K = np.array([(weighted[k] * change[m]).sum(axis=0) for k, m in pairs])
+        K = np.array([np.einsum("rm,rm->m", weighted[k], change[m]) for k, m in pairs])
         if (bound := self.rows.bound_change) is not None:
-            mixed = ((upper - lower) * bound * change).sum(axis=1)
+            mixed = np.einsum("rm,krm->km", (upper - lower) * bound, change)
             K[0] += mixed[0] + (total * bound**2).sum(axis=0)
             for p, (k, m) in enumerate(pairs):
                 if m == 0:

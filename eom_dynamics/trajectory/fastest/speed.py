@@ -114,7 +114,7 @@ class SquaredSpeed:
 
     def at_nodes(self, c: Array) -> Array:
         """x and its derivatives 1 … 3 at the nodes (4, M)."""
-        found: Array = np.sum(self.rows * c[self._columns], axis=1)
+        found: Array = np.einsum("kdm,dm->km", self.rows, c[self._columns])
         return found
 
     def capped(self, largest: Array) -> Array:
@@ -169,7 +169,7 @@ class SquaredSpeed:
 
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
-        local = np.sum(by_values[:, np.newaxis] * self.rows[: len(by_values)], axis=0)
+        local = np.einsum("km,kdm->dm", by_values, self.rows[: len(by_values)])
         return np.bincount(self._columns.ravel(), local.ravel(), self.count)
 
     def bands(self, curvature: Array) -> Array:
@@ -182,7 +182,7 @@ class SquaredSpeed:
             self._products = np.array([self._products_of(*pair) for pair in PAIRS[: len(curvature)]])
             # A band and a column for each product.
             self._entries = np.concatenate([(i - j) * self.count + self._columns[j] for i, j in _LOWER])
-        local = np.sum(curvature[:, np.newaxis] * self._products[: len(curvature)], axis=0)
+        local = np.einsum("pm,pbm->bm", curvature, self._products[: len(curvature)])
         size = DEGREE + 1, self.count
         return np.bincount(self._entries, local.ravel(), size[0] * size[1]).reshape(size)
 
