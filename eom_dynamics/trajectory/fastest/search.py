@@ -55,7 +55,7 @@ _SHORTEST_MOTION = 0.006
 
 # Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
 # change within a millisecond where they turn back.
-_FINE = 5
+_FINE = 3
 _FINE_OF_MOTORS = 15
 
 # Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
@@ -321,7 +321,7 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
     """Raise an error where an effort at rest exceeds its limit."""
     q = curve.positions(nodes)
     try:
-        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))))
+        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
     except StateError as error:
         raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
     for quantity, value in values.items():
@@ -397,14 +397,12 @@ def _checked(
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
         of_tool = tool_slowdowns(arm, tool, load.states)
-        values = np.column_stack([values, of_tool]).reshape(*t.shape, -1)
-        before, middle, after = values[:-2], values[1:-1], values[2:]
+        sampled = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
+        before, middle, after = sampled[:-2], sampled[1:-1], sampled[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
         inside = (np.abs(slope) <= bend) & (middle > _NEAR_LIMIT)
-        peaks = np.max(middle + np.where(inside, 0.5 * slope**2 / np.where(inside, bend, 1.0), 0.0), axis=-1)
-        sampled = np.max(values, axis=-1)
         used = sampled.copy()
-        np.maximum(used[1:-1], peaks, out=used[1:-1])
+        used[1:-1][inside] += 0.5 * slope[inside] ** 2 / bend[inside]
         over = np.argwhere(used > most)
         k, piece = over.T
         scaling = max(
