@@ -68,9 +68,13 @@ class Spline:
             raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.t)}, n), have {self.states.shape}")
         if not (np.all(np.isfinite(self.t)) and np.all(np.isfinite(self.states))):
             raise TrajectoryError("times and states of a spline must be finite")
-        self.n, self.start, self.end = self.states.shape[2], float(self.t[0]), float(self.t[-1])
-        self._steps = durations(self.t)
+        self._set(self.t, self.states)
         self._coefficients = _coefficients(self._steps, self.states)
+
+    def _set(self, t: Array, states: Array) -> None:
+        self.t, self.states = t, states
+        self.n, self.start, self.end = states.shape[2], float(t[0]), float(t[-1])
+        self._steps = durations(t)
 
     times = former_attribute("times", "t")
 
@@ -126,7 +130,11 @@ class Spline:
     def stretched(self, s: float) -> Spline:
         """The same path in s times the time from its start, as a spline."""
         powers = float(s) ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
-        return Spline(self.start + s * (self.t - self.start), self.states / powers)
+        found = Spline.__new__(Spline)
+        found._set(self.start + s * (self.t - self.start), self.states / powers)
+        # They are those of the relative time in a piece.
+        found._coefficients = self._coefficients
+        return found
 
     def _evaluate(self, t: Array, out: Array) -> None:
         outside = (t < self.start) | (t > self.end)

@@ -34,8 +34,8 @@ _PER_PIECE = 8
 # Largest difference of the path from the integral of its derivative between samples, relative to the fastest one.
 _SMOOTH = 0.02
 
-# Of the bisection for a parameter.
-_HALVINGS = 52
+# Of the search for a parameter: number of times in which an interval is divided, and of the parts.
+_SECTIONS, _PARTS = 9, 64
 
 # One of so many samples next to each end of a path at rest there, where its motion is below rounding.
 _NEAR_END = 40
@@ -187,9 +187,9 @@ class GeometricPath:
     def _inverse(self, s: Array) -> Array:
         """Values of σ for increasing parameters of the given path."""
         wanted = (s - self._start) / self._length
-        low, high = np.zeros_like(wanted), np.ones_like(wanted)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            above = self._phi[0](middle) > wanted
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        low, high, rows = np.zeros_like(wanted), np.ones_like(wanted), np.arange(len(wanted))
+        for _ in range(_SECTIONS):
+            tried = np.linspace(low, high, _PARTS + 1, axis=1)
+            k = np.sum(self._phi[0](tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
+            low, high = tried[rows, k], tried[rows, k + 1]
         return 0.5 * (low + high)

@@ -18,7 +18,7 @@ from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
 from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
 from ..spline import ORDERS, PER_PIECE, Spline, check_times
-from ..time_scaling import least_time_scaling, ratios
+from ..time_scaling import ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import between, end_states, entered, outset, require_ends
@@ -236,7 +236,7 @@ def minimum_time(
     progress(1.0)
     parameters = curve.parameter(sigma)
     pace = speed.knots, speed.fixed, c
-    return FastestMotion(arm, own, found.t, found.states, parameters, time.perf_counter() - begin, pace)
+    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
 
 
 def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
@@ -361,28 +361,25 @@ def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
 
 
 class _Checked(NamedTuple):
-    """Samples of a motion that exceed a limit, or next to which it is exceeded.
+    """Instants of a motion at which a limit is exceeded.
 
     Attributes:
-        load, t: samples (N,), s.
-        used: largest shares of limits around them (N,).
-        scaling: factor beside that for the samples by which the motion must be slowed down.
+        t: (N,), s.
+        used: largest shares of limits (N,).
         pieces: of the motion in which they are.
     """
 
-    load: Load
     t: Array
     used: Array
-    scaling: float
     pieces: NDArray[np.intp]
 
 
 def _checked(
     arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
 ) -> _Checked:
-    """Samples of pieces of a motion at a rate, and at least so many, that use a larger share of limits than the most.
+    """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 
-    Shares between samples are those of parabolas through three of them.
+    Shares between these instants are those of parabolas through three of them.
     """
     order, found = derivatives_for_limits(arm, own), []
     # Few different numbers, each a power of two times the least one.
@@ -396,23 +393,15 @@ def _checked(
             values = ratios(quantities(arm, load, own), own)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
-        of_tool = tool_slowdowns(arm, tool, load.states)
-        sampled = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
-        before, middle, after = sampled[:-2], sampled[1:-1], sampled[2:]
+        used = np.maximum(np.max(values, axis=1), tool_slowdowns(arm, tool, load.states)).reshape(t.shape)
+        before, middle, after = used[:-2], used[1:-1], used[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
-        inside = (np.abs(slope) <= bend) & (middle > _NEAR_LIMIT)
-        used = sampled.copy()
-        used[1:-1][inside] += 0.5 * slope[inside] ** 2 / bend[inside]
-        over = np.argwhere(used > most)
-        k, piece = over.T
-        scaling = max(
-            float(np.max(of_tool)), float(np.max(used[k, piece] / np.maximum(sampled[k, piece], 1.0), initial=1.0))
-        )
-        flat = k * len(some) + piece
-        found.append(_Checked(load.at(flat, np.array(1.0)), t[k, piece], used[k, piece], scaling, some[piece]))
-    states = tuple(np.concatenate(each) for each in zip(*(x.load.states for x in found), strict=True))
-    t, used, which = (np.concatenate(each) for each in zip(*((x.t, x.used, x.pieces) for x in found), strict=True))
-    return _Checked(Load(states), t, used, max(x.scaling for x in found), np.unique(which))
+        peak = (np.abs(slope) <= bend) & (middle > _NEAR_LIMIT)
+        used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
+        k, piece = np.nonzero(used > most)
+        found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
+    t, used, over = (np.concatenate(each) for each in zip(*found, strict=True))
+    return _Checked(t, used, np.unique(over))
 
 
 def _within_limits(
@@ -454,12 +443,13 @@ def _within_limits(
             return None
         if moving:
             break
-        scaling = least_time_scaling(arm, over.load, own)
-        if scaling is None or scaling * over.scaling > 1 + (_SLOWEST if last else _SCALED):
+        # Velocities decrease with the duration, other quantities faster, but for the share of gravity.
+        scaling = 1 + 2.0**repeat * (float(np.max(over.used)) - 1 + _MARGIN)
+        if scaling > 1 + (_SLOWEST if last else _SCALED):
             break
         # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
         pieces = every if own.of_motors else over.pieces
-        motion = motion.stretched(scaling * over.scaling * (1 + _MARGIN * 2.0**repeat))
+        motion = motion.stretched(scaling)
     shares = np.ones(len(times))
     if moving:
         # The peaks between nodes would move on; states at the ends may be at a limit.

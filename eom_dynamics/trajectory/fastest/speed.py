@@ -13,6 +13,7 @@ many coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from math import comb
 
@@ -193,10 +194,11 @@ class SquaredSpeed:
 
     def values(self, c: Array, sigma: Array, orders: int = 4) -> Array:
         """x and its first derivatives (orders, N) at any σ (N,)."""
-        interval = self._interval(sigma)
-        local = c[interval[:, np.newaxis] + np.arange(DEGREE + 1)]
-        found: Array = np.sum(self._rows(sigma, interval, orders) * local, axis=-1)
-        return found
+        # Its import takes longer than that of this library.
+        from scipy.interpolate import BSpline
+
+        y, w = BSpline(self._t, c, DEGREE), self._weight(sigma)
+        return _product(w, [y(sigma, nu=k) for k in range(orders)])
 
     def _interval(self, sigma: Array) -> NDArray[np.intp]:
         return np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
@@ -210,8 +212,7 @@ class SquaredSpeed:
         basis = BSpline(self._t, np.eye(DEGREE + 1)[np.arange(self.count) % (DEGREE + 1)], DEGREE)
         columns = (interval[:, np.newaxis] + np.arange(DEGREE + 1)) % (DEGREE + 1)
         y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(orders)]
-        w = self._weight(sigma)[..., np.newaxis]
-        return np.array([sum(comb(k, j) * w[j] * y[k - j] for j in range(k + 1)) for k in range(orders)])
+        return _product(self._weight(sigma)[..., np.newaxis], y)
 
     def _weight(self, sigma: Array) -> Array:
         """The weight and its derivatives 1 … 3 (4, N)."""
@@ -222,7 +223,12 @@ class SquaredSpeed:
             for k in range(3):
                 power.append(power[-1] * -sign * (exponent + k) / (distance + _LAYER))
             ends.append(power)
-        return np.array([sum(comb(k, j) * ends[0][j] * ends[1][k - j] for j in range(k + 1)) for k in range(4)])
+        return _product(*ends)
+
+
+def _product(a: Sequence[Array] | Array, b: Sequence[Array]) -> Array:
+    """Derivatives 0 … of a product, as many as those of b, from those of its factors."""
+    return np.array([sum(comb(k, j) * a[j] * b[k - j] for j in range(k + 1)) for k in range(len(b))])
 
 
 def time_derivatives(x: Array) -> Array:
