@@ -53,10 +53,9 @@ _CORRECTIONS = (0.0, 1e-3, 4e-3)
 _SHORTEST = 4e-4
 _SHORTEST_MOTION = 0.006
 
-# Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
-# change within a millisecond where they turn back.
-_FINE = 3
-_FINE_OF_MOTORS = 15
+# Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
+# motors, whose friction and gear losses change within a millisecond where they turn back.
+_FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
 # Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
 _SLOW = 1e-30
@@ -65,7 +64,7 @@ _UNLIMITED = 1e-10
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
 # left, and the largest one in the last attempt.
 _BETWEEN = 8e-4
-_ATTEMPTS = 8
+_ATTEMPTS = 12
 _SCALED = 1e-3
 _SLOWEST = 0.1
 
@@ -80,7 +79,7 @@ _AT_MOVING_ENDS = 1e-6
 
 # Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
 # between nodes, and at the end.
-_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-3, 3e-4
+_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-3, 1e-4
 
 # Share of the squared speed with which to begin from a similar path, and to go on.
 _WARM, _INSIDE = 0.98, 0.993
@@ -161,7 +160,8 @@ def minimum_time(
     moving = outset(curve, ends, arm.robot.joint_names)
     _require_limits(own, tool)
     require_ends(arm, own, tool, curve, ends)
-    finer = _FINE_OF_MOTORS if own.of_motors else _FINE
+    finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
+    finer = _FINE_OF_MOTORS if own.of_motors else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
     speed, index = fine.thinned(finer)
     _require_positions(arm, own, curve, np.append(speed.nodes, [0.0, 1.0]))
@@ -214,7 +214,7 @@ def minimum_time(
         c = first = inside(_similar(speed, warm), _WARM)
     gap = _START if warm is None else _SIMILAR, _TIGHTENED
     for attempt in range(_ATTEMPTS):
-        c = solved(c, gap, (0.1 * attempt, 0.1 * attempt + 0.1))
+        c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
         worst = _tighten(constraints, everywhere, fine, c, finer)
         if attempt == 0 or (worst > 1 + _BETWEEN and not last):
@@ -443,8 +443,8 @@ def _within_limits(
             return None
         if moving:
             break
-        # Velocities decrease with the duration, other quantities faster, but for the share of gravity.
-        scaling = 1 + 2.0**repeat * (float(np.max(over.used)) - 1 + _MARGIN)
+        # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
+        scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
         if scaling > 1 + (_SLOWEST if last else _SCALED):
             break
         # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
