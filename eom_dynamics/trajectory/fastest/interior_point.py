@@ -34,8 +34,8 @@ _LEFT = 1e-3
 _CENTRAL = 100.0
 _AIMED = 10.0
 
-# Least share of μ that a step aims at; and shares after long and medium steps in the search for a motion within limits.
-_LEAST = 0.01
+# Least share of μ that a step aims at, and of the residual for all distances together; and shares after long and medium steps in the search for a motion within limits.
+_LEAST, _PACE = 0.01, 0.3
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
 
 # Steps in which the duration must decrease.
@@ -279,10 +279,10 @@ def minimise(
         durations.append(float(pace.sum()))
         multipliers = products / distances
         gradient = speed.gradient((-0.5 * unit * pace / x)[np.newaxis])
-        if mu <= last:
-            residual = gradient - point.pulled(multipliers)
-            if np.sum(np.abs(residual * point.c)[speed.free]) <= _RESIDUAL * gap[1]:
-                break
+        residual = gradient - point.pulled(multipliers)
+        error = float(np.sum(np.abs(residual * point.c)[speed.free]))
+        if mu <= last and error <= _RESIDUAL * gap[1]:
+            break
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
         # Durations in the limits of RMS efforts cancel against that which is minimised, whose curvature is that by the
@@ -298,7 +298,7 @@ def minimise(
         ahead, dual = _longest(change, x_change / x), min(1.0, _NEAREST / max(1 + float(change.max()), _NEAREST))
         bent = products * change
         left_over = (1 - dual) * mu * count + (ahead * (1 - dual) - dual) * bent.sum() - ahead * dual * (bent @ change)
-        aim = mu * min(max((left_over / (mu * count)) ** 3, _LEAST), 1.0)
+        aim = min(max(mu * max((left_over / (mu * count)) ** 3, _LEAST), _PACE * error / count), mu)
         target = np.clip(aim + bent * (1 + change), aim / _AIMED, aim * _AIMED)
         step = solve(point.pulled(target / distances) - gradient)
         change, x_change = point.changes(step)

@@ -79,10 +79,10 @@ _AT_MOVING_ENDS = 1e-6
 
 # Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
 # between nodes, and at the end.
-_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-3, 1e-4
+_START, _SIMILAR, _TIGHTENED, _END_GAP = 3.0, 1e-2, 1e-3, 1e-4
 
-# Share of the squared speed with which to begin from a similar path, and to go on.
-_WARM, _INSIDE = 0.98, 0.993
+# Share of the largest squared speed with which to begin, also from a similar path, and to go on.
+_COLD, _WARM, _INSIDE = 0.7, 0.98, 0.993
 
 # Rate at which motions with friction or motors are checked, Hz, and the margin of durations for peaks between samples.
 _CHECK_RATE = 10_000.0
@@ -209,7 +209,7 @@ def minimum_time(
     if any(fixed):
         c = first = entered(curve, speed, constraints, between(speed, constraints, moving))
     elif warm is None:
-        c = first = inside(np.ones(speed.count), 0.5)
+        c = first = inside(np.ones(speed.count), _COLD)
     else:
         c = first = inside(_similar(speed, warm), _WARM)
     gap = _START if warm is None else _SIMILAR, _TIGHTENED
