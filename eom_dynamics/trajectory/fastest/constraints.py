@@ -210,8 +210,8 @@ class Constraints:
 
     @property
     def affine(self) -> bool:
-        """Whether values are smooth functions of x, without friction and motors."""
-        return not self._general
+        """Whether values are affine, without friction and motors."""
+        return not self._general and (self._affine_heat is not None or not len(self._heat.columns))
 
     @property
     def heat_limits(self) -> Array:

@@ -265,9 +265,10 @@ def minimise(
     Raises:
         TrajectoryError: c is not within the limits.
     """
-    point = _Point.at(speed, constraints, c)
-    if point is None or not point.distances.min() > 0:
+    start = _Point.at(speed, constraints, c)
+    if start is None or not start.distances.min() > 0:
         raise TrajectoryError("the motion to start from does not meet the limits")
+    point = start
     unit, count = 1.0 / np.sum(speed.steps / np.sqrt(point.x[0])), len(point.distances)
     last = gap[1] / count
     products, mu = _centred(np.full(count, gap[0] / count) if multipliers is None else multipliers * point.distances)
@@ -305,12 +306,17 @@ def minimise(
         change /= distances
         ahead, relative = _longest(change, x_change / x), target / products - 1 - change
         for _ in range(_MOST_HALVINGS):
-            following = _Point.at(speed, constraints, point.c + ahead * step)
+            # Derivatives of limits that are not affine take much longer than their values.
+            following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.affine)
             if following is not None and (following.distances >= _LEFT * distances).all():
                 break
             ahead *= 0.6
         else:
             break  # rounding, or limits that jump; the motion so far meets them
+        if not constraints.affine:
+            following = _Point.at(speed, constraints, following.c)
+        if following is None:
+            break
         multipliers *= 1 + _longest(relative) * relative
         point = following
         products, mu = _centred(multipliers * point.distances)

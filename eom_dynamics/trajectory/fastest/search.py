@@ -217,7 +217,7 @@ def minimum_time(
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
         worst = _tighten(constraints, everywhere, fine, c, finer)
-        if attempt == 0 or (worst > 1 + _BETWEEN and not last):
+        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not last):
             c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):

@@ -171,7 +171,7 @@ class SquaredSpeed:
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
         local = np.einsum("km,kdm->dm", by_values, self.rows[: len(by_values)])
-        return np.bincount(self._columns.ravel(), local.ravel(), self.count)
+        return np.asarray(np.bincount(self._columns.ravel(), local.ravel(), self.count), dtype=float)
 
     def bands(self, curvature: Array) -> Array:
         """Lower bands (DEGREE + 1, count) of Σ Rᵀ K R, for symmetric K and the rows R at the nodes.
@@ -185,7 +185,7 @@ class SquaredSpeed:
             self._entries = np.concatenate([(i - j) * self.count + self._columns[j] for i, j in _LOWER])
         local = np.einsum("pm,pbm->bm", curvature, self._products[: len(curvature)])
         size = DEGREE + 1, self.count
-        return np.bincount(self._entries, local.ravel(), size[0] * size[1]).reshape(size)
+        return np.asarray(np.bincount(self._entries, local.ravel(), size[0] * size[1]), dtype=float).reshape(size)
 
     def _products_of(self, k: int, m: int) -> Array:
         """Factors (entries, M) of the entry of K for a pair, and for its mirror image."""
