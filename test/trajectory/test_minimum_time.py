@@ -303,6 +303,25 @@ def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], giv
     assert np.max(np.abs((q - [0.0, 0.5]) @ [1.1, 1.2])) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ([[1.0, 0.5]], []),
+        ([[1.0, 0.5], [0.0, 0.0]], []),
+        # By as much as a motion between given states may leave.
+        ([[1.0 + 5e-7, 0.5]], [[1.0 + 5e-7, 0.5], [0.0, 0.0]]),
+        ([[0.5, 0.25], [4.0 * (1 + 5e-7), 2.0]], []),
+    ],
+)
+def test_given_states_at_their_limits(start: list[list[float]], end: list[list[float]]) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=1.0, acceleration=4.0)
+    # Along a straight line, on which velocity and acceleration of joint_2 are half those of joint_1.
+    ends = {name: [[x[0], 0.5 * x[0]] for x in given] for name, given in (("start", start), ("end", end))}
+    motion = minimum_time(arm, [[0.0, 0.0], [1.0, 0.5]], limits=limits, corner=0.1, **ends)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+
+
 def test_a_curve_through_waypoints_bends_to_the_given_states() -> None:
     arm = arm_of("planar_2r")
     states = [[0.3, 0.5], [-0.4, 0.2], [1.0, 2.0], [3.0, -5.0]]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import TOLERANCE, Bounds
+from ...elastic.bounds import Bounds
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, quantities
 from ..spline import ORDERS
@@ -29,6 +29,9 @@ _LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
 
 # Motions with given states at the ends from which the search for one within all limits starts.
 _STARTS = 3
+
+AT_MOVING_ENDS = 1e-6
+"""Relative violation of limits that is left if an end has a given state: its motion is not slowed down."""
 
 # Derivatives that quantities depend on; those of motors, on all.
 _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
@@ -77,7 +80,7 @@ def require_ends(
         for quantity, value in values.items():
             used = np.nan_to_num(np.abs(value[0]) / own.largest[quantity], nan=0.0)
             i = int(np.argmax(used))
-            if used[i] > 1 + TOLERANCE and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
+            if used[i] > 1 + AT_MOVING_ENDS and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
                 unit, most = own.units[quantity][i], own.largest[quantity][i]
                 raise TrajectoryError(
                     f"{own.names[quantity][i]}: {quantity} {value[0, i]:.6g} {unit} at the {name} exceeds its limit "
@@ -85,7 +88,7 @@ def require_ends(
                 )
         slower = ToolLimits(tool.speed, tool.acceleration if len(given) > 1 else np.inf, tool.frame)
         factor = tool_slowdowns(arm, slower, load.states)[0]
-        if factor > 1 + TOLERANCE:
+        if factor > 1 + AT_MOVING_ENDS:
             raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
 
 

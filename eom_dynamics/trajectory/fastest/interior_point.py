@@ -213,7 +213,7 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         if not np.isfinite(mu):
             mu = 0.1 * t / point.sides
             multipliers = mu / distances
-        np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
+        np.clip(multipliers, mu / distances / _AIMED, mu / distances * _AIMED, out=multipliers)
         weights, x = multipliers / distances, point.x[0]
         solve = point.newton(weights, multipliers, mu / x**2)
         if solve is None:

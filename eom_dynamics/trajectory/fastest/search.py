@@ -21,7 +21,7 @@ from ..spline import ORDERS, PER_PIECE, Spline, check_times
 from ..time_scaling import ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
-from .ends import between, end_states, entered, outset, require_ends
+from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, motion_of, motion_rate
 from .path import GeometricPath
@@ -73,9 +73,6 @@ _NEAR_LIMIT = 0.9
 
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
-
-# Violation that is left if an end has a given state, relative: its motion is not slowed down.
-_AT_MOVING_ENDS = 1e-6
 
 # Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
 # between nodes, and at the end.
@@ -174,6 +171,11 @@ def minimum_time(
         constraints.at_rest = slow[: len(slow) - len(constraints.heat_limits)]
         _require_limits_everywhere(curve, speed, slow, fast)
     constraints.cap(fastest)
+    # A given state may be at a limit, and the search stays inside.
+    for end, _, _ in moving:
+        wider = np.ones(len(speed.nodes))
+        wider[:_AT_ENDS] = 1 + 0.9 * AT_MOVING_ENDS
+        constraints.tighten(wider if end == 0 else wider[::-1])
 
     multipliers = None
 
@@ -396,7 +398,7 @@ def _checked(
         used = np.maximum(np.max(values, axis=1), tool_slowdowns(arm, tool, load.states)).reshape(t.shape)
         before, middle, after = used[:-2], used[1:-1], used[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
-        peak = (np.abs(slope) <= bend) & (middle > _NEAR_LIMIT)
+        peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
         used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
         k, piece = np.nonzero(used > most)
         found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
@@ -428,7 +430,7 @@ def _within_limits(
         last: whether this is the last attempt.
         moving: whether an end has a given state.
     """
-    tolerance = _AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
+    tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
     for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
