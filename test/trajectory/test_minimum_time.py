@@ -99,6 +99,21 @@ def test_scaling_kinematic_limits_by_orders_of_magnitude(exponent: float, length
     assert usual / s * (1 - 1e-3) <= other <= usual / s * (1 + 1e-3) + 0.012
 
 
+def test_scaling_all_limits_without_gravity_scales_the_time() -> None:
+    arm = eom.ElasticArm(replace(eom.load_robot("planar_2r"), gravity=np.zeros(3)))
+    fast, slow = (
+        minimum_time(
+            arm,
+            PLANAR,
+            limits=only(
+                arm, velocity=2 * s, acceleration=8 * s**2, jerk=200 * s**3, effort=20 * s**2, effort_rate=s**3 * 400
+            ),
+        ).duration
+        for s in (1.0, 0.5)
+    )
+    assert slow == pytest.approx(2.0 * fast, rel=2e-4, abs=4e-3)
+
+
 @pytest.mark.parametrize("jerk", [1e-9, 1e9])
 def test_motions_of_hours_and_of_milliseconds(jerk: float) -> None:
     arm = arm_of("planar_2r")

@@ -34,8 +34,8 @@ _LEFT = 1e-3
 _CENTRAL = 100.0
 _AIMED = 10.0
 
-# Least share of μ that a step aims at, and of the residual for all distances together; shares of μ after long and medium
-# steps in the search for a motion within limits.
+# Least share of μ that a step aims at, and of the residual for all distances together; shares of μ after long and
+# medium steps in the search for a motion within limits.
 _LEAST, _PACE = 0.01, 0.3
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -133,7 +134,7 @@ class SquaredSpeed:
             bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
         return bound
 
-    @property
+    @cached_property
     def places(self) -> Array:
         """Values of σ that determine the coefficients (count,)."""
         return np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
@@ -148,17 +149,23 @@ class SquaredSpeed:
         # Its import takes longer than that of this library.
         from scipy.linalg import solve_banded
 
-        sigma, free = self.places, self.free if known is not None else slice(0, self.count)
+        columns, values, bands = self._collocation
+        free = self.free if known is not None else slice(0, self.count)
         c = np.zeros(self.count) if known is None else known.copy()
-        interval = self._interval(sigma)
-        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
-        values = self._rows(sigma, interval, 1)[0]
-        bands = np.zeros((2 * DEGREE + 1, self.count))
-        bands[DEGREE + np.arange(self.count)[:, np.newaxis] - columns, columns] = values
         c[free] = 0.0
         right = (x - np.sum(values * c[columns], axis=1))[free]
         c[free] = solve_banded((DEGREE, DEGREE), bands[:, free], right)
         return c
+
+    @cached_property
+    def _collocation(self) -> tuple[NDArray[np.intp], Array, Array]:
+        """Coefficients on which x at the places depends, its derivatives by them, and the latter in bands."""
+        interval = self._interval(self.places)
+        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
+        values = self._rows(self.places, interval, 1)[0]
+        bands = np.zeros((2 * DEGREE + 1, self.count))
+        bands[DEGREE + np.arange(self.count)[:, np.newaxis] - columns, columns] = values
+        return columns, values, bands
 
     def end_coefficients(self, end: int, x: Array) -> Array:
         """The first (end 0) or last (end -1) m coefficients, for x … x''' or the first m of them (m,) at that end."""
