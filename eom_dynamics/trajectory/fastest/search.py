@@ -172,10 +172,10 @@ def minimum_time(
         _require_limits_everywhere(curve, speed, slow, fast)
     constraints.cap(fastest)
     # A given state may be at a limit, and the search stays inside.
-    for end, _, _ in moving:
+    for side, _, _ in moving:
         wider = np.ones(len(speed.nodes))
         wider[:_AT_ENDS] = 1 + 0.9 * AT_MOVING_ENDS
-        constraints.tighten(wider if end == 0 else wider[::-1])
+        constraints.tighten(wider if side == 0 else wider[::-1])
 
     multipliers = None
 
