@@ -78,7 +78,9 @@ def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dic
     rates = zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=False)
     of_joints = {name: all_joints(arm, x) for name, x in rates}
     if limits is not None and not load.stiffness and _links_suffice(arm, limits):
-        efforts = arm.efforts(*load.states, wrench=load.wrench) if limits.limited("effort", "effort_rate") else ()
+        if not limits.limited("effort", "effort_rate"):
+            return of_joints
+        efforts = joint_efforts(arm, load.states, load.wrench, rate=limits.limited("effort_rate"))
         return of_joints | dict(zip(("effort", "effort_rate"), efforts, strict=False))
     command = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness)
     of_joints |= {"effort": command.tau, "effort_rate": command.taud}
@@ -91,6 +93,15 @@ def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dic
         "motor_current": drive.current,
         "motor_voltage": drive.voltage,
     }
+
+
+def joint_efforts(
+    arm: ElasticArm, states: Sequence[Array], wrench: Sequence[Array] = (), *, rate: bool
+) -> tuple[Array, ...]:
+    """Joint efforts, in the reduced rotor model, and their time derivatives if the rate is asked for."""
+    if rate:
+        return arm.efforts(*states, wrench=wrench)
+    return (arm.dynamics.effort(*states[:3], wrench=wrench),)
 
 
 def effort_rms(arm: ElasticArm, t: Array, load: Load) -> Array:

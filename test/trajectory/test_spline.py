@@ -59,6 +59,15 @@ def test_stretched_as_it_is_scaled() -> None:
         assert deviation(x, y) < 1e-11
 
 
+@pytest.mark.parametrize("parts", [1, 4, 5])
+def test_within_some_of_its_pieces(parts: int) -> None:
+    motion, pieces = spline(6), np.array([0, 2, 4])
+    t, states = motion.in_pieces(parts, 3, pieces)
+    assert t == pytest.approx(np.linspace(motion.t[pieces], motion.t[pieces + 1], parts + 1), rel=1e-15)
+    for actual, expected in zip(states, motion.derivatives(t, 3), strict=True):
+        assert deviation(actual, expected) < 1e-12
+
+
 def test_at_rest_beyond_its_ends() -> None:
     motion = spline(0)
     for t, row in ((motion.start - 1e-9, 0), (motion.end + 1e-9, -1)):

@@ -10,6 +10,7 @@ of all these by x … are constant; those of motors come from the compiled feedf
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,9 @@ from ...elastic.bounds import Bounds
 from ...exceptions import StateError
 from ...kinematics import Kinematics
 from ...states import EFFORT_NAMES, STATE_NAMES
+from ..quantities import joint_efforts
 from .path import GeometricPath, chain
-from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
+from .speed import PAIRS, SquaredSpeed, time_derivative_changes, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 
@@ -59,19 +61,20 @@ def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -
 
 
 class ConstraintRows(NamedTuple):
-    """Two-sided limits at M nodes: |value| <= bound, scaled so that the bound is about 1.
+    """Two-sided limits at M nodes: |value| <= bound.
 
     Attributes:
-        value, bound: (M, R).
-        change: derivatives of the values by x and its derivatives (4, M, R); zeros if they were not asked for.
-        bound_change: derivative of the bounds by x (M, R).
-        heat: efforts over their limits of RMS (M, H), and derivatives (4, M, H) likewise.
+        value: (R, M).
+        bound: (R, M), or broadcast to it.
+        change: derivatives of the values by x and its first derivatives (K, R, M); none of them if not asked for.
+        bound_change: derivative of the bounds by x (R, M); None if they are constant.
+        heat: efforts over their limits of RMS (H, M), and derivatives (K, H, M) likewise.
     """
 
     value: Array
     bound: Array
     change: Array
-    bound_change: Array
+    bound_change: Array | None
     heat: tuple[Array, Array]
 
 
@@ -100,18 +103,20 @@ class _Kind(NamedTuple):
 class Constraints:
     """Limits of an arm at nodes of a path.
 
+    The first rows are affine; their last one is the bound of x by velocities.
+
     Attributes:
-        names: of the rows, and of the bound of x.
-        at_rest: shares of limits that values at rest take (M, R), 0 if unknown.
+        q: positions at the nodes (M, n).
+        names: of the rows, and of limits of RMS efforts.
+        at_rest: shares of limits that values at rest take (R, M), 0 if unknown.
     """
 
     def __init__(
         self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds, tool: ToolLimits
     ) -> None:
         """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
-        nodes = speed.nodes
         self._arm = arm
-        self.q, self._path = path.derivatives(nodes)
+        self.q, self._path = path.derivatives(speed.nodes)
         kinds = _kinds(arm, limits)
         ratios = np.abs(arm.robot.coupling[0])
         with np.errstate(divide="ignore", over="ignore"):
@@ -124,36 +129,41 @@ class Constraints:
                 largest = np.minimum(largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
             curved = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
             if np.isfinite(tool.acceleration):
-                self._tool = 0.5 * V[:, 3:] / tool.acceleration, curved / tool.acceleration
-        self._largest = speed.capped(np.minimum(largest, _LARGEST_SPEED))
+                self._tool = 0.5 * V[:, 3:].T / tool.acceleration, curved.T / tool.acceleration
         self._allowed = 1.0
-        self._reference = np.ones((len(nodes), 1))
-        self._shares: Array = np.ones(())
-        self.at_rest: Array = np.zeros(())
+        self.at_rest: Array = np.zeros((1, 1))
         hot = np.flatnonzero(np.isfinite(limits.effort_rms))
         owners = limits.names["effort_rms"]
         self._heat = _Kind(
             "motor_effort", "RMS effort", owners, hot, limits.effort_rms[hot], rooted=False, affine=False
         )
-        self._steps = speed.steps[:, np.newaxis]
+        self._steps = speed.steps
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
-        self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine + self._general for i in each.columns]
-        self.names += [*["acceleration of the tool"] * (self._tool is not None), "velocity"]
+        self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine for i in each.columns]
+        self._velocity = len(self.names)
+        self.names += ["velocity", *(f"{x.quantity} of {x.owners[i]}" for x in self._general for i in x.columns)]
+        self.names += ["acceleration of the tool"] * (self._tool is not None)
+        self._rooted = np.zeros((len(self.names), 1), dtype=bool)
+        self._rooted[: self._velocity], first = _rooted(affine), self._velocity + 1
+        self._general_rooted = _rooted(self._general)
+        self._rooted[first : first + len(self._general_rooted)] = self._general_rooted
+        self._shares = np.ones((len(self.names), len(self.q)))
         self.names += [f"RMS effort of {owners[i]}" for i in hot]
-        self._rooted, self._general_rooted = _rooted(affine), _rooted(self._general)
-        unit = np.zeros((4, len(nodes)))
+        unit = np.zeros((4, len(self.q)))
         unit[0] = 1.0
         value, _ = self._evaluated(affine, unit, changes=False)
-        self._slopes = np.zeros((4, *value.shape))
-        # By x, x', and of rows divided by √x by x''.
-        for k in range(3 if np.any(self._rooted) else 2):
-            self._slopes[k] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
-        self._offset = value - self._slopes[0]
+        # Limits depend on x and x', those divided by √x on the second derivative, and general ones on the third.
+        orders = 3 if np.any(self._rooted[: self._velocity]) else 2
+        self._slopes = np.zeros((4 if self._general or len(hot) else orders, self._velocity + 1, len(self.q)))
+        for k in range(orders):
+            self._slopes[k, :-1] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
+        self._offset = np.append(value - self._slopes[0, :-1], np.zeros((1, len(self.q))), axis=0)
+        self._slopes[0, -1] = 1 / speed.capped(np.minimum(largest, _LARGEST_SPEED))
         self._affine_heat = self._affine_efforts() if len(hot) else None
 
     def _affine_efforts(self) -> tuple[Array, Array] | None:
-        """Slopes (4, M, H) and offset (M, H) of efforts with limits of RMS that are affine in x and x', else None."""
+        """Slopes (4, H, M) and offset (H, M) of efforts with limits of RMS that are affine in x and x', else None."""
         unit = np.zeros((4, len(self.q)))
         unit[0] = 1.0
         try:
@@ -168,29 +178,40 @@ class Constraints:
         scale = np.max(np.abs(value) + np.abs(slopes[0]) + np.abs(slopes[1]))
         return (slopes, value - slopes[0]) if np.max(np.abs(other - expected)) < 1e-9 * scale else None
 
-    def set_reference(self, x: Array) -> None:
-        """Rescale the rows with a factor 1/√x so that this factor is 1 at these x (M,)."""
-        self._reference = np.sqrt(x)[:, np.newaxis]
+    def thinned(self, speed: SquaredSpeed, index: NDArray[np.intp]) -> Constraints:
+        """The limits at some of the nodes, those of another speed."""
+        thin = copy(self)
+        thin.q, thin._path, thin._steps = self.q[index], self._path[:, index], speed.steps
+        thin._slopes, thin._offset, thin._shares = (x[..., index] for x in (self._slopes, self._offset, self._shares))
+        if self._tool is not None:
+            thin._tool = self._tool[0][:, index], self._tool[1][:, index]
+        if self._affine_heat is not None:
+            thin._affine_heat = self._affine_heat[0][..., index], self._affine_heat[1][:, index]
+        return thin
 
-    def tighten(self, rows: Array, speeds: Array) -> None:
-        """Reduce limits by factors: of the rows (M, R), and of speeds along the path (M,)."""
+    def tighten(self, factors: Array) -> None:
+        """Reduce limits by factors (R, M), the bound of x by their squares."""
+        factors = np.broadcast_to(factors, self._shares.shape).copy()
+        factors[self._velocity] **= 2
         # At most halfway to the values at rest, which no motion reduces.
-        self._shares = np.maximum(self._shares * rows, 0.5 * (self._shares + self.at_rest))
-        self._largest = self._largest * speeds**2
+        self._shares = np.maximum(self._shares * factors, 0.5 * (self._shares + self.at_rest))
 
     def cap(self, x: float) -> None:
         """Reduce limits of x to a number."""
-        self._largest = np.minimum(self._largest, x)
+        self._slopes[0, self._velocity] = np.maximum(self._slopes[0, self._velocity], 1 / x)
 
     def allow(self, factor: float) -> None:
         """Multiply all limits by a factor, until it is set again."""
         self._allowed = factor
 
+    def largest_scale(self, x: Array) -> float:
+        """Largest factor of x (M,) that its bound by velocities allows."""
+        return float(1 / np.max(x * self._slopes[0, self._velocity] / self._shares[self._velocity]))
+
     @property
-    def largest(self) -> Array:
-        """Upper bound of x by velocities (M,)."""
-        found: Array = self._largest * self._allowed**2
-        return found
+    def affine(self) -> bool:
+        """Whether values are affine, without friction and motors."""
+        return not self._general and (self._affine_heat is not None or not len(self._heat.columns))
 
     @property
     def heat_limits(self) -> Array:
@@ -201,7 +222,8 @@ class Constraints:
         """Reduce limits of RMS efforts by factors (H,)."""
         self._heat = self._heat._replace(limits=self._heat.limits * factors)
         if self._affine_heat is not None:
-            self._affine_heat = self._affine_heat[0] / factors, self._affine_heat[1] / factors
+            slopes, offset = self._affine_heat
+            self._affine_heat = slopes / factors[:, np.newaxis], offset / factors[:, np.newaxis]
 
     def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
         """Distances from the limits of RMS efforts.
@@ -211,53 +233,53 @@ class Constraints:
             rows: there.
 
         Returns:
-            1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, M, H), and by pairs of
-            them, without those of the duration (M, 4, 4, H).
+            1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, H, M), and by pairs of
+            them, without those of the duration (P, H, M), in the order of :data:`.PAIRS`.
         """
         f, change = rows.heat
-        x0 = x[0][:, np.newaxis]
-        weights = self._steps / np.sqrt(x0)
+        if not len(f):
+            return np.zeros(0), change, np.zeros((1, 0, len(self.q)))
+        weights = self._steps / np.sqrt(x[0])
         by_x = -2 * weights * f * change
-        by_x[0] -= 0.5 * weights * (1 - f**2) / x0
+        by_x[0] -= 0.5 * weights * (1 - f**2) / x[0]
         # Of f²/√x, by squares.
         inner = change.copy()
-        inner[0] -= 0.5 * f / x0
-        curvature = -2 * np.einsum("mh,kmh,lmh->mklh", weights, inner, inner)
-        curvature[:, 0, 0] -= 0.25 * weights * f**2 / x0**2
-        return np.sum(weights * (1 - f**2), axis=0), by_x, curvature
+        inner[0] -= 0.5 * f / x[0]
+        curvature = np.array([-2 * weights * inner[k] * inner[m] for k, m in PAIRS])
+        curvature[0] -= 0.25 * weights * f**2 / x[0] ** 2
+        return np.sum(weights * (1 - f**2), axis=1), by_x, curvature
 
     def used(self, x: Array) -> Array | None:
-        """Values over limits (M, number of names) at x and its derivatives (4, M).
+        """Values over limits (number of names, M) at x and its derivatives (4, M).
 
         None as for :meth:`rows`, or if an x is not positive.
         """
         if not np.min(x[0]) > 0:
             return None
-        self.set_reference(x[0])
         rows = self.rows(x, changes=False)
         if rows is None:
             return None
-        weights = self._steps / np.sqrt(x[0])[:, np.newaxis]
-        rms = np.sqrt(np.sum(weights * rows.heat[0] ** 2, axis=0) / np.sum(weights))
-        speeds = np.sqrt(x[0] / self.largest)[:, np.newaxis]
-        return np.concatenate(
-            [np.abs(rows.value) / rows.bound, speeds, np.broadcast_to(rms, (len(speeds), len(rms)))], axis=1
-        )
+        used = np.abs(rows.value) / rows.bound
+        np.sqrt(used[self._velocity], out=used[self._velocity])
+        if not len(self.heat_limits):
+            return used
+        weights = self._steps / np.sqrt(x[0])
+        rms = np.sqrt(rows.heat[0] ** 2 @ weights / np.sum(weights))
+        return np.append(used, np.broadcast_to(rms[:, np.newaxis], (len(rms), x.shape[1])), axis=0)
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
-        root = self._reference / np.sqrt(x[0])[:, np.newaxis]
-        slope = -0.5 * root / x[0][:, np.newaxis]
-        factor = np.where(self._rooted, self._reference, 1.0)
-        value = [(np.einsum("kmr,km->mr", self._slopes, x) + self._offset) * factor]
-        bound, bound_change = [np.where(self._rooted, root, 1.0)], [np.where(self._rooted, slope, 0.0)]
-        change = [self._slopes * factor] if changes else []
+        values, bound = [self._affine(self._slopes, self._offset, x)], self._shares * self._allowed
+        change, bound_change = [self._slopes] if changes else [], None
+        if np.any(self._rooted):
+            root = 1 / np.sqrt(x[0])
+            bound_change = np.where(self._rooted, -0.5 * root / x[0], 0.0) * bound
+            bound = np.where(self._rooted, root, 1.0) * bound
         count = len(self._heat.columns)
-        heat = np.zeros((len(self.q), count)), np.zeros((4, len(self.q), count))
+        heat = np.zeros((count, len(self.q))), np.zeros((4, count, len(self.q)))
         kinds = self._general
         if self._affine_heat is not None:
-            slopes, offset = self._affine_heat
-            heat, count = (np.einsum("kmh,km->mh", slopes, x) + offset, slopes), 0
+            heat, count = (self._affine(*self._affine_heat, x), self._affine_heat[0]), 0
         elif count:
             kinds = [*kinds, self._heat]
         if kinds:
@@ -265,38 +287,34 @@ class Constraints:
                 general, by_x = self._evaluated(kinds, x, changes=changes)
             except StateError:
                 return None
-            first = general.shape[1] - count
+            first = len(general) - count
             if count:
-                heat = general[:, first:], by_x[:, :, first:] if changes else heat[1]
-            general, by_x = general[:, :first], by_x[:, :, :first]
-            factor = np.where(self._general_rooted, self._reference, 1.0)
-            value.append(general * factor)
-            bound.append(np.where(self._general_rooted, root, 1.0))
-            bound_change.append(np.where(self._general_rooted, slope, 0.0))
-            change.append(by_x * factor if changes else by_x)
+                heat = general[first:], by_x[:, first:] if changes else heat[1]
+            values.append(general[:first])
+            change.append(by_x[:, :first])
         if self._tool is not None:
             along, curved = self._tool
-            a = along * x[1][:, np.newaxis] + curved * x[0][:, np.newaxis]
-            value.append(np.sum(a * a, axis=1, keepdims=True))
-            bound.append(np.ones_like(value[-1]))
-            bound_change.append(np.zeros_like(value[-1]))
-            of_tool = np.zeros((4, len(a), 1))
-            of_tool[0, :, 0], of_tool[1, :, 0] = 2 * np.sum(a * curved, axis=1), 2 * np.sum(a * along, axis=1)
+            a = along * x[1] + curved * x[0]
+            values.append(np.sum(a * a, axis=0, keepdims=True))
+            of_tool = np.zeros((len(self._slopes), 1, x.shape[1]))
+            of_tool[0, 0], of_tool[1, 0] = 2 * np.sum(a * curved, axis=0), 2 * np.sum(a * along, axis=0)
             change.append(of_tool)
-        values = np.concatenate(value, axis=1)
-        if not np.all(np.isfinite(values)):
+        value = np.concatenate(values) if len(values) > 1 else values[0]
+        if not np.all(np.isfinite(value)):
             return None
-        shares = self._shares * self._allowed
-        return ConstraintRows(
-            values,
-            np.concatenate(bound, axis=1) * shares,
-            np.concatenate(change, axis=2) if changes else np.zeros((4, *values.shape)),
-            np.concatenate(bound_change, axis=1) * shares,
-            heat,
-        )
+        if changes:
+            slopes = np.concatenate(change, axis=1) if len(change) > 1 else change[0]
+        else:
+            slopes = np.zeros((0, *value.shape))
+        return ConstraintRows(value, bound, slopes, bound_change, heat)
+
+    @staticmethod
+    def _affine(slopes: Array, offset: Array, x: Array) -> Array:
+        """Offset (R, M) and the sum of slopes (K, R, M) times x and its derivatives (4, M)."""
+        return offset + np.einsum("krm,km->rm", slopes, x[: len(slopes)])
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
-        """Values (M, R) relative to the limits, and derivatives by x and its derivatives (4, M, R) if asked for.
+        """Values (R, M) relative to the limits, and derivatives by x and its derivatives (4, R, M) if asked for.
 
         Those of rooted kinds are divided by √x.
         """
@@ -306,24 +324,26 @@ class Constraints:
         needs_arm = any(kind.name not in _RATES for kind in kinds)
         if needs_arm and self._arm.rotors is None and all(kind.affine for kind in kinds):
             # The springs need not follow at the speed of a slope.
-            values |= dict(zip(EFFORT_NAMES, self._arm.efforts(self.q, *states.values()), strict=True))
+            rate = any(kind.name == "taud" for kind in kinds)
+            efforts = joint_efforts(self._arm, (self.q, *states.values()), rate=rate)
+            values |= dict(zip(EFFORT_NAMES, efforts, strict=False))
         elif needs_arm:
             with np.errstate(all="ignore"):
                 values |= self._with_voltage(self._arm.feedforward(self.q, *states.values())._asdict())
         slopes = self._changes(x, rates, states, needs_arm=needs_arm) if changes else {}
-        root = 1 / np.sqrt(x[0])[:, np.newaxis]
-        none = np.zeros((len(self.q), 0))
+        root = 1 / np.sqrt(x[0])
+        none = np.zeros((0, len(self.q)))
         value, change = [none], [np.zeros((4, *none.shape))]
         for kind in kinds:
-            factor = root if kind.rooted else np.ones_like(root)
-            f = values[kind.name][:, kind.columns] / kind.limits * factor
+            factor = (root if kind.rooted else 1.0) / kind.limits[:, np.newaxis]
+            f = values[kind.name].T[kind.columns] * factor
             value.append(f)
             if changes:
-                by_x = slopes[kind.name][:, :, kind.columns] / kind.limits * factor
+                by_x = slopes[kind.name].transpose(0, 2, 1)[:, kind.columns] * factor
                 if kind.rooted:
-                    by_x[0] -= 0.5 * f / x[0][:, np.newaxis]
+                    by_x[0] -= 0.5 * f / x[0]
                 change.append(by_x)
-        return np.concatenate(value, axis=1), np.concatenate(change, axis=2)
+        return np.concatenate(value), np.concatenate(change, axis=1)
 
     def _changes(self, x: Array, rates: Array, states: Mapping[str, Array], *, needs_arm: bool) -> dict[str, Array]:
         """Derivatives of the quantities by x and its derivatives, each (4, M, number of joints or motors)."""
@@ -357,8 +377,9 @@ class Constraints:
 
 
 def _rooted(kinds: Sequence[_Kind]) -> NDArray[np.bool_]:
-    """Which rows of kinds are divided by √x."""
-    return np.repeat([kind.rooted for kind in kinds], [len(kind.columns) for kind in kinds]).astype(bool)
+    """Which rows of kinds are divided by √x (R, 1)."""
+    rooted = [kind.rooted for kind in kinds for _ in kind.columns]
+    return np.array(rooted, dtype=bool).reshape(-1, 1)
 
 
 def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:

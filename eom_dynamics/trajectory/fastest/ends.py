@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import TOLERANCE, Bounds
+from ...elastic.bounds import Bounds
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, quantities
 from ..spline import ORDERS
@@ -29,6 +29,9 @@ _LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
 
 # Motions with given states at the ends from which the search for one within all limits starts.
 _STARTS = 3
+
+AT_MOVING_ENDS = 1e-6
+"""Relative violation of limits that is left if an end has a given state: its motion is not slowed down."""
 
 # Derivatives that quantities depend on; those of motors, on all.
 _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
@@ -77,7 +80,7 @@ def require_ends(
         for quantity, value in values.items():
             used = np.nan_to_num(np.abs(value[0]) / own.largest[quantity], nan=0.0)
             i = int(np.argmax(used))
-            if used[i] > 1 + TOLERANCE and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
+            if used[i] > 1 + AT_MOVING_ENDS and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
                 unit, most = own.units[quantity][i], own.largest[quantity][i]
                 raise TrajectoryError(
                     f"{own.names[quantity][i]}: {quantity} {value[0, i]:.6g} {unit} at the {name} exceeds its limit "
@@ -85,7 +88,7 @@ def require_ends(
                 )
         slower = ToolLimits(tool.speed, tool.acceleration if len(given) > 1 else np.inf, tool.frame)
         factor = tool_slowdowns(arm, slower, load.states)[0]
-        if factor > 1 + TOLERANCE:
+        if factor > 1 + AT_MOVING_ENDS:
             raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
 
 
@@ -98,9 +101,7 @@ def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tupl
     known = np.zeros(speed.count)
     for end, x, given in moving:
         known[slice(0, given) if end == 0 else slice(-given, None)] = speed.end_coefficients(end, x[:given])
-    places, matrix = speed.collocation()
-    inverse = np.linalg.inv(matrix[speed.free, speed.free])
-    tried = []
+    places, tried = speed.places, []
     fastest = max(x[0] for _, x, _ in moving)
     for power, fading, length, level in product(_POWERS, _FADING, _LENGTHS, _LEVELS):
         logarithm = np.full(len(sigma), np.log(level * fastest))
@@ -114,8 +115,7 @@ def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tupl
             own = np.log(x[0]) + change - change[end]
             logarithm += _fade(away / length) * (own - logarithm)
         x = np.exp(np.interp(places, sigma, np.clip(logarithm, -200.0, 200.0)))
-        c = known.copy()
-        c[speed.free] = inverse @ (x - matrix @ known)[speed.free]
+        c = speed.interpolated(x, known)
         at_nodes = speed.at_nodes(c)
         used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
         tried.append((np.inf if used is None else float(np.max(used)), c))
@@ -143,10 +143,10 @@ def entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints,
         used = constraints.used(speed.at_nodes(c))
         if used is None:
             continue
-        k, i = np.unravel_index(int(np.argmax(used)), used.shape)
-        if used[k, i] < 1:
+        i, k = np.unravel_index(int(np.argmax(used)), used.shape)
+        if used[i, k] < 1:
             return c
-        if used[k, i] < least:
-            least, place = used[k, i], float(curve.parameter(speed.nodes[k]))
+        if used[i, k] < least:
+            least, place = used[i, k], float(curve.parameter(speed.nodes[k]))
             where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.6g} of the path"
     raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interior-point method for the fastest motion along a path.
 
-Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)², subject to s(c) >= 0 for the distances s from all
+Minimise T(c) = ∫ dσ/√x over the coefficients c of x = (dσ/dt)² > 0, subject to s(c) >= 0 for the distances s from all
 limits at all nodes. Newton's method on the primal-dual equations
 
     ∇T - Jᵀ λ = 0,    λ s = μ,
@@ -21,7 +21,7 @@ import numpy as np
 from ...arrays import Array
 from ...exceptions import TrajectoryError
 from .constraints import ConstraintRows, Constraints
-from .speed import SquaredSpeed
+from .speed import PAIRS, SquaredSpeed
 
 # Residual of the equations at which to stop, relative to the distance from the shortest duration.
 _RESIDUAL = 10.0
@@ -30,14 +30,14 @@ _RESIDUAL = 10.0
 _NEAREST = 0.95
 _LEFT = 1e-3
 
-# λ s stays within this factor of μ.
-_CENTRAL = 10.0
+# λ s stays within this factor of its mean μ, and what a step aims at within another.
+_CENTRAL = 100.0
+_AIMED = 10.0
 
-# Shares of μ after long and medium steps.
+# Least share of μ that a step aims at, and of the residual for all distances together; shares of μ after long and
+# medium steps in the search for a motion within limits.
+_LEAST, _PACE = 0.01, 0.3
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
-
-# μ times the number of limits decreases no further than to this share of the residual.
-_PACE = 0.5
 
 # Steps in which the duration must decrease.
 _PATIENCE = 10
@@ -48,8 +48,9 @@ _ENTERED, _WIDER = 0.97, 1.2
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
 
-# Start inside the limits: at this share of the largest squared speed.
+# Start inside the limits: at this share of the largest squared speed, which is found by steps down of at least so much.
 _INSIDE = 0.5
+_STEP_DOWN = 1e-3
 
 
 class InteriorPointSolution(NamedTuple):
@@ -58,30 +59,101 @@ class InteriorPointSolution(NamedTuple):
     Attributes:
         c: coefficients (count,).
         steps: number of Newton steps.
+        multipliers: of the distances from limits (D,).
     """
 
     c: Array
     steps: int
+    multipliers: Array
 
 
-class _Point(NamedTuple):
-    """Coefficients, x … x''' at the nodes, and distances from limits.
+class _Point:
+    """Coefficients, and distances from limits there with their derivatives.
 
     Attributes:
-        rows: of rows (2, M, R).
-        ends: of x itself (2, M).
-        heat: of RMS efforts (H,), their derivatives and curvature, see :meth:`.Constraints.heat`.
+        c: coefficients (count,).
+        x: x and its derivatives at the nodes (4, M).
+        rows: limits there.
+        sides: number of distances from both sides of the rows, 2 R M.
+        distances: these, and those of RMS efforts (D,).
+        curvature: of the latter, see :meth:`.Constraints.heat`.
     """
 
-    c: Array
-    x: Array
-    rows: Array
-    ends: Array
-    heat: tuple[Array, Array, Array]
+    def __init__(self, speed: SquaredSpeed, constraints: Constraints, c: Array, rows: ConstraintRows, x: Array) -> None:
+        self._speed, self.c, self.x, self.rows = speed, c, x, rows
+        heat, by_x, self.curvature = constraints.heat(x, rows)
+        self.sides = 2 * rows.value.size
+        self.distances = np.empty(self.sides + len(heat))
+        lower, upper = self.both(self.distances)
+        np.subtract(rows.bound, rows.value, out=lower)
+        np.add(rows.bound, rows.value, out=upper)
+        self.distances[self.sides :] = heat
+        self.by_c = np.array([speed.gradient(by_x[:, i]) for i in range(len(heat))]).reshape(-1, speed.count)
 
-    @property
-    def inside(self) -> bool:
-        return bool(np.min(self.ends) > 0 and np.all(self.rows > 0) and np.all(self.heat[0] > 0))
+    @classmethod
+    def at(cls, speed: SquaredSpeed, constraints: Constraints, c: Array, *, changes: bool = True) -> _Point | None:
+        """The point of coefficients; None if x is not positive, or springs or motors cannot realise it."""
+        x = speed.at_nodes(c)
+        rows = constraints.rows(x, changes=changes) if np.isfinite(x).all() and x[0].min() > 0 else None
+        return None if rows is None else cls(speed, constraints, c, rows, x)
+
+    def both(self, values: Array) -> Array:
+        """Those of numbers for distances (D,) that belong to the rows (2, R, M)."""
+        return values[: self.sides].reshape(2, *self.rows.value.shape)
+
+    def pulled(self, multipliers: Array) -> Array:
+        """Σ multiplier · derivative of the distance by the coefficients (count,), for multipliers (D,)."""
+        lower, upper = self.both(multipliers)
+        pull = np.einsum("rm,krm->km", upper - lower, self.rows.change)
+        if self.rows.bound_change is not None:
+            pull[0] += ((lower + upper) * self.rows.bound_change).sum(axis=0)
+        found = self._speed.gradient(pull)
+        return found + multipliers[self.sides :] @ self.by_c if len(self.by_c) else found
+
+    def changes(self, step: Array) -> tuple[Array, Array]:
+        """Changes of the distances (D,) and of x (M,) with those of the coefficients (count,)."""
+        change, found = self._speed.at_nodes(step), np.empty_like(self.distances)
+        lower, upper = self.both(found)
+        value = np.einsum("krm,km->rm", self.rows.change, change[: len(self.rows.change)])
+        bound = 0.0 if self.rows.bound_change is None else self.rows.bound_change * change[0]
+        np.subtract(bound, value, out=lower)
+        np.add(bound, value, out=upper)
+        found[self.sides :] = self.by_c @ step
+        return found, change[0]
+
+    def newton(self, weights: Array, multipliers: Array, own: Array) -> Callable[[Array], Array] | None:
+        """Solver of Newton's equations for right sides (count,); None if the matrix is indefinite.
+
+        Args:
+            weights: multipliers over distances (D,).
+            multipliers: of the distances (D,).
+            own: curvature of what is minimised by x (M,).
+        """
+        lower, upper = self.both(weights)
+        total, change = lower + upper, self.rows.change
+        weighted = total * change
+        pairs = PAIRS[: len(change) * (len(change) + 1) // 2]
+        K = np.array([np.einsum("rm,rm->m", weighted[k], change[m]) for k, m in pairs])
+        if (bound := self.rows.bound_change) is not None:
+            mixed = np.einsum("rm,krm->km", (upper - lower) * bound, change)
+            K[0] += mixed[0] + (total * bound**2).sum(axis=0)
+            for p, (k, m) in enumerate(pairs):
+                if m == 0:
+                    K[p] += mixed[k]
+            # The second derivative of 1/√x is -1.5/x times the first.
+            own = np.maximum(own + 1.5 / self.x[0] * (self.both(multipliers).sum(axis=0) * bound).sum(axis=0), 0.0)
+        K[0] += own
+        if not len(self.by_c):
+            return _factored(self._speed, K)
+        K -= multipliers[self.sides :] @ self.curvature
+        solve, by_c = _factored(self._speed, K), self.by_c
+        if solve is None:
+            return None
+        # Woodbury's formula: each limit of an RMS effort depends on all coefficients.
+        beside = solve(by_c.T)
+        W = np.diag(weights[self.sides :])
+        small = np.linalg.solve(np.eye(len(W)) + W @ by_c @ beside, W @ by_c)
+        return lambda right: (found := solve(right)) - beside @ (small @ found)
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:
@@ -92,19 +164,12 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
         c: coefficients of a positive x.
         inside: share of the largest possible scale to return.
     """
-    factor, found = 1.0, None
-    constraints.set_reference(np.ones(len(speed.nodes)))
-    while factor > 1e-60:
-        if _is_inside(speed, constraints, c * factor):
-            found = factor
-            break
-        factor *= 0.1
-    if found is None:
-        return None
-    largest = found
-    while largest < 1e60 and _is_inside(speed, constraints, c * largest * 2):
-        largest *= 2
-    for step in (1.4, 1.2, 1.1):
+    largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), _STEP_DOWN
+    while not _is_inside(speed, constraints, c * largest):
+        largest, less = largest * (1 - less), min(2 * less, 0.5)
+        if largest < 1e-60:
+            return None
+    for step in (1.4, 1.2, 1.1) if less == 0.5 else ():
         if _is_inside(speed, constraints, c * largest * step):
             largest *= step
     # Inertial forces may carry a part of the weight, so that a slower motion is not always further inside.
@@ -116,8 +181,8 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
 def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
     """Change the free coefficients until all limits are met, or until they are violated by the least factor.
 
-    Minimises the factor t of limits t |limit| that are met, with the same method as :func:`minimise`. Curvature is
-    neglected altogether.
+    Minimises the factor t of limits t |limit| that are met, with a method like that of :func:`minimise`. Curvature is
+    neglected altogether, and so are limits of RMS efforts.
 
     Args:
         speed, constraints: the problem.
@@ -129,10 +194,8 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         return c
     t, best, mu, worst = _WIDER * float(np.max(used)), c, np.inf, [np.inf]
     for _ in range(_MOST_STEPS):
-        x = speed.at_nodes(c)
-        start = x[0]
         constraints.allow(1.0)
-        used = constraints.used(x)
+        used = constraints.used(speed.at_nodes(c))
         if used is None:
             break
         if np.max(used) < np.min(worst):
@@ -141,33 +204,30 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
         if worst[-1] < _ENTERED or (len(worst) > _PATIENCE and worst[-1] > 0.999 * worst[-_PATIENCE]):
             break
         constraints.allow(t)
-        rows = constraints.rows(x, changes=True)
-        if rows is None:
+        point = _Point.at(speed, constraints, c)
+        if point is None:
             break
-        point = _point(speed, constraints, c, x, start, rows)
-        by_t = np.stack([rows.bound, rows.bound]) / t, np.stack([2 * x[0] / (constraints.largest * t), 0 * start])
+        by_t = np.zeros_like(point.distances)
+        point.both(by_t)[:] = point.rows.bound / t
+        distances = np.where(by_t > 0, point.distances, np.inf)
         if not np.isfinite(mu):
-            mu = 0.1 * t / (point.rows.size + point.ends.size)
-            of_rows, of_ends = mu / point.rows, mu / point.ends
-        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends)):
-            np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
-        weights = of_rows / point.rows, of_ends / point.ends
-        curvature = _curvature(speed, constraints, 0.0, start, point, rows, of_rows, of_ends)
-        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends))
-        border = speed.gradient(_pulled(constraints, start, rows, weights[0] * by_t[0], weights[1] * by_t[1]))
-        steps = _solved(speed, curvature, np.stack([pull, border], axis=1))
-        if steps is None:
+            mu = 0.1 * t / point.sides
+            multipliers = mu / distances
+        np.clip(multipliers, mu / distances / _AIMED, mu / distances * _AIMED, out=multipliers)
+        weights, x = multipliers / distances, point.x[0]
+        solve = point.newton(weights, multipliers, mu / x**2)
+        if solve is None:
             break
-        corner = sum(float(np.sum(w * by**2)) for w, by in zip(weights, by_t, strict=True))
-        right = sum(float(np.sum(mu / d * by)) for d, by in zip((point.rows, point.ends), by_t, strict=True)) - 1.0
-        t_step = float(right - border @ steps[:, 0]) / float(corner - border @ steps[:, 1])
-        step = steps[:, 0] - t_step * steps[:, 1]
-        row_change, end_change = _distance_changes(constraints, start, rows, speed.at_nodes(step))
-        row_change, end_change = row_change + t_step * by_t[0], end_change + t_step * by_t[1]
-        row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
-        end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
-        primal = _longest((row_change / point.rows, end_change / point.ends))
-        dual = _longest((row_dual / of_rows, end_dual / of_ends))
+        pull = point.pulled(mu / distances) + speed.gradient(mu / x[np.newaxis])
+        border = point.pulled(weights * by_t)
+        ahead, beside = solve(pull), solve(border)
+        corner, right = float(np.sum(weights * by_t**2)), float(np.sum(mu / distances * by_t)) - 1.0
+        t_step = float(right - border @ ahead) / float(corner - border @ beside)
+        step = ahead - t_step * beside
+        change, x_change = point.changes(step)
+        change += t_step * by_t
+        dual = mu / distances - multipliers - weights * change
+        primal = _longest(change / distances, x_change / x)
         for _ in range(_MOST_HALVINGS):
             constraints.allow(t + primal * t_step)
             if _is_inside(speed, constraints, c + primal * step, heated=False):
@@ -179,9 +239,8 @@ def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
             if primal > least:
                 mu *= share
                 break
+        multipliers += _longest(dual[: point.sides] / multipliers[: point.sides]) * dual
         t, c = t + primal * t_step, c + primal * step
-        of_rows += dual * row_dual
-        of_ends += dual * end_dual
     constraints.allow(1.0)
     return best
 
@@ -192,6 +251,7 @@ def minimise(
     c: Array,
     *,
     gap: tuple[float, float] = (1.0, 1e-4),
+    multipliers: Array | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> InteriorPointSolution:
     """Compute the coefficients of the fastest motion.
@@ -200,154 +260,85 @@ def minimise(
         speed, constraints: the problem.
         c: coefficients of a motion within all limits.
         gap: relative distance from the shortest duration to begin with, and to end with.
+        multipliers: of a similar problem, to begin with in place of those of this distance.
         progress: called with the fraction that is done.
 
     Raises:
         TrajectoryError: c is not within the limits.
     """
-    x = speed.at_nodes(c)
-    start = x[0]
-    constraints.set_reference(start)
-    rows = constraints.rows(x, changes=True)
-    point = None if rows is None else _point(speed, constraints, c, x, start, rows)
-    if point is None or rows is None or not point.inside:
+    start = _Point.at(speed, constraints, c)
+    if start is None or not start.distances.min() > 0:
         raise TrajectoryError("the motion to start from does not meet the limits")
-    unit = 1.0 / np.sum(speed.steps / np.sqrt(start))
-    count = point.rows.size + point.ends.size + point.heat[0].size
-    mu = gap[0] / count
-    of_rows, of_ends, of_heat = mu / point.rows, mu / point.ends, mu / point.heat[0]
-    durations: list[float] = []
+    point = start
+    unit, count = 1.0 / np.sum(speed.steps / np.sqrt(point.x[0])), len(point.distances)
+    last = gap[1] / count
+    products, mu = _centred(np.full(count, gap[0] / count) if multipliers is None else multipliers * point.distances)
+    first, durations = max(mu, 2 * last), list[float]()
     for steps in range(_MOST_STEPS):
-        progress(np.log(mu * count / gap[0]) / np.log(gap[1] / gap[0]))
-        x0 = point.x[0]
-        durations.append(float(np.sum(speed.steps / np.sqrt(x0))))
+        x, distances = point.x[0], point.distances
+        progress(min(max(np.log(mu / first) / np.log(last / first), 0.0), 1.0))
+        pace = speed.steps / np.sqrt(x)
+        durations.append(float(pace.sum()))
+        multipliers = products / distances
+        gradient = speed.gradient((-0.5 * unit * pace / x)[np.newaxis])
+        residual = gradient - point.pulled(multipliers)
+        error = float(np.sum(np.abs(residual * point.c)[speed.free]))
+        if mu <= last and error <= _RESIDUAL * gap[1]:
+            break
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
-        by_x = -0.5 * unit * speed.steps * x0**-1.5
-        heat, heat_change, heat_curvature = point.heat
-        for multipliers, distances in ((of_rows, point.rows), (of_ends, point.ends), (of_heat, heat)):
-            np.clip(multipliers, mu / distances / _CENTRAL, mu / distances * _CENTRAL, out=multipliers)
-        gradient = speed.gradient(_first(by_x))
-        by_c = np.array([speed.gradient(each) for each in np.moveaxis(heat_change, 2, 0)]).reshape(-1, speed.count).T
-        residual = gradient - speed.gradient(_pulled(constraints, start, rows, of_rows, of_ends)) - by_c @ of_heat
-        error = np.sum(np.abs(residual * point.c)[speed.free])
-        if mu * count <= gap[1] and error <= _RESIDUAL * gap[1]:
-            return InteriorPointSolution(point.c, steps)
-        # Durations in the limits of RMS efforts cancel against that which is minimised.
-        left = max(unit - float(np.sum(of_heat)), 0.0)
-        curvature = _curvature(speed, constraints, left, start, point, rows, of_rows, of_ends)
-        curvature -= heat_curvature @ of_heat
-        pull = speed.gradient(_pulled(constraints, start, rows, mu / point.rows, mu / point.ends)) + by_c @ (mu / heat)
-        found = _solved(speed, curvature, np.column_stack([pull - gradient, by_c]))
-        if found is None:
+        # Durations in the limits of RMS efforts cancel against that which is minimised, whose curvature is that by the
+        # logarithm of x: it is more nearly quadratic.
+        left = max(unit - float(multipliers[point.sides :].sum()), 0.0)
+        solve = point.newton(multipliers / distances, multipliers, 0.25 * left * pace / x**2)
+        if solve is None:
             break
-        # Woodbury's formula: each of these limits depends on all coefficients.
-        small = np.diag(heat / of_heat) + by_c.T @ found[:, 1:]
-        step = found[:, 0] - found[:, 1:] @ np.linalg.solve(small, by_c.T @ found[:, 0])
-        change = speed.at_nodes(step)
-        row_change, end_change = _distance_changes(constraints, start, rows, change)
-        row_dual = mu / point.rows - of_rows - of_rows / point.rows * row_change
-        end_dual = mu / point.ends - of_ends - of_ends / point.ends * end_change
-        heat_step = by_c.T @ step
-        heat_dual = mu / heat - of_heat - of_heat / heat * heat_step
-        primal = _longest((row_change / point.rows, end_change / point.ends, heat_step / heat))
-        dual = _longest((row_dual / of_rows, end_dual / of_ends, heat_dual / of_heat))
+        # S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992:
+        # changes relative to distances and multipliers, first for μ = 0, then for a share of it.
+        change, x_change = point.changes(solve(-gradient))
+        change /= distances
+        ahead, dual = _longest(change, x_change / x), min(1.0, _NEAREST / max(1 + float(change.max()), _NEAREST))
+        bent = products * change
+        left_over = (1 - dual) * mu * count + (ahead * (1 - dual) - dual) * bent.sum() - ahead * dual * (bent @ change)
+        aim = min(max(mu * max((left_over / (mu * count)) ** 3, _LEAST), _PACE * error / count), mu)
+        target = np.clip(aim + bent * (1 + change), aim / _AIMED, aim * _AIMED)
+        step = solve(point.pulled(target / distances) - gradient)
+        change, x_change = point.changes(step)
+        change /= distances
+        ahead, relative = _longest(change, x_change / x), target / products - 1 - change
         for _ in range(_MOST_HALVINGS):
-            c_next = point.c + primal * step
-            x_next = speed.at_nodes(c_next)
-            following = constraints.rows(x_next, changes=True) if np.min(x_next[0]) > 0 else None
-            if following is not None:
-                tried = _point(speed, constraints, c_next, x_next, start, following)
-                pairs = (tried.rows, point.rows), (tried.ends, point.ends), (tried.heat[0], heat)
-                if all(np.all(after >= _LEFT * before) for after, before in pairs):
-                    break
-            primal *= 0.6
+            # Derivatives of limits that are not affine take much longer than their values.
+            following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.affine)
+            if following is not None and (following.distances >= _LEFT * distances).all():
+                break
+            ahead *= 0.6
         else:
             break  # rounding, or limits that jump; the motion so far meets them
-        for least, share in _REDUCTIONS:
-            if primal > least:
-                mu = max(share * mu, min(mu, _PACE * error / count))
-                break
-        point, rows = tried, following
-        of_rows += dual * row_dual
-        of_ends += dual * end_dual
-        of_heat += dual * heat_dual
-    return InteriorPointSolution(point.c, steps)
+        if not constraints.affine:
+            following = _Point.at(speed, constraints, following.c)
+        if following is None:
+            break
+        multipliers *= 1 + _longest(relative) * relative
+        point = following
+        products, mu = _centred(multipliers * point.distances)
+    return InteriorPointSolution(point.c, steps, products / point.distances)
+
+
+def _centred(products: Array) -> tuple[Array, float]:
+    """Multipliers times distances (D,) brought closer to their mean where they are far from it, and this mean."""
+    mu = float(products.mean())
+    return np.clip(products, mu / _CENTRAL, mu * _CENTRAL), mu
 
 
 def _is_inside(speed: SquaredSpeed, constraints: Constraints, c: Array, *, heated: bool = True) -> bool:
-    x = speed.at_nodes(c)
-    if not np.all(np.isfinite(x)) or np.min(x[0]) <= 0:
-        return False
-    rows = constraints.rows(x, changes=False)
-    if rows is None:
-        return False
-    point = _point(speed, constraints, c, x, x[0], rows)
-    return point.inside if heated else bool(np.min(point.ends) > 0 and np.all(point.rows > 0))
+    point = _Point.at(speed, constraints, c, changes=False)
+    return point is not None and bool(point.distances[: None if heated else point.sides].min() > 0)
 
 
-def _point(
-    speed: SquaredSpeed, constraints: Constraints, c: Array, x: Array, start: Array, rows: ConstraintRows
-) -> _Point:
-    ends = np.stack([1 - x[0] / constraints.largest, x[0] / start])
-    both = np.stack([rows.bound - rows.value, rows.bound + rows.value])
-    return _Point(c, x, both, ends, constraints.heat(x, rows))
-
-
-def _first(by_x: Array) -> Array:
-    """Derivatives by x … x''' (4, M) of what depends on x alone."""
-    result = np.zeros((4, len(by_x)))
-    result[0] = by_x
-    return result
-
-
-def _pulled(constraints: Constraints, start: Array, rows: ConstraintRows, of_rows: Array, of_ends: Array) -> Array:
-    """Σ multiplier · derivative of the distance by x … x''' (4, M)."""
-    pull = np.einsum("mr,kmr->km", of_rows[1] - of_rows[0], rows.change)
-    pull[0] += np.sum((of_rows[0] + of_rows[1]) * rows.bound_change, axis=1)
-    pull[0] += of_ends[1] / start - of_ends[0] / constraints.largest
-    return pull
-
-
-def _distance_changes(
-    constraints: Constraints, start: Array, rows: ConstraintRows, change: Array
-) -> tuple[Array, Array]:
-    """Changes of the distances with those of x … x''' (4, M)."""
-    value = np.einsum("kmr,km->mr", rows.change, change)
-    bound = rows.bound_change * change[0][:, np.newaxis]
-    return np.stack([bound - value, bound + value]), np.stack([-change[0] / constraints.largest, change[0] / start])
-
-
-def _curvature(
-    speed: SquaredSpeed,
-    constraints: Constraints,
-    unit: float,
-    start: Array,
-    point: _Point,
-    rows: ConstraintRows,
-    of_rows: Array,
-    of_ends: Array,
-) -> Array:
-    """Matrix of Newton's equations by x … x''' at the nodes (M, 4, 4)."""
-    x0 = point.x[0]
-    weights = of_rows / point.rows
-    total, change = weights[0] + weights[1], rows.change
-    K: Array = np.matmul((total * change).transpose(1, 0, 2), change.transpose(1, 2, 0))
-    mixed = np.einsum("mr,kmr->mk", (weights[1] - weights[0]) * rows.bound_change, change)
-    K[:, 0, :] += mixed
-    K[:, :, 0] += mixed
-    own = 0.75 * unit * speed.steps * x0**-2.5
-    # The second derivative of 1/√x is -1.5/x times the first.
-    of_bounds = -1.5 / x0 * np.sum((of_rows[0] + of_rows[1]) * rows.bound_change, axis=1)
-    K[:, 0, 0] += np.maximum(own - of_bounds, 0.0) + np.sum(total * rows.bound_change**2, axis=1)
-    K[:, 0, 0] += of_ends[0] / point.ends[0] / constraints.largest**2 + of_ends[1] / point.ends[1] / start**2
-    return K
-
-
-def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None:
-    """Changes of the coefficients for right sides (count, …), zero for fixed ones; None if the matrix is indefinite."""
+def _factored(speed: SquaredSpeed, curvature: Array) -> Callable[[Array], Array] | None:
+    """Solver for changes of the coefficients for right sides (count, …), zero for fixed ones; None if indefinite."""
     # Its import takes longer than that of this library.
-    from scipy.linalg.lapack import dpbsv
+    from scipy.linalg.lapack import dpbtrf, dpbtrs
 
     # Coefficients near the ends differ from others by orders of magnitude.
     bands = speed.bands(curvature)[:, speed.free]
@@ -355,15 +346,19 @@ def _solved(speed: SquaredSpeed, curvature: Array, right: Array) -> Array | None
     scale = 1 / np.sqrt(bands[0])
     for k in range(len(bands)):
         bands[k, : len(scale) - k] *= scale[: len(scale) - k] * scale[k:]
-    _, found, refused = dpbsv(bands, (right[speed.free].T * scale).T, lower=1)
+    factor, refused = dpbtrf(bands, lower=1)
     if refused:
         return None
-    step = np.zeros_like(right)
-    step[speed.free] = (found.T * scale).T
-    return step
+
+    def solve(right: Array) -> Array:
+        step = np.zeros_like(right)
+        step[speed.free] = (dpbtrs(factor, (right[speed.free].T * scale).T, lower=1)[0].T * scale).T
+        return step
+
+    return solve
 
 
-def _longest(relative: tuple[Array, ...]) -> float:
+def _longest(*relative: Array) -> float:
     """Longest step, at most 1, that takes no distance further down than to a share of itself."""
-    worst = min((float(np.min(x)) for x in relative if x.size), default=0.0)
+    worst = min(float(x.min()) for x in relative)
     return min(1.0, _NEAREST / -worst) if worst < 0 else 1.0

@@ -14,6 +14,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import bounds
 from ...exceptions import TrajectoryError
+from ..spline import Spline
 from ..trajectory import Trajectory
 from .motion import FastestMotion
 from .search import minimum_time
@@ -21,7 +22,7 @@ from .search import minimum_time
 # Chunks of paths for each process: some paths take longer than others.
 _CHUNKS = 4
 
-_Found = tuple[Array, Array, Array, float, tuple[Array, tuple[int, int], Array]]
+_Found = tuple[Spline, Array, float, tuple[Array, tuple[int, int], Array]]
 
 
 def minimum_times(
@@ -55,4 +56,4 @@ def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | Array
         motion = minimum_time(arm, path, **options)
     except TrajectoryError as error:
         return error
-    return motion.t, motion.states, motion.parameters, motion.computing_time, motion.pace
+    return Spline(motion.t, motion.states), motion.parameters, motion.computing_time, motion.pace

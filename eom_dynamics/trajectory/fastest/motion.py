@@ -69,14 +69,13 @@ class FastestMotion(Spline):
         self,
         arm: ElasticArm,
         limits: Bounds,
-        times: Array,
-        states: Array,
+        motion: Spline,
         parameters: Array,
         computing_time: float,
         pace: tuple[Array, tuple[int, int], Array],
     ) -> None:
-        """Set knots and states, as :func:`motion_of` computes them."""
-        super().__init__(times, states)
+        """Take the motion along the path."""
+        vars(self).update(vars(motion))
         self._arm, self._limits, self.pace = arm, limits, pace
         self.parameters, self.computing_time = parameters, computing_time
 
@@ -125,7 +124,7 @@ def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array
     inside = (nearer > 0) & (nearer < len(sigma) - 1)
     sigma[nearer[inside]] = path.breaks[inside]
     inner = sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
-    pace = speed.values(c, inner.ravel())[0].reshape(inner.shape) ** -0.5
+    pace = speed.values(c, inner.ravel(), 1).reshape(inner.shape) ** -0.5
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
     kept = _apart(times, _SHORTEST)
     times, sigma = times[kept], sigma[kept]
@@ -145,6 +144,8 @@ def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
 def _apart(times: Array, least: float) -> list[int]:
     """Indices of increasing times, the first and the last among them, at least so far apart."""
     kept = [0]
+    if np.min(np.diff(times)) >= least:
+        return list(range(len(times)))
     for i in range(1, len(times) - 1):
         if times[i] - times[kept[-1]] >= least and times[-1] - times[i] >= least:
             kept.append(i)

@@ -34,8 +34,8 @@ _PER_PIECE = 8
 # Largest difference of the path from the integral of its derivative between samples, relative to the fastest one.
 _SMOOTH = 0.02
 
-# Of the bisection for a parameter.
-_HALVINGS = 52
+# Of the search for a parameter: number of times in which an interval is divided, and of the parts.
+_SECTIONS, _PARTS = 9, 64
 
 # One of so many samples next to each end of a path at rest there, where its motion is below rounding.
 _NEAR_END = 40
@@ -81,7 +81,7 @@ class GeometricPath:
         knots = path.t[1:-1] if isinstance(path, Spline) else np.zeros(0)
         s = path.start + self._length * np.linspace(0.0, 1.0, max(_SAMPLES, _PER_PIECE * (len(knots) + 1)) + 1)
         s[-1] = path.end
-        q, *rates = self._evaluated(s)
+        q, *rates = self._evaluated(s, 4)
         self._require_motion(s, q, *rates[:2])
         speeds = np.linalg.norm(rates[0], axis=1)
         along = rates[0][speeds > 0] / speeds[speeds > 0, np.newaxis]
@@ -101,11 +101,14 @@ class GeometricPath:
         self._phi = [phi.deriv(k) if k else phi for k in range(5)]
         self.breaks = self._inverse(knots)
 
+    def positions(self, sigma: Array) -> Array:
+        """q (N, n) at σ (N,)."""
+        return self._evaluated(self._parameter(self._phi[0](sigma)), 0)[0]
+
     def derivatives(self, sigma: Array) -> tuple[Array, Array]:
         """q (N, n) and its derivatives 1 … 4 by σ (4, N, n)."""
         phi = np.array([x(sigma) for x in self._phi])
-        s = np.clip(self._start + self._length * phi[0], self._start, self._start + self._length)
-        q, *rates = self._evaluated(s)
+        q, *rates = self._evaluated(self._parameter(phi[0]), 4)
         return q, chain(np.array(rates), self._length * phi[1:])
 
     def end_rates(self, end: int, given: Sequence[Array], names: Sequence[str]) -> Array:
@@ -148,8 +151,11 @@ class GeometricPath:
         found: Array = np.interp(self.parameter(sigma), *self._turned)
         return found
 
-    def _evaluated(self, s: Array) -> tuple[Array, ...]:
-        values = self._path.derivatives(s, 4)
+    def _parameter(self, phi: Array) -> Array:
+        return np.clip(self._start + self._length * phi, self._start, self._start + self._length)
+
+    def _evaluated(self, s: Array, order: int) -> tuple[Array, ...]:
+        values = self._path.derivatives(s, order)
         for x in values:
             if not np.all(np.isfinite(x)):
                 at = s[np.argwhere(~np.isfinite(x))[0, 0]]
@@ -181,9 +187,9 @@ class GeometricPath:
     def _inverse(self, s: Array) -> Array:
         """Values of σ for increasing parameters of the given path."""
         wanted = (s - self._start) / self._length
-        low, high = np.zeros_like(wanted), np.ones_like(wanted)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            above = self._phi[0](middle) > wanted
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        low, high, rows = np.zeros_like(wanted), np.ones_like(wanted), np.arange(len(wanted))
+        for _ in range(_SECTIONS):
+            tried = np.linspace(low, high, _PARTS + 1, axis=1)
+            k = np.sum(self._phi[0](tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
+            low, high = tried[rows, k], tried[rows, k + 1]
         return 0.5 * (low + high)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
@@ -17,11 +17,11 @@ from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
 from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
-from ..spline import ORDERS, Spline, check_times
-from ..time_scaling import least_time_scaling, ratios
+from ..spline import ORDERS, PER_PIECE, Spline, check_times
+from ..time_scaling import ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
-from .ends import between, end_states, entered, outset, require_ends
+from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, motion_of, motion_rate
 from .path import GeometricPath
@@ -53,37 +53,35 @@ _CORRECTIONS = (0.0, 1e-3, 4e-3)
 _SHORTEST = 4e-4
 _SHORTEST_MOTION = 0.006
 
-# Nodes at which limits are checked, for each one of the problem; with motors, whose friction and gear losses
-# change within a millisecond where they turn back.
-_FINE = 5
-_FINE_OF_MOTORS = 15
+# Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
+# motors, whose friction and gear losses change within a millisecond where they turn back.
+_FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
 # Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
 _SLOW = 1e-30
 _UNLIMITED = 1e-10
 
 # Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
-# left, and the largest one in the last attempt; and how far around violations a slower motion is checked again, s.
-_BETWEEN = 6e-4
-_ATTEMPTS = 8
+# left, and the largest one in the last attempt.
+_BETWEEN = 8e-4
+_ATTEMPTS = 12
 _SCALED = 1e-3
 _SLOWEST = 0.1
-_AROUND = 2e-3
+
+# Share of a limit from which on peaks between samples are computed.
+_NEAR_LIMIT = 0.9
 
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
 
-# Violation that is left if an end has a given state, relative: its motion is not slowed down.
-_AT_MOVING_ENDS = 1e-6
+# Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
+# between nodes, and at the end.
+_START, _SIMILAR, _TIGHTENED, _END_GAP = 3.0, 1e-2, 1e-3, 1e-4
 
-# Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
-_START, _TIGHTENED, _END_GAP = 1.0, 1e-2, 1e-4
+# Share of the largest squared speed with which to begin, also from a similar path, and to go on.
+_COLD, _WARM, _INSIDE = 0.7, 0.98, 0.993
 
-# Share of the squared speed with which to go on, and the distance from the shortest duration there.
-_INSIDE = 0.97
-_GO_ON = 1e-2
-
-# Rate at which the motion is checked, Hz, and the margin of its duration for peaks between these samples.
+# Rate at which motions with friction or motors are checked, Hz, and the margin of durations for peaks between samples.
 _CHECK_RATE = 10_000.0
 _MARGIN = 1e-5
 
@@ -157,25 +155,36 @@ def minimum_time(
     fixed = len(ends["start"]), len(ends["end"])
     curve = GeometricPath(given, fixed)
     moving = outset(curve, ends, arm.robot.joint_names)
-    speed = SquaredSpeed(_knots(curve, moving), fixed=fixed)
     _require_limits(own, tool)
     require_ends(arm, own, tool, curve, ends)
-    _require_positions(arm, own, curve, speed.nodes)
+    finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
+    finer = _FINE_OF_MOTORS if own.of_motors else finer
+    fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
+    speed, index = fine.thinned(finer)
+    _require_positions(arm, own, curve, np.append(speed.nodes, [0.0, 1.0]))
     _require_statics(arm, own, curve, speed.nodes)
-    constraints = Constraints(arm, curve, speed, own, tool)
+    everywhere = Constraints(arm, curve, fine, own, tool)
+    constraints = everywhere.thinned(speed, index)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
     slow, fast = (constraints.used(np.full((4, len(speed.nodes)), x)) for x in (_SLOW * fastest, fastest))
     if slow is not None:
-        constraints.at_rest = slow[:, : slow.shape[1] - 1 - len(constraints.heat_limits)]
+        constraints.at_rest = slow[: len(slow) - len(constraints.heat_limits)]
         _require_limits_everywhere(curve, speed, slow, fast)
     constraints.cap(fastest)
-    finer = _FINE_OF_MOTORS if own.of_motors else _FINE
-    fine = SquaredSpeed(speed.knots, speed.counts * finer, fixed)
-    everywhere = Constraints(arm, curve, fine, own, tool)
+    # A given state may be at a limit, and the search stays inside.
+    for side, _, _ in moving:
+        wider = np.ones(len(speed.nodes))
+        wider[:_AT_ENDS] = 1 + 0.9 * AT_MOVING_ENDS
+        constraints.tighten(wider if side == 0 else wider[::-1])
+
+    multipliers = None
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
+        nonlocal multipliers
         part = done[1] - done[0]
-        found = minimise(speed, constraints, c, gap=gap, progress=lambda x: progress(done[0] + part * x)).c
+        found, _, multipliers = minimise(
+            speed, constraints, c, gap=gap, multipliers=multipliers, progress=lambda x: progress(done[0] + part * x)
+        )
         for share in (0.0, *_BACK):
             # Between nodes, at which x is positive, it may be negative.
             if np.min(fine.at_nodes(found + share * (c - found))[0]) > 0:
@@ -186,7 +195,7 @@ def minimum_time(
         found = feasible(speed, constraints, c, share)
         if found is None:
             used = constraints.used(speed.at_nodes(c * 1e-20))
-            i = -1 if used is None else int(np.argmax(np.max(used, axis=0)))
+            i = -1 if used is None else int(np.argmax(np.max(used, axis=1)))
             most = 0.0 if used is None else float(np.max(used))
             why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
             raise TrajectoryError(f"no speed along the path meets the limits{why}")
@@ -200,22 +209,18 @@ def minimum_time(
         return entered(curve, speed, constraints, [first])
 
     if any(fixed):
-        first = entered(curve, speed, constraints, between(speed, constraints, moving))
-        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+        c = first = entered(curve, speed, constraints, between(speed, constraints, moving))
     elif warm is None:
-        first = inside(np.ones(speed.count), 0.5)
-        c = solved(first, (_START, _TIGHTENED), (0.0, 0.5))
+        c = first = inside(np.ones(speed.count), _COLD)
     else:
-        c = first = inside(_similar(speed, warm), _INSIDE)
-    _tighten(constraints, everywhere, fine, c, finer)
+        c = first = inside(_similar(speed, warm), _WARM)
+    gap = _START if warm is None else _SIMILAR, _TIGHTENED
     for attempt in range(_ATTEMPTS):
-        c = solved(
-            back(c) if any(fixed) else inside(c, _INSIDE),
-            (_GO_ON, _END_GAP),
-            (0.5 + 0.05 * attempt, 0.55 + 0.05 * attempt),
-        )
-        last = attempt == _ATTEMPTS - 1
-        if _tighten(constraints, everywhere, fine, c, finer) > 1 + _BETWEEN and not last:
+        c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
+        last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
+        worst = _tighten(constraints, everywhere, fine, c, finer)
+        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not last):
+            c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
             times, states, sigma = motion_of(curve, speed, c + share * (first - c))
@@ -227,12 +232,13 @@ def minimum_time(
                 break
         if found:
             break
+        c = back(c) if any(fixed) else inside(c, _INSIDE)
     else:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
     pace = speed.knots, speed.fixed, c
-    return FastestMotion(arm, own, found.t, found.states, parameters, time.perf_counter() - begin, pace)
+    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
 
 
 def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
@@ -240,10 +246,7 @@ def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
     knots, fixed, c = warm.pace
     if fixed == speed.fixed and np.array_equal(knots, speed.knots):
         return c
-    places, matrix = speed.collocation()
-    x = SquaredSpeed(knots, fixed=fixed).values(c, places)[0]
-    found: Array = np.linalg.solve(matrix, x)
-    return found
+    return speed.interpolated(SquaredSpeed(knots, fixed=fixed).values(c, speed.places, 1)[0])
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
@@ -290,10 +293,10 @@ def _require_limits(own: Bounds, tool: ToolLimits) -> None:
 
 
 def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array | None) -> None:
-    """Raise an error where shares of limits (M, number of names) are those of a slow motion in a fast one, too."""
+    """Raise an error where shares of limits (number of names, M) are those of a slow motion in a fast one, too."""
     if fast is None:
         return
-    unlimited = np.max(np.abs(fast - slow), axis=1) < _UNLIMITED
+    unlimited = np.max(np.abs(fast - slow), axis=0) < _UNLIMITED
     # A path from or to rest does not move there.
     unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False
     if np.any(unlimited):
@@ -301,10 +304,9 @@ def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: 
         raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.6g}")
 
 
-def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
+def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, sigma: Array) -> None:
     E, e = arm.robot.coupling
-    sigma = np.concatenate([[0.0], nodes, [1.0]])
-    q = curve.derivatives(sigma)[0] @ E.T + e
+    q = curve.positions(sigma) @ E.T + e
     scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
     distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
     if np.max(distance) > 0:
@@ -319,9 +321,9 @@ def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes
 
 def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
     """Raise an error where an effort at rest exceeds its limit."""
-    q = curve.derivatives(nodes)[0]
+    q = curve.positions(nodes)
     try:
-        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))))
+        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
     except StateError as error:
         raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
     for quantity, value in values.items():
@@ -341,15 +343,14 @@ def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpe
     used = everywhere.used(fine.at_nodes(c))
     if used is None:
         return np.inf
-    count = len(constraints.heat_limits)
-    constraints.tighten_heat(1 / np.maximum(used[0, used.shape[1] - count :], 1.0))
-    used = used[:, : used.shape[1] - count]
-    worst = np.max(used.reshape(-1, finer, used.shape[1]), axis=1)
+    rows = len(used) - len(constraints.heat_limits)
+    constraints.tighten_heat(1 / np.maximum(used[rows:, 0], 1.0))
+    used = used[:rows]
+    worst = np.max(used.reshape(rows, -1, finer), axis=2)
     around = worst.copy()
-    around[1:] = np.maximum(around[1:], worst[:-1])
-    around[:-1] = np.maximum(around[:-1], worst[1:])
-    share = 1 / np.maximum(around, 1.0)
-    constraints.tighten(share[:, :-1], share[:, -1])
+    around[:, 1:] = np.maximum(around[:, 1:], worst[:, :-1])
+    around[:, :-1] = np.maximum(around[:, :-1], worst[:, 1:])
+    constraints.tighten(1 / np.maximum(around, 1.0))
     return float(np.max(used))
 
 
@@ -361,11 +362,48 @@ def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
     return effort_rms(arm, t, Load(motion.derivatives(t))) / own.effort_rms
 
 
-def _distances(t: Array, places: Array) -> Array:
-    """Distances (N,) of times to the nearest of increasing ones."""
-    after = np.searchsorted(places, t)
-    ends = np.concatenate([[-np.inf], places, [np.inf]])
-    return np.minimum(t - ends[after], ends[after + 1] - t)
+class _Checked(NamedTuple):
+    """Instants of a motion at which a limit is exceeded.
+
+    Attributes:
+        t: (N,), s.
+        used: largest shares of limits (N,).
+        pieces: of the motion in which they are.
+    """
+
+    t: Array
+    used: Array
+    pieces: NDArray[np.intp]
+
+
+def _checked(
+    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
+) -> _Checked:
+    """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
+
+    Shares between these instants are those of parabolas through three of them.
+    """
+    order, found = derivatives_for_limits(arm, own), []
+    # Few different numbers, each a power of two times the least one.
+    steps = np.diff(motion.t)[pieces]
+    counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
+    for parts in np.unique(counts):
+        some = pieces[counts == parts]
+        t, states = motion.in_pieces(int(parts), order, some)
+        load = Load(tuple(x.reshape(t.size, -1) for x in states))
+        try:
+            values = ratios(quantities(arm, load, own), own)
+        except StateError as error:
+            raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
+        used = np.maximum(np.max(values, axis=1), tool_slowdowns(arm, tool, load.states)).reshape(t.shape)
+        before, middle, after = used[:-2], used[1:-1], used[2:]
+        slope, bend = 0.5 * (after - before), 2 * middle - before - after
+        peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
+        used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
+        k, piece = np.nonzero(used > most)
+        found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
+    t, used, over = (np.concatenate(each) for each in zip(*found, strict=True))
+    return _Checked(t, used, np.unique(over))
 
 
 def _within_limits(
@@ -392,45 +430,34 @@ def _within_limits(
         last: whether this is the last attempt.
         moving: whether an end has a given state.
     """
-    tolerance = _AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
-    order, suspects = derivatives_for_limits(arm, own), None
+    tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
+    every = pieces = np.arange(len(motion.t) - 1)
     for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
-        t = check_times(motion, motion_rate(motion, _CHECK_RATE))
-        if suspects is not None:
-            t = t[_distances(t, suspects * motion.end) < _AROUND]
-        load = Load(motion.derivatives(t, order))
-        of_tool = tool_slowdowns(arm, tool, load.states)
-        try:
-            values = quantities(arm, load, own)
-        except StateError as error:
-            raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
-        used = np.maximum(np.max(ratios(values, own), axis=1), of_tool)
-        over = np.flatnonzero(used > 1 + tolerance)
-        if not len(over):
+        # Friction changes efforts within a millisecond.
+        rate = 0.0 if constraints.affine else motion_rate(motion, _CHECK_RATE)
+        over = _checked(arm, own, tool, motion, rate, pieces, 1 + tolerance)
+        if not len(over.t):
             hot = _heat(arm, own, motion)
             if np.all(hot <= 1 + tolerance):
                 # Peaks between samples at a lower rate are higher.
-                sparse = motion_rate(motion, _CHECK_RATE) < _CHECK_RATE and not moving
-                return motion.stretched(1 + _MARGIN) if sparse else motion
+                return motion.stretched(1 + _MARGIN) if 0 < rate < _CHECK_RATE and not moving else motion
             constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
             return None
         if moving:
             break
-        scaling = least_time_scaling(arm, load.at(over, np.array(1.0)), own)
-        if scaling is not None:
-            scaling = max(scaling, float(np.max(of_tool)))
-        if scaling is None or scaling > 1 + (_SLOWEST if last else _SCALED):
+        # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
+        scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
+        if scaling > 1 + (_SLOWEST if last else _SCALED):
             break
-        if not own.of_motors:
-            # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
-            suspects = t[over] / motion.end
-        motion = motion.stretched(scaling * (1 + _MARGIN * 2.0**repeat))
+        # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
+        pieces = every if own.of_motors else over.pieces
+        motion = motion.stretched(scaling)
     shares = np.ones(len(times))
     if moving:
         # The peaks between nodes would move on; states at the ends may be at a limit.
-        shares[_AT_ENDS:-_AT_ENDS] /= min(float(np.max(used)), 1 + _BETWEEN) ** 2
-    near = np.searchsorted(times, t[over] * times[-1] / motion.end)
+        shares[_AT_ENDS:-_AT_ENDS] /= min(float(np.max(over.used)), 1 + _BETWEEN) ** 2
+    near = np.searchsorted(times, over.t * times[-1] / motion.end)
     for k in (-1, 0, 1):
-        np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (used[over] * (1 + _BETWEEN)))
-    constraints.tighten(shares[:, np.newaxis], shares)
+        np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (over.used * (1 + _BETWEEN)))
+    constraints.tighten(shares)
     return None

@@ -13,6 +13,9 @@ many coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -39,6 +42,12 @@ _NEAR = 0.02
 _POWER = 3
 _LAYER = 0.01
 
+PAIRS = tuple((k, m) for k in range(4) for m in range(k + 1))
+"""Pairs of derivatives of x, in the order of curvatures by them."""
+
+# Entries (row, column) in the lower half of a symmetric matrix of the coefficients of an interval.
+_LOWER = tuple((i, j) for i in range(DEGREE + 1) for j in range(i + 1))
+
 
 class SquaredSpeed:
     """Space of functions x(σ) = w(σ) y(σ), y a B-spline with coefficients c (count,).
@@ -47,41 +56,67 @@ class SquaredSpeed:
         knots: increasing, from 0 to 1 (I + 1,).
         count: number of coefficients, I + DEGREE.
         counts: number of nodes in each interval (I,).
-        nodes: values of σ (M,), evenly distributed in each interval; 0 and 1 are among them.
+        nodes: values of σ (M,), evenly distributed in each interval; ends at rest are among them.
         steps: share of each node in the unit interval (M,).
-        rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (M, 4, DEGREE + 1).
+        rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (4, DEGREE + 1, M).
         fixed: number of coefficients that given states fix at the start and at the end, 0 at an end at rest.
         free: the others.
         resting: indices of the intervals next to an end at rest: 0, -1, or both.
     """
 
-    def __init__(self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0)) -> None:
-        """Set the knots, the numbers of nodes between them, and of fixed coefficients."""
+    def __init__(
+        self,
+        knots: Array,
+        counts: NDArray[np.intp] | None = None,
+        fixed: tuple[int, int] = (0, 0),
+        finer: int = 1,
+    ) -> None:
+        """Set the knots, the numbers of nodes between them, and of fixed coefficients.
+
+        Args:
+            knots, counts, fixed: see the class.
+            finer: odd factor of all counts, for :meth:`thinned`.
+        """
         self.knots, self.fixed = knots, fixed
         self.resting = [end for end, number in zip((0, -1), fixed, strict=True) if not number]
         if counts is None:
             counts = np.full(len(knots) - 1, NODES)
             counts[self.resting] = END_NODES
-        self.counts = counts
+        self.counts = counts = counts * finer
         self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
         self.count = len(knots) - 1 + DEGREE
         self.free = slice(fixed[0], self.count - fixed[1])
-        self._first = np.concatenate([[0], np.cumsum(counts)[:-1]])
         interval = np.repeat(np.arange(len(counts)), counts)
+        within = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
         self.steps = (np.diff(knots) / counts)[interval]
         # In the middle of their steps, but for intervals next to an end at rest, which is a node.
         offset = np.full(len(interval), 0.5)
         # Next to an end that moves, where what is given may be at a limit.
-        offset[[0, -1]] = _NEAR, 1 - _NEAR
+        offset[[0, -1]] = _NEAR * finer, 1 - _NEAR * finer
         for end in self.resting:
             offset[interval == interval[end]] = -float(end)
-        self.nodes = knots[interval] + (np.arange(len(interval)) - self._first[interval] + offset) * self.steps
-        self.rows = self._rows(self.nodes, interval)
-        self._columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
+        self.nodes = knots[interval] + (within + offset) * self.steps
+        self.rows = np.ascontiguousarray(self._rows(self.nodes, interval, 4).transpose(0, 2, 1))
+        self._columns = interval + np.arange(DEGREE + 1)[:, np.newaxis]
+        self._products = np.zeros((0, len(_LOWER), 0))
+
+    def thinned(self, finer: int) -> tuple[SquaredSpeed, NDArray[np.intp]]:
+        """The same functions at those nodes that there are without the factor of their number, and their indices."""
+        counts = self.counts // finer
+        place = np.full(np.sum(counts), finer // 2)
+        for end, part in ((0, slice(None, counts[0])), (-1, slice(-counts[-1], None))):
+            if end in self.resting:
+                place[part] = end % finer
+            place[end] = end % finer
+        index = np.arange(len(place)) * finer + place
+        thin = copy(self)
+        thin.counts, thin.nodes, thin.steps = counts, self.nodes[index], finer * self.steps[index]
+        thin.rows, thin._columns = self.rows[..., index], self._columns[:, index]
+        return thin, index
 
     def at_nodes(self, c: Array) -> Array:
         """x and its derivatives 1 … 3 at the nodes (4, M)."""
-        found: Array = np.einsum("mkd,md->km", self.rows, c[self._columns])
+        found: Array = np.einsum("kdm,dm->km", self.rows, c[self._columns])
         return found
 
     def capped(self, largest: Array) -> Array:
@@ -99,60 +134,92 @@ class SquaredSpeed:
             bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
         return bound
 
-    def collocation(self) -> tuple[Array, Array]:
-        """Values of σ that determine the coefficients (count,), and x there by the coefficients (count, count)."""
-        sigma = np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
-        interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
-        matrix = np.zeros((self.count, self.count))
+    @cached_property
+    def places(self) -> Array:
+        """Values of σ that determine the coefficients (count,)."""
+        return np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
+
+    def interpolated(self, x: Array, known: Array | None = None) -> Array:
+        """Coefficients (count,) for x at the places (count,).
+
+        Args:
+            x: there.
+            known: coefficients (count,) of which those are kept that given states fix, by default none.
+        """
+        # Its import takes longer than that of this library.
+        from scipy.linalg import solve_banded
+
+        columns, values, bands = self._collocation
+        free = self.free if known is not None else slice(0, self.count)
+        c = np.zeros(self.count) if known is None else known.copy()
+        c[free] = 0.0
+        right = (x - np.sum(values * c[columns], axis=1))[free]
+        c[free] = solve_banded((DEGREE, DEGREE), bands[:, free], right)
+        return c
+
+    @cached_property
+    def _collocation(self) -> tuple[NDArray[np.intp], Array, Array]:
+        """Coefficients on which x at the places depends, its derivatives by them, and the latter in bands."""
+        interval = self._interval(self.places)
         columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
-        np.put_along_axis(matrix, columns, self._rows(sigma, interval)[:, 0], axis=1)
-        return sigma, matrix
+        values = self._rows(self.places, interval, 1)[0]
+        bands = np.zeros((2 * DEGREE + 1, self.count))
+        bands[DEGREE + np.arange(self.count)[:, np.newaxis] - columns, columns] = values
+        return columns, values, bands
 
     def end_coefficients(self, end: int, x: Array) -> Array:
         """The first (end 0) or last (end -1) m coefficients, for x … x''' or the first m of them (m,) at that end."""
-        row = self._rows(self.knots[[end]], np.array([end % (len(self.knots) - 1)]))[0, : len(x)]
+        row = self._rows(self.knots[[end]], np.array([end % (len(self.knots) - 1)]), len(x))[:, 0]
         # The k-th derivative is determined by the k + 1 outer coefficients.
         columns = slice(0, len(x)) if end == 0 else slice(-len(x), None)
         found: Array = np.linalg.solve(row[:, columns], x).astype(float)
         return found
 
     def gradient(self, by_values: Array) -> Array:
-        """Derivatives of a number by the coefficients (count,), from those by x … x''' at the nodes (4, M)."""
-        local = np.add.reduceat(np.einsum("km,mkd->md", by_values, self.rows), self._first, axis=0)
-        total = np.zeros(self.count)
-        for k in range(DEGREE + 1):
-            total[k : k + len(local)] += local[:, k]
-        return total
+        """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
+        local = np.einsum("km,kdm->dm", by_values, self.rows[: len(by_values)])
+        return np.asarray(np.bincount(self._columns.ravel(), local.ravel(), self.count), dtype=float)
 
-    def bands(self, by_values: Array) -> Array:
-        """Lower bands (DEGREE + 1, count) of Σ Rᵀ K R, for symmetric K at the nodes (M, 4, 4) and their rows R."""
-        local = np.matmul(self.rows.transpose(0, 2, 1), np.matmul(by_values, self.rows))
-        local = np.add.reduceat(local, self._first, axis=0)
-        total = np.zeros((DEGREE + 1, self.count))
-        for i in range(DEGREE + 1):
-            for j in range(i + 1):
-                total[i - j, j : j + len(local)] += local[:, i, j]
-        return total
+    def bands(self, curvature: Array) -> Array:
+        """Lower bands (DEGREE + 1, count) of Σ Rᵀ K R, for symmetric K and the rows R at the nodes.
 
-    def values(self, c: Array, sigma: Array) -> Array:
-        """x and its derivatives 1 … 3 (4, N) at any σ (N,)."""
-        interval = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
-        local = c[interval[:, np.newaxis] + np.arange(DEGREE + 1)]
-        found: Array = np.einsum("mkd,md->km", self._rows(sigma, interval), local)
-        return found
+        Args:
+            curvature: entries of K (P, M), for the first P of :data:`PAIRS`.
+        """
+        if len(self._products) < len(curvature):
+            self._products = np.array([self._products_of(*pair) for pair in PAIRS[: len(curvature)]])
+            # A band and a column for each product.
+            self._entries = np.concatenate([(i - j) * self.count + self._columns[j] for i, j in _LOWER])
+        local = np.einsum("pm,pbm->bm", curvature, self._products[: len(curvature)])
+        size = DEGREE + 1, self.count
+        return np.asarray(np.bincount(self._entries, local.ravel(), size[0] * size[1]), dtype=float).reshape(size)
 
-    def _rows(self, sigma: Array, interval: NDArray[np.intp]) -> Array:
+    def _products_of(self, k: int, m: int) -> Array:
+        """Factors (entries, M) of the entry of K for a pair, and for its mirror image."""
+        a, b = self.rows[k], self.rows[m]
+        return np.array([a[i] * b[j] + (b[i] * a[j] if k != m else 0.0) for i, j in _LOWER])
+
+    def values(self, c: Array, sigma: Array, orders: int = 4) -> Array:
+        """x and its first derivatives (orders, N) at any σ (N,)."""
+        # Its import takes longer than that of this library.
+        from scipy.interpolate import BSpline
+
+        y, w = BSpline(self._t, c, DEGREE), self._weight(sigma)
+        return _product(w, [y(sigma, nu=k) for k in range(orders)])
+
+    def _interval(self, sigma: Array) -> NDArray[np.intp]:
+        return np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
+
+    def _rows(self, sigma: Array, interval: NDArray[np.intp], orders: int) -> Array:
+        """Derivatives 0 … of x at σ (N,) by the coefficients of their intervals (orders, N, DEGREE + 1)."""
         # Its import takes longer than that of this library.
         from scipy.interpolate import BSpline
 
         # In each interval DEGREE + 1 consecutive splines are not zero, one of each column.
         basis = BSpline(self._t, np.eye(DEGREE + 1)[np.arange(self.count) % (DEGREE + 1)], DEGREE)
         columns = (interval[:, np.newaxis] + np.arange(DEGREE + 1)) % (DEGREE + 1)
-        y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(4)]
-        w = self._weight(sigma)
-        return np.stack(
-            [sum(comb(k, j) * w[j][:, np.newaxis] * y[k - j] for j in range(k + 1)) for k in range(4)], axis=1
-        )
+        y = [np.take_along_axis(basis(sigma, nu=k), columns, axis=1) for k in range(orders)]
+        return _product(self._weight(sigma)[..., np.newaxis], y)
 
     def _weight(self, sigma: Array) -> Array:
         """The weight and its derivatives 1 … 3 (4, N)."""
@@ -163,7 +230,12 @@ class SquaredSpeed:
             for k in range(3):
                 power.append(power[-1] * -sign * (exponent + k) / (distance + _LAYER))
             ends.append(power)
-        return np.array([sum(comb(k, j) * ends[0][j] * ends[1][k - j] for j in range(k + 1)) for k in range(4)])
+        return _product(*ends)
+
+
+def _product(a: Sequence[Array] | Array, b: Sequence[Array]) -> Array:
+    """Derivatives 0 … of a product, as many as those of b, from those of its factors."""
+    return np.array([sum(comb(k, j) * a[j] * b[k - j] for j in range(k + 1)) for k in range(len(b))])
 
 
 def time_derivatives(x: Array) -> Array:
