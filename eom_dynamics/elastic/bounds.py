@@ -43,7 +43,7 @@ class Bounds(NamedTuple):
 
     def limited(self, *quantities: str) -> bool:
         """Whether any of these quantities has a limit."""
-        return any(bool(np.any(self.largest[quantity] < np.inf)) for quantity in quantities)
+        return any(bool((self.largest[quantity] < np.inf).any()) for quantity in quantities)
 
     @property
     def of_motors(self) -> bool:

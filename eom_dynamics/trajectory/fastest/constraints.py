@@ -318,8 +318,9 @@ class Constraints:
 
         Those of rooted kinds are divided by √x.
         """
-        rates = time_derivatives(x)
-        states = dict(zip(_RATES, chain(self._path, rates), strict=True))
+        orders = 2 + any(kind.rooted for kind in kinds) if all(kind.affine for kind in kinds) else 4
+        rates = time_derivatives(x)[:orders]
+        states = dict(zip(_RATES, chain(self._path, rates), strict=False))
         values: dict[str, Array] = dict(states)
         needs_arm = any(kind.name not in _RATES for kind in kinds)
         if needs_arm and self._arm.rotors is None and all(kind.affine for kind in kinds):

@@ -42,17 +42,16 @@ _NEAR_END = 40
 
 
 def chain(outer: Array, inner: Array) -> Array:
-    """Derivatives 1 … 4 of p(f(u)), Faà di Bruno's formula, from those of p by f (4, N, n) and of f by u (4, N)."""
+    """Derivatives of p(f(u)), Faà di Bruno's formula, from those of p by f (4, N, n) and the first of f by u (K, N)."""
     p1, p2, p3, p4 = outer
-    a, b, c, d = inner[..., np.newaxis]
-    return np.array(
-        [
-            p1 * a,
-            p2 * a**2 + p1 * b,
-            p3 * a**3 + 3 * p2 * a * b + p1 * c,
-            p4 * a**4 + 6 * p3 * a**2 * b + p2 * (3 * b**2 + 4 * a * c) + p1 * d,
-        ]
-    )
+    a, b, *others = inner[..., np.newaxis]
+    found = [p1 * a, p2 * a**2 + p1 * b]
+    if others:
+        found.append(p3 * a**3 + 3 * p2 * a * b + p1 * others[0])
+    if len(others) > 1:
+        c, d = others
+        found.append(p4 * a**4 + 6 * p3 * a**2 * b + p2 * (3 * b**2 + 4 * a * c) + p1 * d)
+    return np.array(found)
 
 
 class GeometricPath:

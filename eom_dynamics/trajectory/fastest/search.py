@@ -161,8 +161,10 @@ def minimum_time(
     finer = _FINE_OF_MOTORS if own.of_motors else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
     speed, index = fine.thinned(finer)
-    _require_positions(arm, own, curve, np.append(speed.nodes, [0.0, 1.0]))
-    _require_statics(arm, own, curve, speed.nodes)
+    places = np.append(speed.nodes, [0.0, 1.0])
+    q = curve.positions(places)
+    _require_positions(arm, own, q, curve.parameter(places))
+    _require_statics(arm, own, q, curve.parameter(places))
     everywhere = Constraints(arm, curve, fine, own, tool)
     constraints = everywhere.thinned(speed, index)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
@@ -304,9 +306,9 @@ def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: 
         raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.6g}")
 
 
-def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, sigma: Array) -> None:
+def _require_positions(arm: ElasticArm, own: Bounds, q: Array, parameters: Array) -> None:
     E, e = arm.robot.coupling
-    q = curve.positions(sigma) @ E.T + e
+    q = q @ E.T + e
     scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
     distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
     if np.max(distance) > 0:
@@ -314,14 +316,13 @@ def _require_positions(arm: ElasticArm, own: Bounds, curve: GeometricPath, sigma
         unit = own.units["position"][joint]
         remedy = f", {IN_DEGREES}" if unit == "rad" and distance[k, joint] > TURN else "; change the path"
         raise TrajectoryError(
-            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {curve.parameter(sigma[k]):.6g} of "
+            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {parameters[k]:.6g} of "
             f"the path is out of its range, {own.lower[joint]:g} to {own.upper[joint]:g}{remedy}"
         )
 
 
-def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: Array) -> None:
+def _require_statics(arm: ElasticArm, own: Bounds, q: Array, parameters: Array) -> None:
     """Raise an error where an effort at rest exceeds its limit."""
-    q = curve.positions(nodes)
     try:
         values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
     except StateError as error:
@@ -333,7 +334,7 @@ def _require_statics(arm: ElasticArm, own: Bounds, curve: GeometricPath, nodes: 
             unit = own.units[quantity][i]
             raise TrajectoryError(
                 f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
-                f"{curve.parameter(nodes[k]):.6g} of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
+                f"{parameters[k]:.6g} of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
                 f"{unit} for motion; change the path, the payload or the limit"
             )
 
