@@ -28,8 +28,8 @@ from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
 from ..bags.message_blocks import joined, read_blocks
 from ..bags.types import COMMAND, JOINT_STATE
+from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import DEFAULT, Conventions
-from ..replay.sources import is_of_motors
 
 UNITS = ("auto", "rad", "deg")
 """Units of recorded positions; ``auto`` takes degrees where positions fit the robot's limits in these alone."""
@@ -103,7 +103,9 @@ def read_stamped(file: Bag | Path, robot: Robot, source: Source) -> tuple[Record
     """Read as :func:`read_recording` from an open bag, or a table; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
     path = file.path if isinstance(file, Bag) else file
-    columns, efforts = _bag(file, source) if isinstance(file, Bag) else (_table(file, source.columns), None)
+    columns, efforts = (
+        _bag(file, source, DriveNumbers(robot)) if isinstance(file, Bag) else (_table(file, source.columns), None)
+    )
     columns.names = tuple(source.conventions.names(columns.names))
     recording = _recording(path.name, robot, columns, source)
     if efforts is not None:
@@ -115,9 +117,9 @@ def read_stamped(file: Bag | Path, robot: Robot, source: Source) -> tuple[Record
     return recording, int(columns.stamp[0]) if len(columns.stamp) else 0
 
 
-def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
+def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Columns, Columns | None]:
     topic = _topic(bag, source.topic)
-    columns = read_topic(bag, topic)
+    columns = read_topic(bag, topic, source.conventions, drives)
     if not len(columns.stamp):
         raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
     if source.effort_topic is None:
@@ -125,7 +127,7 @@ def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
     found = bag.named(source.effort_topic)
     if not found:
         raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-    return columns, read_topic(bag, found[0])
+    return columns, read_topic(bag, found[0], source.conventions, drives)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -142,8 +144,16 @@ def _topic(bag: Bag, name: str | None) -> Topic:
     return chosen[0]
 
 
-def read_topic(bag: Bag, topic: Topic) -> Columns:
+def read_topic(
+    bag: Bag, topic: Topic, conventions: Conventions = DEFAULT, drives: DriveNumbers | None = None
+) -> Columns:
     """Read the messages of a topic: joint states, or commands of motors.
+
+    Args:
+        bag: the bag.
+        topic: one of its topics.
+        conventions: names of joints.
+        drives: takes motors in the units of their drives into SI units.
 
     Raises:
         BagError: it is of another type.
@@ -158,7 +168,10 @@ def read_topic(bag: Bag, topic: Topic) -> Columns:
         names = block.message.joint_names if command else block.message.name
         stamps.append(block.stamps().times)
         parts.append((len(block), names, block.values(fields, len(names))))
-    return Columns(np.concatenate(stamps), *joined(parts), len(bad))
+    columns = Columns(np.concatenate(stamps), *joined(parts), len(bad))
+    if drives is not None and columns.values:
+        columns.values = drives.in_si_units(topic, conventions.names(columns.names), columns.values)
+    return columns
 
 
 def _table(path: Path, columns: Sequence[str]) -> Columns:

@@ -24,6 +24,7 @@ from ...messages.joint_order import places
 from ...trajectory import fit
 from ..bags import Bag, Topic
 from ..bags.message_blocks import Stamps, read_blocks
+from ..drive_numbers import DriveNumbers
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
@@ -100,6 +101,7 @@ def joint_state_batches(
     refusals: Refusals,
     figures: FitFigures,
     conventions: Conventions = DEFAULT,
+    drives: DriveNumbers | None = None,
 ) -> Iterator[Batch]:
     """Fit the measured motion, and sample it at the times of the measurements.
 
@@ -111,11 +113,12 @@ def joint_state_batches(
         refusals: counts messages that cannot be used.
         figures: takes the errors of the fit.
         conventions: of the recording.
+        drives: takes motors in the units of their drives into SI units.
 
     Raises:
         BagError: the bag's definition of the type differs in a field that is read.
     """
-    samples = _samples(bag, topic, joint_names, refusals, conventions)
+    samples = _samples(bag, topic, joint_names, refusals, conventions, drives or DriveNumbers(None))
     for motion in _motions(_counted(samples, figures.repeats)):
         yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
 
@@ -126,6 +129,7 @@ def _samples(
     joint_names: tuple[str, ...],
     refusals: Refusals,
     conventions: Conventions,
+    drives: DriveNumbers,
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
     clock = _Clock()
@@ -139,9 +143,11 @@ def _samples(
         except StateError as error:
             refusals.add(str(error), int(stamps.recorded[0]), len(block))
             continue
-        position = numbers[:, columns]
+        own = block.values({"effort": "effort"}, len(names))
+        own = drives.in_si_units(topic, names, {"position": numbers, **own})
+        position = own["position"][:, columns]
         effort: Array = np.full(position.shape, np.nan)
-        if "effort" in (own := block.values({"effort": "effort"}, len(names))):
+        if "effort" in own:
             effort = conventions.efforts(joint_names, own["effort"][:, columns])
         finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)
         forward = np.ones(len(block), dtype=bool)
