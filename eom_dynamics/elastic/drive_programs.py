@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def scales(robot: Robot, side: MotorSide) -> list[DriveScales]:
     return [joint.drive.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant)) for joint in joints]
 
 
-def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Scalar]]) -> tuple[list[Scalar], list[Scalar]]:
+def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) -> tuple[list[Scalar], list[Scalar]]:
     """Efforts that the robot adds at the joints, and at the motors on the link side of the gears."""
     own, n = robot.compensated_by_robot, robot.n
     tree, rest, zero = recursion.link_tree(robot), [0.0] * n, np.zeros(3)

@@ -209,8 +209,9 @@ class SimulatedRobot:
         return sent if self._adding is None else sent._replace(effort=sent.effort + self._own_efforts())
 
     def _own_efforts(self) -> Array:
-        """Efforts (m,) that the drives add themselves in the present state, N m or N."""
+        """Efforts (m,) that the drives add themselves in the middle of the next step, N m or N."""
         q, theta, qd, thetad = self._stepper.plant.parts(self._state)
+        q = q + 0.5 * self.period * qd
         zero = np.zeros_like(theta)
         return (
             zero

@@ -22,7 +22,7 @@ from eom_dynamics.exceptions import StateError
 from eom_dynamics.export import PLANT
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchdog
 
@@ -78,8 +78,10 @@ int main(int, char **arguments)
         for (const auto *values : {{&y.joint_effort, &y.command.taud, &y.command.taudd}})
             write(out, *values);
         for (const auto *values : {{&y.command.motor_position, &y.command.motor_velocity,
-                                    &y.command.motor_acceleration, &y.motor_effort}})
+                                    &y.command.motor_acceleration, &y.motor_effort, &y.sent_motor_position(),
+                                    &y.sent_motor_velocity(), &y.sent_motor_effort()}})
             write(out, *values);
+        write(out, y.sent_joint_effort());
     }}
     return std::fclose(out);
 }}
@@ -93,7 +95,7 @@ def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
     return SimpleNamespace(joint_names=[], base=[], **dict(zip(fields, values, strict=True)))
 
 
-@pytest.fixture(scope="module", params=["sea_planar_2r", "vsa_planar_2r", "shared"])
+@pytest.fixture(scope="module", params=["sea_planar_2r", "vsa_planar_2r", "shared", "drives"])
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Robot, Path]:
     """A robot, and the driver for it."""
     subject, folder = robot(request.param), tmp_path_factory.mktemp(request.param)
@@ -109,6 +111,14 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return subject, folder / "built"
 
 
+def vectors(command: EvaluatedCommand) -> list[Array]:
+    """What the driver writes: the command, and what is sent."""
+    if command.sent is None:
+        theta, thetad, _, effort = command.motors
+        return [*command.efforts, *command.motors, theta, thetad, effort, command.efforts[0]]
+    return [*command.efforts, *command.motors, *command.sent[:4]]
+
+
 def write(setpoints: list[tuple[int, list[Array]]], file: Path) -> None:
     file.write_bytes(b"".join(np.int64(stamp).tobytes() + np.concatenate(rows).tobytes() for stamp, rows in setpoints))
 
@@ -117,7 +127,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     """Clipped or refused by limits, with the state of damped springs, and held where a setpoint is refused."""
     subject, program = compiled
     arm = ElasticArm(subject)
-    size = {"sea_planar_2r": 1.0, "vsa_planar_2r": 0.05, "shared": 0.1}
+    size = {"sea_planar_2r": 1.0, "vsa_planar_2r": 0.05, "shared": 0.1, "drives": 0.3}
     setpoints = list(stream(arm, size[subject.name]))
     # Within a turn beyond the range of sea_planar_2r, and further; the others have none.
     setpoints[60][1][0][0], setpoints[61][1][0][0] = 9.0, 90.0
@@ -126,7 +136,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
         solver = SetpointEvaluator(arm, lead=lead)
         succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
-        computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
+        computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 4 * n + 7 * m)
         refused, last, far = 0, None, subject.name == "sea_planar_2r"
         assert (computed[61, 0] == Status.HELD.value) == far and (policy == "refuse" or computed[60, 0] == 0)
         for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
@@ -139,8 +149,8 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
                     np.testing.assert_array_equal(values, last)
                 continue
             assert status == Status.FRESH.value
-            expected = [*solution.efforts, *solution.motors]
-            for got, wanted in zip(np.split(values, np.cumsum([n] * 3 + [m] * 3)), expected, strict=True):
+            expected = vectors(solution)
+            for got, wanted in zip(np.split(values, np.cumsum([n] * 3 + [m] * 7)), expected, strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * (1 + np.abs(wanted).max()))
             last = values
         assert 3 <= refused < COUNT
@@ -157,7 +167,7 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
     for policy in ("hold", "ramp"):
         settings = Settings(policy, TIMEOUT, ramp_duration=RAMP)
         succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent), "0"], tmp_path)
-        computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 3 * n + 4 * m)
+        computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 4 * n + 7 * m)
         assert np.all(computed[:late, 0] == Status.FRESH.value)
         solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)
         dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limit_policy="ignore"))
@@ -173,8 +183,6 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
             assert status == response.status.value
             seen.append(response.status)
             # Derivatives of the stop, of up to 1/T^4, amplify rounding of its coefficients.
-            for got, wanted in zip(
-                np.split(values, np.cumsum([n] * 3 + [m] * 3)), [*solution.efforts, *solution.motors], strict=True
-            ):
+            for got, wanted in zip(np.split(values, np.cumsum([n] * 3 + [m] * 7)), vectors(solution), strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-11 * (1 + np.abs(wanted).max()))
         assert seen[0] in (Status.STOPPING, Status.RAMPING) and seen[-1] is Status.HELD

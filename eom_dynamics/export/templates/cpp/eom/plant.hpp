@@ -49,6 +49,14 @@ class Plant {
             step(effort, static_cast<Scalar>(time / count));
     }
 
+    /// The same under efforts that are sent to the drives, to which those add the robot's own ones in each step.
+    void advance_drives(const MotorVector<Robot> &sent, double time, double longest_step) noexcept
+    {
+        const double count = std::ceil(time / longest_step);
+        for (double i = 0; i < count; ++i)
+            step(effort_of(sent), static_cast<Scalar>(time / count));
+    }
+
     /// Motor efforts of drives that are sent efforts in their units: with those that the robot adds in this state.
     MotorVector<Robot> effort_of(const MotorVector<Robot> &sent) const noexcept
     {
