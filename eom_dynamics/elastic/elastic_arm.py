@@ -75,6 +75,9 @@ from .spring_set import Deflections, SpringEfforts, SpringSet
 
 _ON_BASE = "feedforward_on_base"
 
+# Shares of the robot's own efforts, and their rates.
+_WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)
+
 
 class Feedforward(NamedTuple):
     """Joint efforts, motor motion and motor efforts; motors on the link side of their gears.
@@ -580,7 +583,7 @@ class ElasticArm(CompiledMethods):
         if not self.converts:
             efforts = command.motor_effort, command.tau, command.taud
             return DriveCommand(command.motor_position, command.motor_velocity, *efforts)
-        values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in OWN_MOTORS), [1.0, 0.0])
+        values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in OWN_MOTORS), _WHOLE)
         loads: list[Array] = []
         if payload is not None and self.compensates_payload:
             keyword = payload_keyword(self.robot, len(PAYLOAD_NAMES))
@@ -588,7 +591,7 @@ class ElasticArm(CompiledMethods):
             given = [*found, *(np.zeros_like(found[0]) for _ in PAYLOAD_NAMES[len(found) :])]
             size = prod(keyword.vectors[0].shape)
             loads = [x.reshape(*x.shape[: x.ndim - len(keyword.vectors[0].shape)], size) for x in given[:2]]
-        return DriveCommand(*self.drive_function("drive_command", payload=bool(loads)).results(*values, *loads))
+        return DriveCommand(*self._drive_call("drive_command", payload=bool(loads))(*values, *loads))
 
     def drive_state(
         self,
@@ -613,15 +616,15 @@ class ElasticArm(CompiledMethods):
             return DriveState(*drives)
         rest = np.zeros((*drives[0].shape[:-1], self.robot.n))
         states = (rest, rest) if sent_at is None else sent_at
-        share = [float(sent_at is not None), 0.0]
-        return DriveState(*self.drive_function("drive_state").results(*states, *drives, share))
+        share = _NONE if sent_at is None else _WHOLE
+        return DriveState(*self._drive_call("drive_state")(*states, *drives, share))
 
     def drive_report(self, state: DriveState) -> DriveState:
         """Numbers that the drives report for motors in SI units, with whole efforts: the inverse of drive_state."""
         if not self.converts:
             return state
         rest = np.zeros((*np.shape(state.motor_position)[:-1], self.robot.n))
-        found = self.drive_function("drive_command").results(*(rest,) * 5, *state, [0.0, 0.0])
+        found = self._drive_call("drive_command")(*(rest,) * 5, *state, _NONE)
         return DriveState(*found[: len(state)])
 
     @property
@@ -636,6 +639,13 @@ class ElasticArm(CompiledMethods):
             make = {"drive_command": drive_command, "drive_state": drive_state}[name]
             self._functions[key] = compiled_program(make(self.robot, self.side, **details), self.backend)
         return self._functions[key]
+
+    def _drive_call(self, name: str, **details: bool) -> Callable[..., tuple[Array, ...]]:
+        """The same with fast dispatch."""
+        key = name, *details.values()
+        if key not in self.calls:
+            self.calls[key] = self.drive_function(name, **details).state_call()
+        return self.calls[key]
 
     @former_keywords(time="t")
     def deflections_over_time(self, t: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
