@@ -122,6 +122,7 @@ class ElasticArm(CompiledMethods):
         ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
+        converts: whether what drives are sent differs from the command, see :meth:`drive_command`.
         calls: compiled functions of the motor side that are kept, by what they compute.
     """
 
@@ -150,6 +151,7 @@ class ElasticArm(CompiledMethods):
         """
         self.dynamics = Dynamics(robot, backend=backend)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
+        self.converts = self.robot.has_own_drives
         self._functions = {}
         self.calls: dict[Any, Callable[..., Any]] = {}
         self._arguments: dict[str, Any] = {
@@ -557,11 +559,6 @@ class ElasticArm(CompiledMethods):
                 most = np.asarray(getattr(self.motor, f"{quantity}_limit"), dtype=float)
                 exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
         return Drive._make((*shafts, tuple(exceeded)))
-
-    @property
-    def converts(self) -> bool:
-        """Whether what drives are sent differs from the command, see :meth:`drive_command`."""
-        return self.robot.has_own_drives
 
     def drive_command(
         self, command: Feedforward, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, payload: PayloadLike | None = None

@@ -199,6 +199,8 @@ class SetpointEvaluator:
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
         self.arm.stages(payload=True)
+        if self.arm.compensates_payload:
+            self.arm.drive_function("drive_command", payload=True)
         if self._moving_base and self.arm.rotors is None:
             self.arm.stages(on_base=True, payload=True)
 

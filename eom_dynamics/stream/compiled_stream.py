@@ -95,7 +95,7 @@ class ScratchLayout:
         if arm.converts:
             lengths |= dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
         self.kept_length = sum(lengths.values()) if arm.converts else self.row_length
-        lengths |= dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m, SHARE: 2}
+        lengths |= dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
         lengths |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
         lengths |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
         # The memory of springs with dampers follows the step.
@@ -104,6 +104,7 @@ class ScratchLayout:
         moving = [name for group in AHEAD for name in group]
         self.ahead = {name: f"{name}_ahead" for name in moving}
         lengths |= {self.ahead[name]: lengths[name] for name in moving} | {"lead": 1}
+        lengths |= {SHARE: 2} if arm.converts else {}
         self.lengths = lengths
         ends = np.cumsum([0, *lengths.values()]).tolist()
         self.offsets, self.total_length = dict(zip(lengths, ends, strict=False)), ends[-1]
@@ -150,7 +151,8 @@ class ShapeCall:
         self._scratch, self._committed = np.zeros(scratch.total_length), np.zeros(scratch.kept_length)
         self.lead = compiled.evaluator.lead
         self._scratch[self._offsets["lead"]] = self.lead
-        self._scratch[self._offsets[SHARE]] = 1.0
+        if arm.converts:
+            self._scratch[self._offsets[SHARE]] = 1.0
         nominal = slice(self._offsets[STIFFNESS_NAMES[0]], self._offsets[STIFFNESS_NAMES[0]] + n)
         self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)

@@ -73,7 +73,7 @@ static double step_of(StreamCall *self)
     return step >= 0 && step <= self->longest_gap ? step : -1.0;
 }
 
-static void run_stages(StreamCall *self, Py_ssize_t from, Py_ssize_t to)
+static inline void run_stages(StreamCall *self, Py_ssize_t from, Py_ssize_t to)
 {
     double *scratch = scratch_of(self);
     for (Py_ssize_t s = from; s < to; ++s) {
@@ -151,7 +151,8 @@ static PyObject *stream_call(PyObject *object, PyObject *const *args, size_t nar
     if (self->first < 0 || self->first >= self->outputs || !read_setpoint(self, args[0]) || !compute_command(self) ||
         !is_within_policy(self))
         Py_RETURN_NONE;
-    run_stages(self, self->stages - self->late, self->stages);
+    if (self->late)
+        run_stages(self, self->stages - self->late, self->stages);
     return written(self, self->output + self->first);
 }
 
