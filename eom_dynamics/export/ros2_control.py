@@ -29,7 +29,12 @@ from .templates import template
 _FREQUENCY = 70.0
 
 _MOCK = ["<plugin>mock_components/GenericSystem</plugin>"]
-_SIMULATED = ["<plugin>{package}/PlantSystem</plugin>", '<param name="rate">10000</param>']
+_SIMULATED = [
+    "<plugin>{package}/PlantSystem</plugin>",
+    '<param name="rate">10000</param>',
+    '<param name="motor_kp">{kp}</param>',
+    '<param name="motor_kd">{kd}</param>',
+]
 
 
 def files(project: Project, stored: StoredValues) -> dict[str, str]:
@@ -151,18 +156,21 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     for name in project.side.motor_names:
         motors.append(unused_name(f"{name}_motor", [*joints, *motors]))
     inertia = np.array(project.side.rotor_inertia)[project.side.motor_joint]
-    kp, kd = inertia * _FREQUENCY**2, 2 * _FREQUENCY * inertia
+    gains = {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
     hardware = {"mock": _MOCK}
     if PLANT in project.functions:
-        hardware = {"simulated": [line.format(**fields) for line in _SIMULATED]} | hardware
+        hardware = {"simulated": [line.format(**fields, **gains) for line in _SIMULATED]} | hardware
     texts = {
         "config/controllers.yaml": filled(
             template("ros2_control/controllers.yaml.in"),
             joints=", ".join(map(_quoted, joints)),
             motors=", ".join(map(_quoted, motors)),
-            kp=_numbers(kp),
-            kd=_numbers(kd),
+            references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
+            **gains,
             **fields,
+        ),
+        "config/moveit_controllers.yaml": filled(
+            template("ros2_control/moveit_controllers.yaml.in"), joints=", ".join(map(_quoted, joints)), **fields
         ),
         "launch/control.launch.py": filled(
             template("ros2_control/control.launch.py.in"),
@@ -189,13 +197,15 @@ def _description(project: Project, joints: Sequence[str], motors: Sequence[str],
             f'    <parent link="base"/><child link="body_{k}"/><axis xyz="0 0 1"/>{limits if slides else ""}',
             "  </joint>",
         ]
-        commands = ["effort"] if k < len(joints) else ["effort", "position", "velocity"]
+        commands, states = ["effort"], ["position", "velocity"]
+        if k >= len(joints):
+            commands, states = commands + states, states + commands
         interfaces += [
             f"    <joint name={_attribute(name)}>",
             *(f'      <command_interface name="{each}"/>' for each in commands),
             *(
                 f'      <state_interface name="{each}"><param name="initial_value">0.0</param></state_interface>'
-                for each in ("position", "velocity")
+                for each in states
             ),
             "    </joint>",
         ]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import yaml
 from own_drives import CIA_402, ODRIVE
-from paths import CONFIG
+from paths import CONFIG, ROOT
 
 import eom_dynamics as eom
+from eom_dynamics.robot.model import COMPENSATIONS
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
@@ -117,3 +118,13 @@ def test_additions_to_a_urdf_have_them(tmp_path: Any) -> None:
     (tmp_path / "arm.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": {"robot": section}}}))
     robot = eom.load_robot(tmp_path / "arm.yaml")
     assert robot.compensated_by_robot == ("gravity",) and robot.joints[0].drive == ODRIVE
+
+
+def test_examples_of_drivers_use_them() -> None:
+    drivers = ROOT / "examples" / "drivers"
+    robot = eom.load_robot(drivers / "odrive_robot.yaml")
+    assert [(joint.drive.side, joint.drive.sign) for joint in robot.joints] == [("motor", 1.0), ("motor", -1.0)]
+    for name in ("fr3", "lbr", "ur5e"):
+        file = yaml.safe_load((drivers / f"{name}_robot.yaml").read_text(encoding="utf-8"))
+        (entries,) = (each["ros__parameters"]["robot"]["compensated_by_robot"] for each in file.values())
+        assert entries and set(entries) <= set(COMPENSATIONS)

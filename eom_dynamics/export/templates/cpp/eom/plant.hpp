@@ -66,8 +66,9 @@ class Plant {
         return effort;
     }
 
-    /// What drives report in this state, and the efforts that they must be sent for these of the motors.
-    DriveCommand<Robot> reported(const MotorVector<Robot> &effort) const noexcept
+    /// What drives report in this state, and the efforts that they must be sent for these of the motors; with a share of
+    /// zero whole efforts, as they report them.
+    DriveCommand<Robot> reported(const MotorVector<Robot> &effort, Scalar share = 1) const noexcept
     {
         DriveCommand<Robot> sent;
         sent.position = state.theta;
@@ -80,7 +81,9 @@ class Plant {
             x.qd = state.qd;
             y.motor_position = state.theta;
             y.motor_velocity = state.thetad;
-            Robot::drive_command(x, y, effort, {}, {1, 0}, sent);
+            Robot::drive_command(x, y, effort, {}, {share, 0}, sent);
+        } else {
+            static_cast<void>(share);
         }
         return sent;
     }
