@@ -3,6 +3,7 @@
 
 from .base_motion import BaseMotion, base_motion
 from .drive import Drive
+from .drive_programs import DriveCommand, DriveState
 from .elastic_arm import ElasticArm, Feedforward
 from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
 from .limit_check import LimitCheck
@@ -14,6 +15,8 @@ __all__ = [
     "BaseMotion",
     "ChainJet",
     "Drive",
+    "DriveCommand",
+    "DriveState",
     "ElasticArm",
     "Feedforward",
     "FlatState",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +66,7 @@ from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
 from .drive import Drive
+from .drive_programs import OWN_MOTORS, DriveCommand, DriveState, drive_command, drive_state
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES, directional
@@ -72,6 +74,9 @@ from .motor_side import MotorSide
 from .spring_set import Deflections, SpringEfforts, SpringSet
 
 _ON_BASE = "feedforward_on_base"
+
+# Shares of the robot's own efforts, and their rates.
+_WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)
 
 
 class Feedforward(NamedTuple):
@@ -117,6 +122,7 @@ class ElasticArm(CompiledMethods):
         ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
+        converts: whether what drives are sent differs from the command, see :meth:`drive_command`.
         calls: compiled functions of the motor side that are kept, by what they compute.
     """
 
@@ -145,6 +151,7 @@ class ElasticArm(CompiledMethods):
         """
         self.dynamics = Dynamics(robot, backend=backend)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
+        self.converts = self.robot.has_own_drives
         self._functions = {}
         self.calls: dict[Any, Callable[..., Any]] = {}
         self._arguments: dict[str, Any] = {
@@ -552,6 +559,90 @@ class ElasticArm(CompiledMethods):
                 most = np.asarray(getattr(self.motor, f"{quantity}_limit"), dtype=float)
                 exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
         return Drive._make((*shafts, tuple(exceeded)))
+
+    def drive_command(
+        self, command: Feedforward, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, payload: PayloadLike | None = None
+    ) -> DriveCommand:
+        """What is sent for a command: without the efforts that the robot adds itself, in the units of the drives.
+
+        The robot adds :attr:`.Robot.compensated_by_robot` at its measured state; taken out are those of the motion that
+        the command is for: of joint efforts C(q, qd) qd + Q_grav and the friction of joints, of motor efforts those of
+        the transmission and the friction of motors. Gear loss of the whole effort remains.
+
+        Args:
+            command: of :meth:`feedforward`, also with efforts clipped to limits.
+            q, qd, qdd: the motion that it is for, (n,) or (N, n); that at the lead, if the command has one.
+            payload: as of :meth:`feedforward`; of effect where the robot compensates payloads.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+        """
+        if not self.converts:
+            efforts = command.motor_effort, command.tau, command.taud
+            return DriveCommand(command.motor_position, command.motor_velocity, *efforts)
+        values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in OWN_MOTORS), _WHOLE)
+        loads: list[Array] = []
+        if payload is not None and self.compensates_payload:
+            keyword = payload_keyword(self.robot, len(PAYLOAD_NAMES))
+            found = keyword.arrays(payload, np.shape(q)[:-1], finite=True)
+            given = [*found, *(np.zeros_like(found[0]) for _ in PAYLOAD_NAMES[len(found) :])]
+            size = prod(keyword.vectors[0].shape)
+            loads = [x.reshape(*x.shape[: x.ndim - len(keyword.vectors[0].shape)], size) for x in given[:2]]
+        return DriveCommand(*self._drive_call("drive_command", payload=bool(loads))(*values, *loads))
+
+    def drive_state(
+        self,
+        position: ArrayLike,
+        velocity: ArrayLike,
+        effort: ArrayLike,
+        *,
+        sent_at: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> DriveState:
+        """Motors in SI units from numbers of their drives, each (m,) or (N, m).
+
+        Args:
+            position, velocity, effort: that drives report, or were sent, in their units.
+            sent_at: q, qd of the links, (n,) or (N, n), for efforts that were sent: those that the robot adds there are
+                added. By default efforts are whole.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+        """
+        drives = [np.asarray(x, dtype=float) for x in (position, velocity, effort)]
+        if not self.converts:
+            return DriveState(*drives)
+        rest = np.zeros((*drives[0].shape[:-1], self.robot.n))
+        states = (rest, rest) if sent_at is None else sent_at
+        share = _NONE if sent_at is None else _WHOLE
+        return DriveState(*self._drive_call("drive_state")(*states, *drives, share))
+
+    def drive_report(self, state: DriveState) -> DriveState:
+        """Numbers that the drives report for motors in SI units, with whole efforts: the inverse of drive_state."""
+        if not self.converts:
+            return state
+        rest = np.zeros((*np.shape(state.motor_position)[:-1], self.robot.n))
+        found = self._drive_call("drive_command")(*(rest,) * 5, *state, _NONE)
+        return DriveState(*found[: len(state)])
+
+    @property
+    def compensates_payload(self) -> bool:
+        """Whether the robot adds efforts of payloads at its tools itself."""
+        return "payload" in self.robot.compensated_by_robot
+
+    def drive_function(self, name: str, **details: bool) -> CompiledFunction:
+        """Compiled program of :mod:`.drive_programs`."""
+        key = name + WITH_PAYLOAD * details.get("payload", False)
+        if key not in self._functions:
+            make = {"drive_command": drive_command, "drive_state": drive_state}[name]
+            self._functions[key] = compiled_program(make(self.robot, self.side, **details), self.backend)
+        return self._functions[key]
+
+    def _drive_call(self, name: str, **details: bool) -> Callable[..., tuple[Array, ...]]:
+        """The same with fast dispatch."""
+        key = name, *details.values()
+        if key not in self.calls:
+            self.calls[key] = self.drive_function(name, **details).state_call()
+        return self.calls[key]
 
     @former_keywords(time="t")
     def deflections_over_time(self, t: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:

@@ -15,12 +15,16 @@ from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck
 from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
+from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from ..elastic.motor_programs import MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from .c_text import call, real, wrapped
 from .functions import (
+    DRIVE_COMMAND,
+    DRIVE_COMMAND_WITH_PAYLOAD,
+    DRIVE_STATE,
     FEEDFORWARD,
     FEEDFORWARD_WITH_PAYLOAD,
     LINEARIZATION,
@@ -81,9 +85,12 @@ def robot_header(project: Project) -> str:
         settled=_number(project, SETTLED),
         nominal=_numbers(project, side.nominal_stiffness),
         constants=_constants(project),
-        functions=(_filter(project) if damped else "") + _plant(project) + _linearization(project),
+        functions="".join(
+            [_filter(project) if damped else "", _plant(project), _linearization(project), _drives(project)]
+        ),
         has_plant=_boolean(PLANT in project.functions),
         has_linearization=_boolean(LINEARIZATION in project.functions),
+        has_drives=_boolean(DRIVE_COMMAND in project.functions),
         has_payload=_boolean(FEEDFORWARD_WITH_PAYLOAD in project.functions),
         loaded_inverse_dynamics=_if_loaded(project, links_of(robot) + WITH_PAYLOAD),
         loaded_feedforward=_if_loaded(project, FEEDFORWARD_WITH_PAYLOAD),
@@ -135,6 +142,25 @@ def _plant(project: Project) -> str:
         return ""
     places = dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))
     return filled(template("cpp/robot_plant.hpp.in"), plant=_call(project, PLANT, tau_m="tau_m", **places))
+
+
+def _drives(project: Project) -> str:
+    """Functions of drives that are not sent the command itself, if the project has them."""
+    if DRIVE_COMMAND not in project.functions:
+        return ""
+    places = {name: f"y.{name}" for name in ("taud", *OWN_MOTORS[:2])}
+    places |= {"tau": "joint_effort", "motor_effort": "motor_effort", SHARE: SHARE}
+    sent = ("position", "velocity", "effort", "joint_effort", "joint_effort_rate")
+    places |= {name: f"sent.{own}" for name, own in zip((*DRIVE_NAMES, *SENT_NAMES), sent, strict=True)}
+    loaded = DRIVE_COMMAND_WITH_PAYLOAD in project.functions
+    own = {name: name for name in ("q", "qd", *DRIVE_NAMES, SHARE, *OWN_MOTORS)}
+    return filled(
+        template("cpp/robot_drives.hpp.in"),
+        type=type_name(project),
+        loaded=_if_loaded(project, DRIVE_COMMAND_WITH_PAYLOAD, **places) if loaded else "",
+        drive_command=_call(project, DRIVE_COMMAND, **places),
+        drive_state=_call(project, DRIVE_STATE, **own),
+    )
 
 
 def _linearization(project: Project) -> str:

@@ -17,6 +17,7 @@ from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
+from ..elastic.drive_programs import drive_command, drive_state
 from ..elastic.motor_programs import Run
 from ..elastic.motor_side import MotorSide
 from ..robot import Robot
@@ -69,8 +70,23 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
 )
 """Programs of motors, to trace, or to run over arrays."""
 
+DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
+"""Names of the functions between commands and what drives are sent, and between what they report and SI units."""
+
+DRIVE_COMMAND_WITH_PAYLOAD = DRIVE_COMMAND + WITH_PAYLOAD
+"""Name of the first where the robot compensates payloads."""
+
+OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
+    {
+        DRIVE_COMMAND: drive_command,
+        DRIVE_COMMAND_WITH_PAYLOAD: partial(drive_command, payload=True),
+        DRIVE_STATE: drive_state,
+    }
+)
+"""Programs of drives with units of their own, or of robots that add efforts themselves."""
+
 FUNCTIONS = (
-    *(*STRAIGHT_LINE, *_WITH_ROTORS, *OF_MOTORS, PLANT),
+    *(*STRAIGHT_LINE, *_WITH_ROTORS, *OF_MOTORS, PLANT, *OF_DRIVES),
     *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
 )
 """Names of the functions that can be exported."""
@@ -139,6 +155,10 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
     if function == ON_BASE and not reduced:
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
+    if function in OF_DRIVES and not robot.has_own_drives:
+        return f"{robot.name}: drives are sent the command: it has no drive section and no compensated_by_robot"
+    if function == DRIVE_COMMAND_WITH_PAYLOAD and "payload" not in robot.compensated_by_robot:
+        return f"{robot.name}: compensated_by_robot has no payload, for code of {function}"
     if function == "filtered" and not side.damped.any():
         return f"{robot.name}: no spring has a damper, for code of {function}"
     return None
@@ -182,6 +202,8 @@ def _program(robot: Robot, side: MotorSide, name: str) -> Program:
         return program
     if name in STRAIGHT_LINE:
         return STRAIGHT_LINE[name](robot)
+    if name in OF_DRIVES:
+        return OF_DRIVES[name](robot, side)
     return plant(robot, side) if name == PLANT else _WITH_ROTORS[name](robot, side)
 
 
@@ -190,7 +212,9 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
     if function in (LINEARIZATION, LINEARIZATION_WITH_PAYLOAD):
         return _STEPS[function](robot)
     if function in _STEPS:
-        others = ["filtered"] * bool(side.damped.any())
+        drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * (function == FEEDFORWARD_WITH_PAYLOAD)
+        others = ["filtered", *drives]
+        others = [name for name in others if not function_unavailable(robot, side, name)]
         if function == FEEDFORWARD_WITH_PAYLOAD:
             others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)
         return (*_STEPS[function](robot), "drive", *others)

@@ -17,6 +17,7 @@ from ..codegen.program import Program
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import SPIN
+from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
 from ..exceptions import KernelWarning, RobotDescriptionError
@@ -24,6 +25,8 @@ from ..robot import Robot
 from ..states import STATE_NAMES
 from ..units import SHAFT_UNITS, unit
 from .functions import (
+    DRIVE_COMMAND,
+    DRIVE_STATE,
     FEEDFORWARD,
     FUNCTIONS,
     LINEARIZATION,
@@ -83,6 +86,8 @@ _VECTORS = {
     "spring_effort_rate": ("their time derivative", "effort", 1),
     "stiffness": ("commanded stiffness, at antagonistic pairs that of the deflections", "stiffness", 0),
     "stiffness_rate": ("its time derivative", "stiffness", 1),
+    "sent_effort": ("joint efforts without those that the robot adds", "effort", 0),
+    "sent_effort_rate": ("their time derivative", "effort", 1),
     "link_acceleration": ("joint accelerations", "position", 2),
     "rotor_acceleration": ("motor accelerations", "position", 2),
 }
@@ -99,6 +104,8 @@ _OTHERS = {
     "gains": "of the errors of q, then of qd, qdd and qddd, joint by joint; 1/s^4, 1/s^3, 1/s^2, 1/s",
     "stiffness_gains": "of the errors of k and kd at joints with two motors; 1/s^2, 1/s",
     "step": "time of the step, s; zero keeps the deflections, negative gives those without transient",
+    SHARE: "of the efforts that the robot adds, and its time derivative: 1 and 0 but while efforts fade; 1, 1/s",
+    **dict.fromkeys(DRIVE_NAMES, "of the motors, in the units of their drives"),
     "P": "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
     "origin xx xy xz yy yz zz; kg, kg m, kg m^2",
     "Pd": "their time derivative, per s",
@@ -121,6 +128,8 @@ SUMMARIES = {
     "linearizing_snap": "Fourth derivative of q, and stiffness, that make every joint a chain of four integrators.",
     LINEARIZATION: "Setpoint in the measured state whose feedforward is the motor effort of feedback linearization.",
     PLANT: "Accelerations of links and motors under motor efforts, without tool wrench: a plant to integrate.",
+    DRIVE_COMMAND: "What drives are sent for a command: in their units, without efforts that the robot adds itself.",
+    DRIVE_STATE: "Motors from numbers of their drives, with a share of the efforts that the robot adds at q and qd.",
     FEEDFORWARD: "Joint efforts, and motion and efforts of motors of elastic joints, on the link side of the gears.",
     ON_BASE: "The feedforward on a moving base.",
 }

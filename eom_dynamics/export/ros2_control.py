@@ -20,7 +20,7 @@ from ..states import EFFORT_NAMES
 from . import c_project, cpp_project
 from .c_text import constant_arrays
 from .cpp_robot import comment, type_name
-from .functions import FEEDFORWARD, PLANT
+from .functions import DRIVE_COMMAND, FEEDFORWARD, PLANT
 from .project import Project, plain
 from .stored_values import StoredValues
 from .templates import template
@@ -124,8 +124,9 @@ def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> 
     feedforward = project.functions[FEEDFORWARD]
     commanded = [name for name in STIFFNESS_NAMES if name in feedforward.inputs]
     messages = dict(zip(commanded, ("stiffness", "stiffness_rate", "stiffness_acceleration"), strict=False))
-    # Deflections of dampers are a state, with which the stored motion of motors does not agree.
-    alone = DEFLECTION not in feedforward.inputs
+    # Deflections of dampers are a state, with which the stored motion of motors does not agree; nor does what is sent
+    # to drives with units of their own.
+    alone = DEFLECTION not in feedforward.inputs and DRIVE_COMMAND not in project.functions
     arrays = {name: stored.inputs[name] for name in feedforward.inputs} | dict(stored.outputs[FEEDFORWARD])
     used = (*feedforward.inputs, *EFFORT_NAMES, *MOTOR_NAMES)
     compared = {"motor_effort": "i", "motor_position": "Robot::motors + i", "motor_velocity": "2 * Robot::motors + i"}

@@ -19,6 +19,7 @@ from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import chain_gains
 from ..elastic.carried_rotors import SPIN, rotor_robot
+from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, SETTLED, STIFFNESS_NAMES, between
 from ..elastic.motor_side import MotorSide
@@ -31,7 +32,7 @@ from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..robot.payload import with_parameters
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import OF_MOTORS, PLANT, Function, Steps, links_of
+from .functions import DRIVE_COMMAND, DRIVE_STATE, OF_DRIVES, OF_MOTORS, PLANT, Function, Steps, links_of
 from .plant import ACCELERATIONS, MOTOR_STATE
 from .project import Project
 
@@ -116,14 +117,14 @@ def stored_values(project: Project, states: int = 10, *, closed_form: bool = Tru
     inputs = rounded(_states(project, states))
     outputs: dict[str, dict[str, Array]] = {}
     results = _results if closed_form else _program_results
-    if set(project.functions) & {*OF_MOTORS, PLANT}:
+    if set(project.functions) & {*OF_MOTORS, PLANT, *OF_DRIVES}:
         links = links_of(project.robot)
         others = ("efforts_on_base", links + WITH_PAYLOAD)
         of_links = [links, *(name for name in others if name in project.functions)]
         outputs = {name: results(project, name, inputs) for name in of_links}
         inputs |= rounded(outputs[links])
         inputs |= rounded(_commands(project.side, [x["tau"] for x in outputs.values()]))
-        inputs |= rounded(_motor_states(project.side, inputs) | _feedback(inputs))
+        inputs |= rounded(_motor_states(project.side, inputs) | _feedback(inputs) | _drives(project.side, states))
         # Of functions whose results others take.
         for name in ("motors", "spring_efforts"):
             inputs |= rounded(results(project, name, inputs)) if name in project.functions else {}
@@ -298,6 +299,14 @@ def _feedback(inputs: Values) -> dict[str, Array]:
     }
 
 
+def _drives(side: MotorSide, count: int) -> dict[str, Array]:
+    """Numbers of drives, and shares of the efforts that the robot adds; motors where no function computes them."""
+    random = np.random.default_rng(2025)
+    shape = count, len(side.motor_joint)
+    numbers = {name: np.round(random.uniform(-20.0, 20.0, shape), 4) for name in (*OWN_MOTORS, *DRIVE_NAMES)}
+    return numbers | {SHARE: np.round(random.uniform(0.0, 1.0, (count, 2)), 4)}
+
+
 Columns = Mapping[str, Sequence[Array]]
 
 
@@ -446,6 +455,65 @@ def _forward_kinematics(project: Project, x: Values) -> Values:
     return dict(zip(project.functions["forward_kinematics"].outputs, poses, strict=True))
 
 
+def _own_efforts(project: Project, x: Values, velocity: Array) -> tuple[list[Array], Array]:
+    """Efforts that the robot adds at the joints, with their time derivative, and at the motors."""
+    robot, side, own = project.robot, project.side, project.robot.compensated_by_robot
+    carrying = with_parameters(robot, x["P"]) if "P" in x else robot
+    q, qd, qdd = x["q"], x["qd"], x.get("qdd", 0.0 * x["q"])
+    found = equations_of_motion(carrying, q, qd, qdd)
+    gravity, C = found.gravity, found.C
+    at_joints = [0.0 * q, 0.0 * q]
+    if "gravity" in own:
+        at_joints = [gravity[0], gravity[1]]
+    if "coriolis" in own:
+        at_joints = [at_joints[0] + C[0] @ qd, at_joints[1] + C[1] @ qd + C[0] @ qdd]
+    if "friction" in own:
+        at_joints = _with_friction(robot, at_joints, qd, qdd)
+    each = [at_joints[0][joint] / np.count_nonzero(side.motor_joint == joint) for joint in side.motor_joint]
+    at_motors = np.array(side.motor_loads(each))
+    if "friction" in own:
+        laws = [side.actuators[joint].friction for joint in side.motor_joint]
+        at_motors = at_motors + [law.effort(rate) for law, rate in zip(laws, velocity, strict=True)]
+    return at_joints, at_motors
+
+
+def _units(project: Project) -> Array:
+    """Factors (3, m) of position, velocity and effort of the drives, and their offsets, in rows."""
+    rows = []
+    for joint in (project.robot.independent_joints[k] for k in project.side.motor_joint):
+        drive, constant = joint.drive, joint.actuator.motor.torque_constant
+        ratio = drive.sign * (joint.gear_ratio if drive.side == "motor" else 1.0)
+        turn = ratio / (2 * np.pi)
+        effort = {"torque": 1.0, "per_mille": 1000.0 / (drive.rated_torque or 1.0), "current": 1.0 / constant}[
+            drive.effort
+        ]
+        if drive.side == "joint" and drive.effort == "current":
+            effort /= abs(joint.gear_ratio)
+        speed = drive.velocity_units_per_turn or drive.units_per_turn
+        rows.append([turn * drive.units_per_turn, turn * speed, effort / ratio, drive.offset])
+    return np.transpose(rows)
+
+
+def _drive_command(project: Project, x: Values) -> Values:
+    (position, velocity, effort), (a, b, c, offset) = (x[name] for name in OWN_MOTORS), _units(project)
+    joints, motors = _own_efforts(project, x, velocity)
+    if "P" in x:  # linear in the parameters, whose rates are those of another payload
+        changing = _own_efforts(project, {**x, "P": x["Pd"]}, velocity)[0][0]
+        joints[1] = joints[1] + changing - _own_efforts(project, {**x, "P": 0.0 * x["P"]}, velocity)[0][0]
+    share, share_rate = x[SHARE]
+    numbers = a * position + offset, b * velocity, c * (effort - share * motors)
+    sent = x["tau"] - share * joints[0], x["taud"] - share * joints[1] - share_rate * joints[0]
+    return dict(zip((*DRIVE_NAMES, *SENT_NAMES), (*numbers, *sent), strict=True))
+
+
+def _drive_state(project: Project, x: Values) -> Values:
+    (position, velocity, effort), (a, b, c, offset) = (x[name] for name in DRIVE_NAMES), _units(project)
+    _, motors = _own_efforts(project, {name: x[name] for name in ("q", "qd")}, velocity / b)
+    return dict(
+        zip(OWN_MOTORS, ((position - offset) / a, velocity / b, effort / c + x[SHARE][0] * motors), strict=True)
+    )
+
+
 _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "inverse_dynamics": _inverse_dynamics,
     "effort": _effort,
@@ -456,4 +524,9 @@ _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "efforts_on_base": _efforts_on_base,
     "inverse_dynamics" + WITH_PAYLOAD: _with_payload(_inverse_dynamics),
     "links_with_rotors" + WITH_PAYLOAD: _with_payload(_links_with_rotors),
+    DRIVE_COMMAND: lambda project, x: _drive_command(
+        project, {name: x[name] for name in x if name not in PAYLOAD_NAMES}
+    ),
+    DRIVE_COMMAND + WITH_PAYLOAD: _drive_command,
+    DRIVE_STATE: _drive_state,
 }

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..elastic import BaseMotion, ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
@@ -56,6 +56,7 @@ class EvaluatedCommand(NamedTuple):
         base: motion of the base, or None for a base at rest.
         payload: parameters of the payload and their time derivatives, as for :meth:`ElasticArm.feedforward`, or ().
         lead: s; the command is that for the motion so much later than the state.
+        sent: what drives are sent, where that differs, see :meth:`ElasticArm.drive_command`; or None.
     """
 
     order: JointOrder
@@ -68,6 +69,7 @@ class EvaluatedCommand(NamedTuple):
     base: BaseMotion | None = None
     payload: tuple[Array, ...] = ()
     lead: float = 0.0
+    sent: DriveCommand | None = None
 
     def fields(self) -> dict[str, Array]:
         """The command by field, in the message's order."""
@@ -183,14 +185,18 @@ class SetpointEvaluator:
             if stamp is not None and deflection is not None:
                 self.deflections.keep(stamp, efforts, deflection)
             if violations and limit_policy == "clip":
-                efforts, motors = self._split(np.concatenate(self._limits.clipped(command)))
+                command = self._limits.clipped(command)
+                efforts, motors = self._split(np.concatenate(command))
+            sent = arm.drive_command(command, *later[:3], payload=given["payload"]) if arm.converts else None
         return EvaluatedCommand(
-            order, state, wrench, efforts, motors, violations, stiffness, base, tuple(payload), lead
+            order, state, wrench, efforts, motors, violations, stiffness, base, tuple(payload), lead, sent
         )
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
         self.arm.stages(payload=True)
+        if self.arm.compensates_payload:
+            self.arm.drive_function("drive_command", payload=True)
         if self._moving_base and self.arm.rotors is None:
             self.arm.stages(on_base=True, payload=True)
 

@@ -28,7 +28,7 @@ UNPHYSICAL = ("refuse", "warn")
 # Fields that single-variable joints take from their description.
 _SINGLE_JOINT_FIELDS = (
     *("spring", "rotor_inertia", "limits", "damping", "friction"),
-    *("constant_effort", "parallel_spring", "gear_ratio", "actuator"),
+    *("constant_effort", "parallel_spring", "gear_ratio", "actuator", "drive"),
 )
 
 # More than any robot has. The time of the checks grows with the square and the cube of these numbers.
@@ -128,6 +128,7 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         command_period=part.command_period,
         drive_delay=part.drive_delay,
         drive_interpolation=part.drive_interpolation,
+        compensated_by_robot=part.compensated_by_robot,
         base=bodies.base,
     )
     return replace(

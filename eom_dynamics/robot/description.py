@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.drive_units import SI_UNITS, DriveUnits
 from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.springs import RIGID, CoupledSpring, Spring
 from ..actuators.transmission import Transmission
@@ -111,7 +112,7 @@ class JointDescription:
         mimic: the mimic relation, or None.
         spring: the spring between motor and link.
         rotor: mounting of the rotor; None is the default.
-        limits, damping, friction, constant_effort, parallel_spring, rotor_inertia, gear_ratio, actuator: see
+        limits, damping, friction, constant_effort, parallel_spring, rotor_inertia, gear_ratio, actuator, drive: see
             :class:`eom_dynamics.Joint`.
         locked_because: why a joint that the file lets move is fixed, or None.
     """
@@ -134,6 +135,7 @@ class JointDescription:
     gear_ratio: float = 1.0
     actuator: Actuator = IDEAL_ACTUATOR
     rotor: RotorDescription | None = None
+    drive: DriveUnits = SI_UNITS
     locked_because: str | None = None
 
     def locked(self) -> JointDescription:
@@ -171,7 +173,7 @@ class Description:
         unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
         coupled_stiffness: a spring shared by several joints, or None.
         transmissions: those shared by several joints; no joint has two.
-        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation: see
+        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation, compensated_by_robot: see
             :class:`eom_dynamics.Robot`.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
@@ -196,6 +198,7 @@ class Description:
     command_period: float = 0.0
     drive_delay: float = 0.0
     drive_interpolation: str = "none"
+    compensated_by_robot: tuple[str, ...] = ()
     root: str | None = None
     tip: tuple[str, ...] = ()
     branches: str = "lump"

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import lie
 from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
+from ..actuators.drive_units import SI_UNITS, DriveUnits
 from ..actuators.friction import Friction
 from ..actuators.parallel_springs import ParallelSpring
 from ..actuators.springs import RIGID, CoupledSpring, Spring
@@ -94,6 +95,9 @@ NO_LIMITS = Limits()
 JOINT_FRICTION = ("ignored", "included")
 """Whether files ask for joint friction in the joint efforts, see :attr:`Robot.joint_friction`."""
 
+COMPENSATIONS = ("gravity", "coriolis", "friction", "payload")
+"""Efforts that a robot may add to those that it is sent, see :attr:`Robot.compensated_by_robot`."""
+
 ROTOR_MODELS = ("reduced", "complete")
 """Rotor models: only the spin relative to the stator (M. W. Spong, 1987), or the full motion of the rotor."""
 
@@ -140,6 +144,7 @@ class Joint:
         gear_ratio: motor revolutions per joint revolution.
         actuator: friction, gear loss and motor.
         rotor_mount: mounting of the rotor; None is on the parent body, along the joint's axis.
+        drive: units of the drive of the motor.
     """
 
     name: str
@@ -160,6 +165,7 @@ class Joint:
     gear_ratio: float = 1.0
     actuator: Actuator = IDEAL_ACTUATOR
     rotor_mount: RotorMount | None = None
+    drive: DriveUnits = SI_UNITS
 
     @cached_property
     def mount(self) -> RotorMount:
@@ -231,6 +237,10 @@ class Robot:
         command_period: time from one command of the drives to the next, s; 0 where it is unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
+        compensated_by_robot: those of :data:`COMPENSATIONS` that the robot adds itself, at its measured state, and that
+            are therefore not sent: ``gravity``, the joint efforts at rest; ``coriolis``, C qd; ``friction``, of the
+            joints where it is part of their efforts, and of the motors; with ``payload``, the first two include those
+            of payloads at the tools, too.
     """
 
     name: str
@@ -248,6 +258,7 @@ class Robot:
     command_period: float = 0.0
     drive_delay: float = 0.0
     drive_interpolation: str = "none"
+    compensated_by_robot: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Set the default tool."""
@@ -313,6 +324,11 @@ class Robot:
     def wrench_shape(self) -> tuple[int, ...]:
         """Shape of an external wrench: (6,), or (number of tools, 6) for several tools."""
         return (6,) if len(self.tools) == 1 else (len(self.tools), 6)
+
+    @property
+    def has_own_drives(self) -> bool:
+        """Whether what drives are sent differs from the command: in units, or by efforts that the robot adds."""
+        return bool(self.compensated_by_robot) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
 
     def with_prefix(self, prefix: str) -> Robot:
         """The robot with a prefix, such as ``left_``, before the names of its joints, motors, tools and frames."""

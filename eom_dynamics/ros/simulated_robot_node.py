@@ -21,7 +21,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from ..elastic import ElasticArm
+from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..messages.joint_order import MotorOrder
 from ..messages.samples import doubles
@@ -149,6 +149,7 @@ class SimulatedRobotNode(RobotNode):
                 drive_delay=delay if delay >= 0 else None,
                 drive_interpolation=None if interpolation == "robot" else interpolation,
                 limited=self.get_parameter("limit_effort").value,
+                compensates=self._command != "feedforward",
                 noise=SensorNoise(*(given[x] or 0.0 for x in NOISE)) if any(given[x] for x in NOISE) else None,
             )
         for warning in rounded:
@@ -191,10 +192,13 @@ class SimulatedRobotNode(RobotNode):
             return
         if self._watchdog.command(self._now()):
             if len(command) == 1:
-                robot.apply(*command)
+                (effort,) = command
+                robot.apply(robot.arm.drive_state(0 * effort, 0 * effort, effort).motor_effort)
             else:
-                robot.follow(*command)
-                self._commanded_rest = bool(np.all(np.abs(command[1]) <= _REST))
+                # A FeedforwardCommand has the model's values, in SI units.
+                motors = command if self._command == "feedforward" else robot.arm.drive_state(*command)
+                robot.follow(*motors)
+                self._commanded_rest = bool(np.all(np.abs(motors[1]) <= _REST))
 
     def _refuse(self, reason: str) -> None:
         self._statistics.refuse(reason)
@@ -271,7 +275,9 @@ class SimulatedRobotNode(RobotNode):
         joints, motors = self._joint_states, self._motor_states
         joints.header.stamp = motors.header.stamp = stamp
         joints.position, joints.velocity, joints.effort = map(doubles, readings[:3])
-        motors.position, motors.velocity, motors.effort = map(doubles, readings[3:])
+        motors.position, motors.velocity, motors.effort = map(
+            doubles, robot.arm.drive_report(DriveState(*readings[3:]))
+        )
         self._joint_states_publisher.publish(joints)
         self._motor_states_publisher.publish(motors)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..actuators import checks
 from ..actuators.actuator import IDEAL_ACTUATOR
+from ..actuators.drive_units import SI_UNITS
 from ..actuators.springs import RIGID
 from ..arguments import choice, count, not_negative
 from ..arrays import Array
@@ -85,6 +86,7 @@ class SimulatedRobot:
         limited: bool = True,
         noise: SensorNoise | None = None,
         seed: int = 0,
+        compensates: bool = True,
     ) -> None:
         """Put the arm at rest.
 
@@ -104,6 +106,8 @@ class SimulatedRobot:
             limited: whether to clip motor efforts to the limits of the motors.
             noise: of the readings; the drives themselves have none.
             seed: of the noise.
+            compensates: whether efforts are those that are sent, and the drives add those of
+                :attr:`.Robot.compensated_by_robot` in each step; else they are whole.
 
         Raises:
             RobotDescriptionError: the arm cannot be simulated, see :class:`ElasticPlant`; or an argument has the wrong
@@ -118,6 +122,10 @@ class SimulatedRobot:
         self.arm, self.period = arm, period
         plant = ElasticPlant(arm)
         self._stepper = Stepper(plant, period, limited=limited)
+        self._adding: ElasticArm | None = None
+        if compensates and arm.robot.compensated_by_robot:
+            joints = tuple(replace(joint, drive=SI_UNITS) for joint in arm.robot.joints)
+            self._adding = ElasticArm(replace(arm.robot, joints=joints), backend=arm.backend)
         n, m = arm.robot.n, len(arm.motor_joint)
         q, zero = checks.finite("initial_position", checks.repeated("initial_position", position, n)), np.zeros(n)
         inertia = plant.driven_inertia(q)
@@ -162,10 +170,11 @@ class SimulatedRobot:
         balance = np.where(arm.paired[arm.motor_joint], springs, gravity[arm.motor_joint])
         at_rest = np.zeros_like(theta)
         position = theta.copy() if self._held is None else self._held
-        self.follow(position, at_rest, plant.motor_load(balance, at_rest))
+        self.follow(position, at_rest, plant.motor_load(balance, at_rest) - self._own_efforts())
         # The drives do so on their own, without a command.
-        self._servo = self._former = self._taken = self._commanded
-        self._line = deque([self._servo] * self._delay_steps)
+        self._former = self._taken = self._commanded
+        self._servo = self._added(self._commanded)
+        self._line = deque([self._commanded] * self._delay_steps)
 
     def advance(self) -> None:
         """Advance the simulation by one period.
@@ -182,7 +191,7 @@ class SimulatedRobot:
         interpolates = self.drive_interpolation == "linear"
         share = (number + 0.5) / self._hold_steps if interpolates else 1.0
         self._line.append(self._taken.after(self._former, share))
-        self._servo = self._line.popleft()
+        self._servo = self._added(self._line.popleft())
         try:
             self._state = self._stepper.step(before, self._servo)
         except SimulationError:
@@ -194,6 +203,21 @@ class SimulatedRobot:
             raise
         self._qdd = (plant.parts(self._state).qd - plant.parts(before).qd) / self.period
         self._motor_effort = self._stepper.mean_effort(before, self._state, self._servo)
+
+    def _added(self, sent: Servo) -> Servo:
+        """The servo with the efforts that the drives add themselves in the present state."""
+        return sent if self._adding is None else sent._replace(effort=sent.effort + self._own_efforts())
+
+    def _own_efforts(self) -> Array:
+        """Efforts (m,) that the drives add themselves in the middle of the next step, N m or N."""
+        q, theta, qd, thetad = self._stepper.plant.parts(self._state)
+        q = q + 0.5 * self.period * qd
+        zero = np.zeros_like(theta)
+        return (
+            zero
+            if self._adding is None
+            else self._adding.drive_state(theta, thetad, zero, sent_at=(q, qd)).motor_effort
+        )
 
     def readings(self) -> Readings:
         """Present sensor readings; each call draws its own noise."""
@@ -243,6 +267,7 @@ def torque_controlled(robot: Robot) -> Robot:
             rotor_inertia=0.0,
             gear_ratio=1.0,
             actuator=IDEAL_ACTUATOR,
+            drive=SI_UNITS,
         )
         for joint in robot.joints
     )

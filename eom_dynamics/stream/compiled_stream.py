@@ -21,7 +21,8 @@ from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.functions import Stage
 from ..codegen.native import NativeKernel, extension
-from ..elastic import BaseMotion, ElasticArm, LimitCheck, LimitViolation
+from ..elastic import BaseMotion, DriveCommand, ElasticArm, LimitCheck, LimitViolation
+from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import MessageLayout
@@ -77,11 +78,12 @@ class Shape(NamedTuple):
 class ScratchLayout:
     """Layout of all vectors of a command in one array, including the motion ahead if there is a lead.
 
-    A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it.
+    A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it,
+    then what is sent to the drives, where that differs.
 
     Attributes:
         offsets, lengths: by name of a vector.
-        row_length, total_length: of a row, of the array.
+        row_length, kept_length, total_length: of a row, of all of a command that is kept, of the array.
         ahead: names of the vectors that the kernels read, of the motion ahead.
     """
 
@@ -89,7 +91,11 @@ class ScratchLayout:
         n, m, wrench = arm.robot.n, len(arm.motor_names), _WRENCH_SIZE * len(arm.robot.tools)
         lengths = dict.fromkeys((*STATE_NAMES, *EFFORT_NAMES), n) | dict.fromkeys(MOTOR_NAMES, m)
         self.row_length = sum(lengths.values())
-        lengths |= {"voltage": m} | dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
+        lengths |= {"voltage": m}
+        if arm.converts:
+            lengths |= dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
+        self.kept_length = sum(lengths.values()) if arm.converts else self.row_length
+        lengths |= dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
         lengths |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
         lengths |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
         # The memory of springs with dampers follows the step.
@@ -98,6 +104,7 @@ class ScratchLayout:
         moving = [name for group in AHEAD for name in group]
         self.ahead = {name: f"{name}_ahead" for name in moving}
         lengths |= {self.ahead[name]: lengths[name] for name in moving} | {"lead": 1}
+        lengths |= {SHARE: 2} if arm.converts else {}
         self.lengths = lengths
         ends = np.cumsum([0, *lengths.values()]).tolist()
         self.offsets, self.total_length = dict(zip(lengths, ends, strict=False)), ends[-1]
@@ -141,9 +148,11 @@ class ShapeCall:
         n, m = arm.robot.n, len(arm.motor_names)
         self.shape, self.order = shape, order
         self._arm, self._limits, self._offsets = arm, compiled.limits, scratch.offsets
-        self._scratch, self._committed = np.zeros(scratch.total_length), np.zeros(scratch.row_length)
+        self._scratch, self._committed = np.zeros(scratch.total_length), np.zeros(scratch.kept_length)
         self.lead = compiled.evaluator.lead
         self._scratch[self._offsets["lead"]] = self.lead
+        if arm.converts:
+            self._scratch[self._offsets[SHARE]] = 1.0
         nominal = slice(self._offsets[STIFFNESS_NAMES[0]], self._offsets[STIFFNESS_NAMES[0]] + n)
         self._scratch[nominal] = arm.side.nominal_stiffness
         self.state = self._scratch[: len(STATE_FIELDS) * n].reshape(-1, n)
@@ -159,6 +168,7 @@ class ShapeCall:
             n=n,
             m=m,
             stages=compiled.stages(scratch, on_base=shape.on_base, payload=self.has_payload),
+            late=int(arm.converts),
             scratch=self._scratch,
             committed=self._committed,
             lower=np.concatenate((compiled.limits.lower, -compiled.limits.voltage)),
@@ -190,6 +200,13 @@ class ShapeCall:
         """Efforts (3, n) and motors (4, m) of the last committed command; overwritten by the next."""
         return self._split(self._committed)
 
+    def sent(self) -> DriveCommand | None:
+        """What drives were sent for the last committed command, where that differs; overwritten by the next."""
+        if not self._arm.converts:
+            return None
+        n, m, start = self._arm.robot.n, len(self._arm.motor_names), self._offsets[DRIVE_NAMES[0]]
+        return DriveCommand(*np.split(self._committed[start:], np.cumsum([m, m, m, n])))
+
     def command(self) -> EvaluatedCommand:
         """Copy of the last committed command, if it belongs to the last setpoint read."""
         row, n = self._committed.copy(), self._arm.robot.n
@@ -201,7 +218,11 @@ class ShapeCall:
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
         payload = tuple(self._payload.copy()) if self.has_payload else ()
         efforts, motors = self._split(row)
-        return EvaluatedCommand(self.order, state, wrench, efforts, motors, (), stiffness, base, payload, self.lead)
+        sent = self.sent()
+        kept = None if sent is None else DriveCommand(*(x.copy() for x in sent))
+        return EvaluatedCommand(
+            self.order, state, wrench, efforts, motors, (), stiffness, base, payload, self.lead, kept
+        )
 
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits exceeded by the command for the last setpoint read, before clipping, the worst first."""
@@ -227,7 +248,7 @@ class ShapeCall:
         n, m = self._arm.robot.n, len(self._arm.motor_names)
         start = len(STATE_FIELDS) * n
         split = start + len(EFFORT_FIELDS) * n
-        return row[start:split].reshape(-1, n), row[split:].reshape(-1, m)
+        return row[start:split].reshape(-1, n), row[split : split + len(MOTOR_FIELDS) * m].reshape(-1, m)
 
     def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
         """Offsets of numbers in a message and in the scratch, their count and order."""
@@ -265,8 +286,11 @@ class ShapeCall:
         command = feedforward_layout(shape.frame_id, order.names, order.motor_names, self.lead)
         setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
         effort = effort_command_layout(m if commands_motors else n)
-        at, count, _ = rows["motor_effort" if commands_motors else "effort"]
         own = [rows[field] for field in ("motor_position", "motor_velocity", "motor_effort")]
+        at, count, _ = rows["motor_effort" if commands_motors else "effort"]
+        if self._arm.converts:
+            own = [(self._offsets[name], m, motors) for name in DRIVE_NAMES]
+            at = self._offsets[DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0]]
         return (
             _output(command, [rows[field] for field in COMMAND_FIELDS]),
             _output(setpoint, own),
@@ -317,6 +341,9 @@ class CompiledStream:
         stages.append(scratch.stage(motors, names))
         if self.limits.limited:
             stages.append(scratch.stage(self.arm.functions.function("drive").stages[0]))
+        if self.arm.converts:
+            loaded = payload and self.arm.compensates_payload
+            stages.append(scratch.stage(self.arm.drive_function("drive_command", payload=loaded).stages[0], names))
         return tuple(stages)
 
     def _ahead(self, scratch: ScratchLayout, group: Sequence[str]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..elastic import ElasticArm, LimitCheck
+from ..elastic import DriveCommand, ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedCommand
@@ -42,7 +42,11 @@ class Fade(NamedTuple):
         if not np.isfinite(efforts).all():
             raise StateError("numbers too large: derivatives of fading efforts would be infinite")
         motors[-1] *= w
-        return command._replace(efforts=efforts, motors=motors)
+        sent = command.sent
+        if sent is not None:
+            joints = w * sent.joint_effort, w * sent.joint_effort_rate + wd * sent.joint_effort
+            sent = DriveCommand(sent.position, sent.velocity, w * sent.effort, *joints)
+        return command._replace(efforts=efforts, motors=motors, sent=sent)
 
 
 def fade(s: float, duration: float) -> Fade:

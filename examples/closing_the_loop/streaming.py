@@ -63,10 +63,13 @@ def stream(
         SimulationError: the motion leaves all bounds.
         StiffnessError: the model cannot realise the motion.
     """
-    command = known.feedforward(*motion.derivatives(times.setpoints, 4))
+    states = motion.derivatives(times.setpoints, 4)
+    command = known.feedforward(*states)
+    # The simulated robot takes SI units, as a node does from the numbers of its drives.
+    sent = known.drive_state(*known.drive_command(command, *states[:3])[:3])
     rows = []
     for k in range(len(times.setpoints)):
-        robot.follow(command.motor_position[k], command.motor_velocity[k], command.motor_effort[k])
+        robot.follow(sent.motor_position[k], sent.motor_velocity[k], sent.motor_effort[k])
         robot.advance()
         rows.append(robot.readings())
         if k % 100 == 0:

@@ -78,8 +78,10 @@ int main(int, char **arguments)
         for (const auto *values : {{&y.joint_effort, &y.command.taud, &y.command.taudd}})
             write(out, *values);
         for (const auto *values : {{&y.command.motor_position, &y.command.motor_velocity,
-                                    &y.command.motor_acceleration, &y.motor_effort}})
+                                    &y.command.motor_acceleration, &y.motor_effort, &y.sent_motor_position(),
+                                    &y.sent_motor_velocity(), &y.sent_motor_effort()}})
             write(out, *values);
+        write(out, y.sent_joint_effort());
     }}
     return std::fclose(out);
 }}
@@ -93,7 +95,7 @@ def message(n: int, rows: list[Array], tools: int) -> SimpleNamespace:
     return SimpleNamespace(joint_names=[], base=[], **dict(zip(fields, values, strict=True)))
 
 
-@pytest.fixture(scope="module", params=["sea_planar_2r", "vsa_planar_2r", "shared"])
+@pytest.fixture(scope="module", params=["sea_planar_2r", "vsa_planar_2r", "shared", "drives"])
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Robot, Path]:
     """A robot, and the driver for it."""
     subject, folder = robot(request.param), tmp_path_factory.mktemp(request.param)
@@ -114,13 +116,15 @@ def write(setpoints: list[tuple[int, list[Array]]], file: Path) -> None:
 
 
 def outputs(solution: EvaluatedCommand) -> Array:
-    """Efforts of joints, and what motors are told, with their rates, in one row as the driver writes them."""
-    return np.concatenate([*solution.efforts, *solution.motors])
+    """Efforts of joints, motors with their rates, and what is sent, in one row as the driver writes them."""
+    theta, thetad, _, effort = solution.motors
+    sent = solution.sent[:4] if solution.sent else (theta, thetad, effort, solution.efforts[0])
+    return np.concatenate([*solution.efforts, *solution.motors, *sent])
 
 
 def compare(computed: Array, expected: list[Array], n: int, m: int, rtol: float, atol: float) -> None:
     """Compare rows of outputs; ``atol`` is relative to 1 and the largest entry of each output at its time."""
-    ends = np.cumsum([n] * 3 + [m] * 3)
+    ends = np.cumsum([n] * 3 + [m] * 7)
     for got, wanted in zip(np.split(computed, ends, 1), np.split(np.array(expected), ends, 1), strict=True):
         most = rtol * np.abs(wanted) + atol * (1 + np.abs(wanted).max(axis=1, keepdims=True))
         assert np.all(np.abs(got - wanted) <= most)
@@ -130,7 +134,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     """Clipped or refused by limits, with the state of damped springs, and held where a setpoint is refused."""
     subject, program = compiled
     arm = ElasticArm(subject)
-    size = {"sea_planar_2r": 1.0, "vsa_planar_2r": 0.05, "shared": 0.1}
+    size = {"sea_planar_2r": 1.0, "vsa_planar_2r": 0.05, "shared": 0.1, "drives": 0.3}
     setpoints = list(stream(arm, size[subject.name]))
     # Within a turn beyond the range of sea_planar_2r, and further; the others have none.
     setpoints[60][1][0][0], setpoints[61][1][0][0] = 9.0, 90.0
@@ -139,7 +143,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
         solver = SetpointEvaluator(arm, lead=lead)
         succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
-        computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
+        computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 4 * n + 7 * m)
         far = subject.name == "sea_planar_2r"
         assert (computed[61, 0] == Status.HELD.value) == far and (policy == "refuse" or computed[60, 0] == 0)
         expected, statuses = [], []
@@ -169,7 +173,7 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
     for policy in ("hold", "ramp"):
         settings = Settings(policy, TIMEOUT, ramp_duration=RAMP)
         succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent), "0"], tmp_path)
-        computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 3 * n + 4 * m)
+        computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 4 * n + 7 * m)
         assert np.all(computed[:late, 0] == Status.FRESH.value)
         solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)
         dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limit_policy="ignore"))

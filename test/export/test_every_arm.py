@@ -13,7 +13,7 @@ import cuda_on_host
 import numpy as np
 import pytest
 from compilation import COMPILERS, run
-from exported import replace_in, succeed
+from exported import replace_in, robot, succeed
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, packaged_robots
@@ -42,7 +42,7 @@ LOSSES = Actuator(friction=Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2), gear=Gea
 def arms() -> dict[str, Robot]:
     """Packaged robots, and the iiwa with each kind of spring: ideal, and with all losses."""
     iiwa = load_robot("iiwa")
-    found = {name: load_robot(name) for name in packaged_robots()}
+    found = {name: load_robot(name) for name in packaged_robots()} | {"drives": robot("drives")}
     for kind, spring in EVERY_KIND.items():
         ideal = replace(with_springs(iiwa, spring, rotor_inertia=0.3), name=kind)
         found[kind] = ideal

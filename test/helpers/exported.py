@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from chains import fixed_case
 from compilation import run
+from own_drives import with_drives
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, robot_from_parameters
@@ -19,6 +20,7 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, TableLaw
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, Project, StoredValues, project, stored_values
+from eom_dynamics.robot.model import COMPENSATIONS
 
 FUNCTIONS: Mapping[str, Iterable[str]] = {
     "iiwa": ["effort"],
@@ -40,6 +42,7 @@ def robot(name: str) -> Robot:
 
     ``lossy_0`` and ``lossy_1`` are ``springs_0`` and ``springs_1`` with motor friction, gear loss and joint friction,
     and ``carried_0`` and ``carried_1`` the same with the complete rotor model.
+    ``drives`` adds efforts itself, and its drives have units of their own.
     The slider has no angles and a constant mass matrix; the scissors are a tree with a tool on each branch, and a mimic
     joint.
     """
@@ -51,6 +54,8 @@ def robot(name: str) -> Robot:
         return _shared()
     if name == "held":
         return _held()
+    if name == "drives":
+        return replace(with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS), name=name)
     if name == "carried":
         return replace(load_robot("sea_planar_2r"), name=name, rotor_model="complete")
     if name.startswith(("lossy_", "carried_")):

@@ -26,7 +26,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Py_ssize_t n, m, size; /* size: of a row q ... qdddd, tau ... taudd, theta ... tau_m */
-    Py_ssize_t stages;
+    Py_ssize_t stages, late; /* late: how many of them, the last ones, take the command within limits */
     Stage *stage;
     Py_buffer scratch, committed, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
     /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; offsets in the scratch. */
@@ -73,14 +73,10 @@ static double step_of(StreamCall *self)
     return step >= 0 && step <= self->longest_gap ? step : -1.0;
 }
 
-static int compute_command(StreamCall *self)
+static inline void run_stages(StreamCall *self, Py_ssize_t from, Py_ssize_t to)
 {
     double *scratch = scratch_of(self);
-    if (self->memory.obj) {
-        scratch[self->step_at] = step_of(self);
-        memcpy(scratch + self->step_at + 1, self->memory.buf, (size_t)self->memory.len);
-    }
-    for (Py_ssize_t s = 0; s < self->stages; ++s) {
+    for (Py_ssize_t s = from; s < to; ++s) {
         const Stage *stage = self->stage + s;
         const double *in[MOST_VECTORS];
         double *out[MOST_VECTORS];
@@ -90,6 +86,16 @@ static int compute_command(StreamCall *self)
             out[k] = scratch + stage->out[k];
         stage->kernel(in, out);
     }
+}
+
+static int compute_command(StreamCall *self)
+{
+    double *scratch = scratch_of(self);
+    if (self->memory.obj) {
+        scratch[self->step_at] = step_of(self);
+        memcpy(scratch + self->step_at + 1, self->memory.buf, (size_t)self->memory.len);
+    }
+    run_stages(self, 0, self->stages - self->late);
     const double *values = scratch + STATES * self->n;
     memcpy(self->efforts, values, (size_t)(EFFORTS * self->n) * sizeof(double));
     double sum = 0;
@@ -145,6 +151,8 @@ static PyObject *stream_call(PyObject *object, PyObject *const *args, size_t nar
     if (self->first < 0 || self->first >= self->outputs || !read_setpoint(self, args[0]) || !compute_command(self) ||
         !is_within_policy(self))
         Py_RETURN_NONE;
+    if (self->late)
+        run_stages(self, self->stages - self->late, self->stages);
     return written(self, self->output + self->first);
 }
 
@@ -183,6 +191,19 @@ static int take_doubles(PyObject *given, Py_buffer *buffer, Py_ssize_t count, in
     if (PyObject_GetBuffer(given, buffer, PyBUF_C_CONTIGUOUS | flags))
         return 0;
     if (buffer->len != count * (Py_ssize_t)sizeof(double)) {
+        PyErr_SetString(PyExc_ValueError, "an array has the wrong size");
+        return 0;
+    }
+    return 1;
+}
+
+/* Takes the array of a committed row, and of what follows it in the scratch. */
+static int take_committed(PyObject *given, Py_ssize_t all, StreamCall *self)
+{
+    if (PyObject_GetBuffer(given, &self->committed, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE))
+        return 0;
+    const Py_ssize_t count = self->committed.len / (Py_ssize_t)sizeof(double);
+    if (count < self->size || count > all) {
         PyErr_SetString(PyExc_ValueError, "an array has the wrong size");
         return 0;
     }
@@ -231,16 +252,16 @@ static int take_stages(PyObject *given, Py_ssize_t size, StreamCall *self)
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"n", "m", "stages", "scratch", "committed", "lower", "upper", "most_effort", "turn",
+    static char *names[] = {"n", "m", "stages", "late", "scratch", "committed", "lower", "upper", "most_effort", "turn",
                             "policy", "clipped", "memory", "memory_stamp", "step", "deflection", "longest_gap", "force",
                             "length", "stamp", "constants", "inputs", "outputs", NULL};
-    Py_ssize_t n, m, length, stamp, clipped, step, deflection, force;
+    Py_ssize_t n, m, late, length, stamp, clipped, step, deflection, force;
     int policy;
     double longest_gap;
     PyObject *stages, *scratch, *committed, *lower, *upper, *most, *turn, *memory, *memory_stamp, *constants, *inputs;
     PyObject *outputs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!OOOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
-                                     &scratch, &committed, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nnO!nOOOOOOinOOnndnnnO!O!O!", names, &n, &m, &PyTuple_Type, &stages,
+                                     &late, &scratch, &committed, &lower, &upper, &most, &turn, &policy, &clipped, &memory,
                                      &memory_stamp, &step, &deflection, &longest_gap, &force, &length, &stamp,
                                      &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
         return NULL;
@@ -258,6 +279,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->input.length = length;
     self->input.stamp = stamp;
     self->policy = policy;
+    self->late = late;
     self->clipped_at = clipped;
     self->step_at = step;
     self->deflection_at = deflection;
@@ -272,17 +294,18 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     const Py_ssize_t all = self->scratch.len / (Py_ssize_t)sizeof(double), checked = self->size + m;
     const int fits = all >= checked && clipped >= 0 && clipped + m <= all && step >= 0 && step + 1 + 4 * n <= all &&
-                     deflection >= 0 && deflection + n <= all && force + 3 <= all;
+                     deflection >= 0 && deflection + n <= all && force + 3 <= all && late >= 0 &&
+                     late <= PyTuple_GET_SIZE(stages);
     if (!fits)
         PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
-    if (!fits || !take_doubles(committed, &self->committed, self->size, PyBUF_WRITABLE) ||
+    if (!fits || !take_committed(committed, all, self) ||
         !take_doubles(lower, &self->lower, checked, 0) || !take_doubles(upper, &self->upper, checked, 0) ||
         !take_doubles(most, &self->most_effort, n, 0) || !take_doubles(turn, &self->turn, n, 0) ||
         !take_stages(stages, all, self) ||
         (damped && (!take_doubles(memory, &self->memory, 4 * n, PyBUF_WRITABLE) ||
                     !take_doubles(memory_stamp, &self->memory_stamp, 1, PyBUF_WRITABLE))) ||
         !take_input(constants, inputs, all, &self->input) ||
-        !take_outputs(outputs, self->size, &self->outputs, &self->output)) {
+        !take_outputs(outputs, all, &self->outputs, &self->output)) {
         Py_DECREF(self);
         return NULL;
     }

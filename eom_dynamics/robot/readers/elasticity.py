@@ -22,6 +22,13 @@ The section ``actuator`` of a joint; all entries are optional:
       resistance: 0.5
       limits: {torque: 2.0, speed: 400.0, current: 20.0, voltage: 48.0}
 
+The section ``drive`` of a joint, for a drive whose numbers are not in SI units behind the gear; entries are those of
+:class:`.DriveUnits`, all optional, and ``side`` is ``motor`` by default:
+
+.. code-block:: yaml
+
+    drive: {side: motor, sign: -1, units_per_turn: 1.0, offset: 0.25, effort: torque}
+
 The section ``rotor`` of a joint, for the complete rotor model; both entries are optional:
 ``{carrier: upper_arm, axis: [0.0, 0.0, 1.0]}``, the body or link that carries the rotor (by default the joint's parent)
 and its spin axis in the frame of that link (by default along the joint's axis, all joints at 0).
@@ -43,6 +50,7 @@ import numpy as np
 from ...actuators.actuator import IDEAL_ACTUATOR, Actuator
 from ...actuators.checks import ParameterError, finite, not_negative, positive, row
 from ...actuators.declared import Declared
+from ...actuators.drive_units import EFFORTS, SIDES, DriveUnits
 from ...actuators.friction import FRICTIONLESS, Friction
 from ...actuators.gear import Gear
 from ...actuators.motor import Motor
@@ -96,6 +104,26 @@ def read_actuator(joint: Section) -> Actuator:
             gear = Gear(**_given(section, "efficiency", "smoothing_power"))
             motor = _motor(section)
     return Actuator(friction, gear, motor)
+
+
+def read_drive(joint: Section, described: JointDescription) -> DriveUnits:
+    """Read the units of the drive from a joint's section; ``described`` is the joint with its gear and motor."""
+    if "drive" not in joint:
+        return described.drive
+    with joint.section("drive") as section, named(section):
+        units = DriveUnits(
+            side=section.choice("side", SIDES, SIDES[0], otherwise=SIDES[0]),
+            effort=section.choice("effort", EFFORTS, EFFORTS[0], otherwise=EFFORTS[0]),
+            sign=section.number("sign", 1.0),
+            offset=section.number("offset", 0.0),
+            **_given(section, "units_per_turn", "velocity_units_per_turn", "rated_torque"),
+        )
+        if described.type == "prismatic" and units.side == "joint":
+            for name in ("units_per_turn", "velocity_units_per_turn"):
+                if name in section:
+                    section.refuse(name, "a prismatic joint makes no turns; a drive behind its gear counts m")
+        units.scales(described.gear_ratio, float(described.actuator.motor.torque_constant))
+        return units
 
 
 def read_rotor(joint: Section) -> RotorDescription | None:

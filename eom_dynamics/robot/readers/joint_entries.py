@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from ...actuators.actuator import IDEAL_ACTUATOR
+from ...actuators.drive_units import SI_UNITS
 from ...actuators.parallel_springs import PARALLEL_LAWS, Anchors, ParallelSpring
 from ...actuators.springs import RIGID
 from ..description import JointDescription
 from ..model import Limits
-from .elasticity import named, read_actuator, read_law, read_rotor, read_spring
+from .elasticity import named, read_actuator, read_drive, read_law, read_rotor, read_spring
 from .section import Section
 
 _RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate", "effort_rms")
@@ -35,7 +36,7 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
     )
     if not actuated:
         return joint
-    return replace(
+    joint = replace(
         joint,
         spring=section.attempt(read_spring, RIGID, one_entry=True),
         actuator=section.attempt(read_actuator, IDEAL_ACTUATOR, one_entry=True),
@@ -43,6 +44,7 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         gear_ratio=section.attempt(lambda of: _gear_ratio(of, joint.gear_ratio), 1.0, one_entry=True),
         rotor=section.attempt(read_rotor, None, one_entry=True),
     )
+    return replace(joint, drive=section.attempt(lambda of: read_drive(of, joint), SI_UNITS, one_entry=True))
 
 
 def _limits(joint: Section, present: Limits) -> Limits:

@@ -20,10 +20,10 @@ from functools import partial
 
 import numpy as np
 
-from ...spelling import hint
+from ...spelling import duplicates, hint
 from ..description import Description
 from ..inertia import Inertial, symmetric
-from ..model import DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS
+from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS
 from ..physical_consistency import body_violation
 from .elasticity import read_groups
 from .section import Section
@@ -58,8 +58,27 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         drive_interpolation=robot.choice(
             "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
         ),
+        compensated_by_robot=robot.attempt(
+            partial(_compensations, description.compensated_by_robot), (), one_entry=True
+        ),
     )
     return robot.attempt(partial(_with_payloads, description), description, one_entry=True)
+
+
+def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
+    """The efforts that the robot adds itself, in the order of COMPENSATIONS."""
+    key = "compensated_by_robot"
+    if key not in robot:
+        return present
+    given = robot.texts(key)
+    for name in given:
+        if name not in COMPENSATIONS:
+            robot.refuse(key, f"{name!r:.60} is not one of {', '.join(COMPENSATIONS)}")
+    for name in duplicates(given):
+        robot.refuse(key, f"{name!r} is listed twice")
+    if "payload" in given and not {"gravity", "coriolis"} & set(given):
+        robot.refuse(key, "payload needs gravity or coriolis beside it, of which it is a part")
+    return tuple(name for name in COMPENSATIONS if name in given)
 
 
 def _with_payloads(description: Description, robot: Section) -> Description:

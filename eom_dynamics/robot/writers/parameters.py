@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from ...actuators.actuator import Actuator
+from ...actuators.drive_units import SI_UNITS
 from ...actuators.friction import FRICTIONLESS
 from ...actuators.gear import LOSSLESS
 from ...actuators.motor import IDEAL
@@ -77,6 +78,8 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
         section["drive_interpolation"] = robot.drive_interpolation
     if robot.joint_friction:
         section["joint_friction"] = "included"
+    if robot.compensated_by_robot:
+        section["compensated_by_robot"] = list(robot.compensated_by_robot)
     section["tool_names"], tools = [], {}
     for tool in robot.tools:
         name = tool.name
@@ -131,6 +134,8 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         entries["elasticity"] = _elasticity(joint.spring)
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
+    if joint.drive != SI_UNITS:
+        entries["drive"] = {name: value for name, value in dataclasses.asdict(joint.drive).items() if value is not None}
     return entries
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ... import lie
+from ...actuators.drive_units import SI_UNITS
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ...spelling import unused_name
@@ -159,6 +160,7 @@ def _lost(robot: Robot) -> list[str]:
         "actuators": [joint.name for joint in joints if not _is_ideal(joint)],
         "constant efforts": [joint.name for joint in robot.joints if joint.constant_effort],
         "parallel springs": [joint.name for joint in robot.joints if joint.parallel_spring],
+        "units of drives": [joint.name for joint in joints if joint.drive != SI_UNITS],
         "rotor mounts": [joint.name for joint in joints if joint.rotor_mount is not None],
         "limits of acceleration, jerk and effort rate": [
             joint.name
@@ -172,6 +174,8 @@ def _lost(robot: Robot) -> list[str]:
             lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")
     if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
         lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
+    if robot.compensated_by_robot:
+        lines.append(f"compensated_by_robot {', '.join(robot.compensated_by_robot)} is left out")
     if robot.rotor_model != "reduced":
         lines.append(f"rotor_model {robot.rotor_model} is left out")
     if robot.command_lead:

@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
 from ...arrays import Array
+from ...elastic import DriveCommand
 from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.samples import doubles
@@ -64,7 +65,7 @@ class CommandTopics:
     def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         """Publish a command."""
         self.holds_command = False  # while messages are partly written
-        self._fill(header, command.order, command.efforts, command.motors, command.lead)
+        self._fill(header, command.order, command.efforts, command.motors, command.lead, command.sent)
         self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         self._latest = None
         self.holds_command = True
@@ -82,13 +83,22 @@ class CommandTopics:
     def repeat(self, header: Header) -> None:
         """Publish the last command again, marked as held, with another header."""
         if self._latest is not None:
-            self._fill(header, self._latest.order, *self._latest.efforts_and_motors(), self._latest.lead)
+            latest = self._latest
+            self._fill(header, latest.order, *latest.efforts_and_motors(), latest.lead, latest.sent())
             self._latest = None
         self._feedforward.header = self._motor_setpoint.header = header
         self._feedforward.status, self._feedforward.held = Status.HELD.value, True
         self._send()
 
-    def _fill(self, header: Header, order: JointOrder, efforts: Array, motors: Array, lead: float) -> None:
+    def _fill(
+        self,
+        header: Header,
+        order: JointOrder,
+        efforts: Array,
+        motors: Array,
+        lead: float,
+        sent: DriveCommand | None,
+    ) -> None:
         feedforward, motor_setpoint = self._feedforward, self._motor_setpoint
         feedforward.header = motor_setpoint.header = header
         feedforward.joint_names, feedforward.command_lead = order.names, lead
@@ -96,9 +106,14 @@ class CommandTopics:
         rows = (*order.to_message(efforts), *order.motors_to_message(motors))
         for field, values in zip(COMMAND_FIELDS, rows, strict=True):
             setattr(feedforward, field, doubles(values))
-        for field, same in MOTOR_SETPOINT_FIELDS.items():
-            setattr(motor_setpoint, field, getattr(feedforward, same))
-        self._effort_command.data = doubles(motors[-1] if self.commands_motors else efforts[0])
+        if sent is None:
+            for field, same in MOTOR_SETPOINT_FIELDS.items():
+                setattr(motor_setpoint, field, getattr(feedforward, same))
+            self._effort_command.data = doubles(motors[-1] if self.commands_motors else efforts[0])
+            return
+        for field in MOTOR_SETPOINT_FIELDS:
+            setattr(motor_setpoint, field, doubles(order.motors_to_message(getattr(sent, field))))
+        self._effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
 
     def _send(self) -> None:
         for which in self._heard:

@@ -28,8 +28,8 @@ from ...spelling import duplicates, listed
 from ..bags import Bag, BagError, Topic
 from ..bags.message_blocks import joined, read_blocks
 from ..bags.types import COMMAND, JOINT_STATE
+from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import DEFAULT, Conventions
-from ..replay.sources import is_of_motors
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 
@@ -111,7 +111,9 @@ def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
     """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
-    columns, efforts = _bag(file, source) if isinstance(file, Bag) else (_table(file, source.columns), None)
+    columns, efforts = (
+        _bag(file, source, DriveNumbers(robot)) if isinstance(file, Bag) else (_table(file, source.columns), None)
+    )
     origin = int(columns.stamp[0]) if len(columns.stamp) else 0
     columns.names = tuple(source.conventions.names(columns.names))
     recording = _recording(file.path.name, robot, columns, origin, source)
@@ -124,9 +126,9 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     return recording, origin
 
 
-def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
+def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Columns, Columns | None]:
     topic = _topic(bag, source.topic)
-    columns = read_topic(bag, topic)
+    columns = read_topic(bag, topic, source.conventions, drives)
     if not len(columns.stamp):
         raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
     if source.effort_topic is None:
@@ -134,7 +136,7 @@ def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
     found = bag.named(source.effort_topic)
     if not found:
         raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-    return columns, read_topic(bag, found[0])
+    return columns, read_topic(bag, found[0], source.conventions, drives)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -154,8 +156,16 @@ def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic
     return topics[0]
 
 
-def read_topic(bag: Bag, topic: Topic) -> Columns:
+def read_topic(
+    bag: Bag, topic: Topic, conventions: Conventions = DEFAULT, drives: DriveNumbers | None = None
+) -> Columns:
     """Read the messages of a topic: joint states, or commands of motors.
+
+    Args:
+        bag: the bag.
+        topic: one of its topics.
+        conventions: names of joints.
+        drives: takes motors in the units of their drives into SI units.
 
     Raises:
         BagError: it is of another type.
@@ -170,7 +180,10 @@ def read_topic(bag: Bag, topic: Topic) -> Columns:
         names = block.message.joint_names if command else block.message.name
         stamps.append(block.stamps().times)
         parts.append((len(block), names, block.values(fields, len(names))))
-    return Columns(np.concatenate(stamps), *joined(parts), len(bad))
+    columns = Columns(np.concatenate(stamps), *joined(parts), len(bad))
+    if drives is not None and columns.values:
+        columns.values = drives.in_si_units(topic, conventions.names(columns.names), columns.values)
+    return columns
 
 
 def _table(table: NumericTable, columns: Sequence[str]) -> Columns:

@@ -60,6 +60,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "drive_delay": robot.drive_delay,
         "drive_interpolation": robot.drive_interpolation,
         "command_lead": robot.command_lead,
+        "compensated_by_robot": list(robot.compensated_by_robot),
         "joint_friction": robot.joint_friction,
         "elastic_joints": elastic,
         "motors": drives,

@@ -28,6 +28,7 @@ TEMPLATE = """\
       # command_period: 1.0e-3              # time from one command of the drives to the next, s; 0: unknown
       # drive_delay: 0.0                    # time from a command to its effect on the motors, s
       # drive_interpolation: none           # none: the drives hold a command | linear: docs/command_lead.md
+      # compensated_by_robot: [gravity, friction]   # efforts that the robot adds itself: also coriolis, payload
       # base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}   # floating
       joints:
         shoulder:
@@ -54,6 +55,7 @@ TEMPLATE = """\
           #   torque_constant: 0.05         # N m/A, of the motor
           #   resistance: 0.5               # ohm
           #   limits: {torque: 1.0, speed: 500.0, current: 20.0, voltage: 48.0}
+          # drive: {side: motor, sign: 1, units_per_turn: 1.0, offset: 0.0, effort: torque}   # units: docs/robots.md
         elbow:
           type: revolute
           screw: [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
@@ -71,7 +73,9 @@ TEMPLATE = """\
       #   gripper: {mass: 1.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
 """
 
-_DRIVES = "".join(line for line in TEMPLATE.splitlines(keepends=True) if re.search("# (command|drive)_", line))
+_DRIVES = "".join(
+    line for line in TEMPLATE.splitlines(keepends=True) if re.search("# (command|drive|compensated)_", line)
+)
 
 
 def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
@@ -96,6 +100,7 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
           #   torque_constant: 0.05         # N m/A, of the motor
           #   resistance: 0.5               # ohm
           #   limits: {{torque: 1.0, speed: 500.0, current: 20.0, voltage: 48.0}}
+          # drive: {{side: motor, sign: 1, units_per_turn: 1.0, offset: 0.0, effort: torque}}   # units: docs/robots.md
 """
         for joint in robot.independent_joints
         for inertia_unit, stiffness_unit, effort_unit in [

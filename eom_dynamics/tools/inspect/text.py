@@ -56,6 +56,7 @@ def _commands(facts: Mapping[str, Any]) -> str:
     return (
         f"command_period {period}, drive_delay {facts['drive_delay']:g} s, drive_interpolation "
         f"{facts['drive_interpolation']}: command lead {facts['command_lead']:g} s"
+        + (f"; not sent, the robot adds: {', '.join(own)}" if (own := facts["compensated_by_robot"]) else "")
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ...elastic import DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...exceptions import LimitError
 from ...messages.base_motion import base_of_rows, force_is_unset
@@ -24,6 +24,7 @@ from ...messages.fields import (
     COMMAND_FIELDS,
     EFFORT_FIELDS,
     MOTOR_FIELDS,
+    MOTOR_SETPOINT_FIELDS,
     STATE_FIELDS,
     STIFFNESS_FIELDS,
     WRENCH_FIELDS,
@@ -31,7 +32,7 @@ from ...messages.fields import (
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import SetpointEvaluator
+from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from ..bags import Bag, Topic
 from ..bags.message_blocks import Stamps
 from .batch import Batch, Refusals
@@ -61,6 +62,7 @@ class Commands:
         stamps, frame: those of the setpoints.
         joint_names, motor_names: n and m of them, in the setpoints' order.
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
+        motor_setpoint: by MOTOR_SETPOINT_FIELDS, each (N, m), in that order, in the units of the drives.
         effort_command: (N, n) or (N, m), in the robot's order.
         held: (N,) whether a command repeats an earlier one, for a refused setpoint.
         lead: time after the setpoint of the motion that the commands are for, s.
@@ -72,6 +74,7 @@ class Commands:
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]
     values: dict[str, Array]
+    motor_setpoint: dict[str, Array]
     effort_command: Array
     held: NDArray[np.bool_]
     lead: float = 0.0
@@ -85,6 +88,7 @@ class Commands:
             self,
             stamps=self.stamps[rows],
             values={name: values[rows] for name, values in self.values.items()},
+            motor_setpoint={name: values[rows] for name, values in self.motor_setpoint.items()},
             effort_command=self.effort_command[rows],
             held=self.held[rows],
             measured=None if self.measured is None else self.measured[rows],
@@ -156,19 +160,23 @@ class Evaluation:
         """Compute the commands of setpoints, in order, without those that are refused and not held."""
         count, (n, m) = len(batch), (self.arm.robot.n, len(self.arm.motor_names))
         efforts, motors = np.empty((3, count, n)), np.empty((4, count, m))
+        sent = DriveCommand(*np.empty((3, count, m)), *np.empty((2, count, n))) if self.arm.converts else None
         good: NDArray[np.bool_] = np.zeros(count, dtype=bool)
         held: NDArray[np.bool_] = np.zeros(count, dtype=bool)
         order = None
         try:
             order = self._orders.of(batch.names)
             if not self._one_by_one and self._lengths_fit(batch, order):
-                good = self._together(batch, order, efforts, motors)
+                good = self._together(batch, order, efforts, motors, sent)
         except Exception:
             # Caused by one setpoint or by all; one by one shows which of them are good.
             good[:] = False
         for row in np.flatnonzero(~good).tolist():
             try:
-                efforts[:, row], motors[:, row] = self._alone(batch, row)
+                command = self._alone(batch, row)
+                efforts[:, row], motors[:, row] = command.efforts, command.motors
+                for values, own in zip(sent or (), command.sent or (), strict=True):
+                    values[row] = own
                 good[row] = True
             except Exception as error:  # the node survives an internal error, too
                 reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
@@ -178,7 +186,7 @@ class Evaluation:
         if held[:first].any() and self._last is not None:
             yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))
         if order is not None and first < count:
-            yield self._result(batch, order, efforts, motors, good, held)
+            yield self._result(batch, order, efforts, motors, sent, good, held)
 
     def far(self) -> list[str]:
         """A line on the joint without limits that moves furthest, if that is over many turns; not of damped springs."""
@@ -199,7 +207,7 @@ class Evaluation:
             self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands all the same"
         return reason
 
-    def _alone(self, batch: Batch, row: int) -> tuple[Array, Array]:
+    def _alone(self, batch: Batch, row: int) -> EvaluatedCommand:
         stamp, recorded = int(batch.stamps.header[row]), int(batch.stamps.recorded[row])
         while self._payloads and self._payloads[0][0] <= recorded:
             self._take_payload(*self._payloads.pop(0))
@@ -207,7 +215,7 @@ class Evaluation:
         command = self._evaluator.evaluate(batch.message(row), stamp=stamp, limit_policy=self._options.limits)
         if command.violations:
             self.violations.add(command.violations, 1)
-        return command.efforts, command.motors
+        return command
 
     def _take_payload(self, recorded: int, message: Any) -> None:
         """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
@@ -228,7 +236,9 @@ class Evaluation:
             and (batch.entries("stiffness") == n or stiffness == {0})
         )
 
-    def _together(self, batch: Batch, order: JointOrder, efforts: Array, motors: Array) -> NDArray[np.bool_]:
+    def _together(
+        self, batch: Batch, order: JointOrder, efforts: Array, motors: Array, sent: DriveCommand | None
+    ) -> NDArray[np.bool_]:
         """Compute the commands of all setpoints whose numbers are finite; returns (N,) which are done."""
         numbers = {name: values for name, values in batch.fields.items() if batch.entries(name)}
         done = np.ones(len(batch), dtype=bool)
@@ -264,7 +274,20 @@ class Evaluation:
             if self._limits.limited and self._options.limits != "ignore":
                 computed = [x[done[rows]] for x in states]
                 self._limit(computed, np.flatnonzero(done), efforts, motors, done)
+            if sent is not None:
+                self._send([x[done[rows]] for x in states], np.flatnonzero(done), efforts, motors, sent)
         return done
+
+    def _send(
+        self, states: list[Array], rows: NDArray[np.intp], efforts: Array, motors: Array, sent: DriveCommand
+    ) -> None:
+        """Compute what drives are sent for the commands at some rows, which are within limits, or clipped."""
+        if not len(rows):
+            return
+        later = self.arm.ahead(self._lead, *states)[0] if self._lead else states
+        command = Feedforward(*efforts[:, rows], *motors[:, rows])
+        for values, own in zip(sent, self.arm.drive_command(command, *later[:3]), strict=True):
+            values[rows] = own
 
     def _limit(
         self, states: list[Array], rows: NDArray[np.intp], efforts: Array, motors: Array, done: NDArray[np.bool_]
@@ -291,6 +314,7 @@ class Evaluation:
         order: JointOrder,
         efforts: Array,
         motors: Array,
+        sent: DriveCommand | None,
         good: NDArray[np.bool_],
         held: NDArray[np.bool_],
     ) -> Commands:
@@ -300,13 +324,21 @@ class Evaluation:
         kept = np.flatnonzero((good | held) & (sources >= 0))
         values = dict(zip(EFFORT_FIELDS, order.to_message(efforts), strict=True))
         values |= dict(zip(MOTOR_FIELDS, order.motors_to_message(motors), strict=True))
+        of_motors = self._options.effort_command == "motor"
+        if sent is None:
+            setpoint = {name: values[same] for name, same in MOTOR_SETPOINT_FIELDS.items()}
+            effort_command = motors[-1] if of_motors else efforts[0]
+        else:
+            setpoint = {name: order.motors_to_message(getattr(sent, name)) for name in MOTOR_SETPOINT_FIELDS}
+            effort_command = sent.effort if of_motors else sent.joint_effort
         everything = Commands(
             batch.stamps,
             batch.frame,
             tuple(order.names),
             tuple(order.motor_names),
             {name: values[name] for name in COMMAND_FIELDS},
-            motors[-1] if self._options.effort_command == "motor" else efforts[0],
+            setpoint,
+            effort_command,
             held,
             self._lead,
             batch.measured,

@@ -24,6 +24,7 @@ from ...messages.joint_order import places
 from ...trajectory import fit
 from ..bags import Bag, Topic
 from ..bags.message_blocks import Stamps, read_blocks
+from ..drive_numbers import DriveNumbers
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
@@ -100,6 +101,7 @@ def joint_state_batches(
     refusals: Refusals,
     figures: FitFigures,
     conventions: Conventions = DEFAULT,
+    drives: DriveNumbers | None = None,
 ) -> Iterator[Batch]:
     """Fit the measured motion, and sample it at the times of the measurements.
 
@@ -107,7 +109,7 @@ def joint_state_batches(
         joint_names: of the robot; messages may have other joints, too.
         cutoff: Hz; higher frequencies count as noise.
     """
-    samples = _samples(bag, topic, joint_names, refusals, conventions)
+    samples = _samples(bag, topic, joint_names, refusals, conventions, drives or DriveNumbers(None))
     for motion in _motions(_counted(samples, figures.repeats)):
         yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
 
@@ -118,6 +120,7 @@ def _samples(
     joint_names: tuple[str, ...],
     refusals: Refusals,
     conventions: Conventions,
+    drives: DriveNumbers,
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
     clock = _Clock()
@@ -131,9 +134,11 @@ def _samples(
         except StateError as error:
             refusals.add(str(error), int(stamps.recorded[0]), len(block))
             continue
-        position = numbers[:, columns]
+        own = block.values({"effort": "effort"}, len(names))
+        own = drives.in_si_units(topic, names, {"position": numbers, **own})
+        position = own["position"][:, columns]
         effort: Array = np.full(position.shape, np.nan)
-        if "effort" in (own := block.values({"effort": "effort"}, len(names))):
+        if "effort" in own:
             effort = conventions.efforts(joint_names, own["effort"][:, columns])
         finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)
         forward = np.ones(len(block), dtype=bool)

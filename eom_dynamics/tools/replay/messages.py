@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...messages.fields import MOTOR_SETPOINT_FIELDS
 from ..bags import Layout, OutputTopic
 from ..bags.layout import Bytes
 from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
@@ -66,7 +65,7 @@ def _numbers(commands: Commands) -> dict[str, dict[str, NDArray[Any]]]:
     feedforward = {**commands.values, "held": held, "status": held.astype(np.uint8), "command_lead": lead}
     return {
         COMMAND: feedforward,
-        JOINT_STATE: {name: commands.values[source] for name, source in MOTOR_SETPOINT_FIELDS.items()},
+        JOINT_STATE: commands.motor_setpoint,
         NUMBERS: {"data": commands.effort_command},
     }
 

@@ -20,11 +20,12 @@ from ..bags import Bag, BagError, Topic
 from ..bags.message_blocks import read_blocks
 from ..bags.types import JOINT_STATE, STRING
 from ..contents import bag_hash, hashed_aside, robot_hash
+from ..drive_numbers import is_of_motors
 from ..robot_options import RobotOptions
 from .evaluation import Commands, Evaluation
 from .job import Job, Report, provenance
 from .sinks import open_sink, provenance_of
-from .sources import Sampling, choose_topic, command_lead, is_of_motors
+from .sources import Sampling, choose_topic, command_lead
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ...spelling import listed
 from ..bags import Bag, BagError, Topic
 from ..bags.message_blocks import read_blocks, read_messages
 from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
+from ..drive_numbers import DriveNumbers, is_of_motors
 from . import joint_states, trajectories
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions
@@ -23,9 +24,6 @@ from .joint_states import FitFigures
 
 INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
-
-# Both are JointStates: of the node, and of a simulated robot.
-_MOTOR_TOPICS = ("motor_setpoint", "motor_states")
 
 
 class Sampling(NamedTuple):
@@ -49,7 +47,14 @@ def read_setpoints(
     names = sampling.conventions.names
     if topic.type == JOINT_STATE:
         return joint_states.joint_state_batches(
-            bag, topic, robot.joint_names, sampling.cutoff, refusals, figures, sampling.conventions
+            bag,
+            topic,
+            robot.joint_names,
+            sampling.cutoff,
+            refusals,
+            figures,
+            sampling.conventions,
+            DriveNumbers(robot),
         )
     if topic.type == SETPOINT:
         batches = _setpoint_batches(bag, topic, refusals)
@@ -90,11 +95,6 @@ def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
     """Topics of a type in the namespace of another."""
     space = topic.name.rpartition("/")[0]
     return [each for each in bag.topics if each.type == kind and each.name.rpartition("/")[0] == space]
-
-
-def is_of_motors(topic: Topic) -> bool:
-    """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
-    return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:

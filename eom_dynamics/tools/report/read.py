@@ -20,11 +20,12 @@ from ...robot import Robot
 from ..bags import Bag, BagError, Topic
 from ..bags.message_blocks import Stamps, read_blocks
 from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
+from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import Sampling, choose_topic, command_lead, is_of_motors
+from ..replay.sources import Sampling, choose_topic, command_lead
 from ..robot_options import RobotOptions
 from .findings import DOING
 from .record import Record, Stream, joined
@@ -62,7 +63,7 @@ def read_records(
         robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
-        reader = _Reader(bag, sampling.conventions, progress)
+        reader = _Reader(bag, sampling.conventions, DriveNumbers(robot), progress)
         records = [_with_robot(record, robot) for record in _read_records(path, bag, reader)]
         planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
@@ -249,8 +250,8 @@ def _with_robot(record: Record, robot: Robot | None) -> Record:
 class _Reader:
     """Reader of the topics of a bag, with warnings on what it could not read."""
 
-    def __init__(self, bag: Bag, conventions: Conventions, progress: Progress | None) -> None:
-        self._bag, self._conventions, self._progress = bag, conventions, progress
+    def __init__(self, bag: Bag, conventions: Conventions, drives: DriveNumbers, progress: Progress | None) -> None:
+        self._bag, self._conventions, self._drives, self._progress = bag, conventions, drives, progress
         self.notes: list[str] = []
         self.unread: list[str] = []
 
@@ -267,6 +268,10 @@ class _Reader:
                 values = block.values(fields, len(names))
                 if kind == "measured" and "effort" in values:
                     values["effort"] = self._conventions.efforts(names, values["effort"])
+                if kind == "motors" and topic.type == JOINT_STATE:
+                    own = {fields[ours]: x for ours, x in values.items()}
+                    own = self._drives.in_si_units(topic, names, own)
+                    values = {ours: own[fields[ours]] for ours in values}
                 parts.setdefault(kind, []).append(Stream(topic.name, stamp, block.recorded, names, values))
         if bad:
             self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")

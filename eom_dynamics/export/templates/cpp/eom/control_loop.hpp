@@ -126,8 +126,12 @@ class ControlLoop {
         else
             wait();
         received_ = false;
-        if (output_.valid)
-            feedback_.add(output_, feedback_share_, period, measured);
+        if (output_.valid) {
+            feedback_.add(output_, share_[0], period, measured);
+            if constexpr (Robot::has_drives)
+                Robot::drive_command(sent_for_, output_.command, output_.motor_effort, output_.joint_effort, share_,
+                                     output_.sent);
+        }
         return output_;
     }
 
@@ -284,7 +288,7 @@ class ControlLoop {
         const bool ramps = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
         const double end = ramps ? std::max(stop_.end(), parameters_.ramp_duration) : stop_.end();
         if (ramps)
-            feedback_share_ = stop_.fade(output_.command, parameters_.ramp_duration);
+            share_ = stop_.fade(output_.command, parameters_.ramp_duration);
         if (stop_.time() >= end)
             output_.status = Status::held;
         else
@@ -439,7 +443,9 @@ class ControlLoop {
         stamp_ = stamp;
         output_.status = Status::fresh;
         output_.valid = true;
-        feedback_share_ = 1;
+        if constexpr (Robot::has_drives)
+            sent_for_ = candidate_;
+        share_ = {1, 0};
         ++counts_.followed;
         return true;
     }
@@ -524,8 +530,10 @@ class ControlLoop {
     double trajectory_end_ = 0;
     // Stamp of the last setpoint, ns.
     std::int64_t stamp_ = 0;
-    // Factor of feedback in a ramp.
-    Scalar feedback_share_ = 1;
+    // Factor of efforts in a ramp, and its time derivative.
+    std::array<Scalar, 2> share_{1, 0};
+    // The setpoint that the command is for, where what is sent depends on it.
+    Setpoint<Robot> sent_for_;
 };
 
 } // namespace eom

@@ -34,6 +34,16 @@ class Feedforward {
         return command;
     }
 
+    /// What is sent for the command: in the units of the drives, without efforts that the robot adds itself.
+    DriveCommand<Robot> sent() const noexcept
+    {
+        DriveCommand<Robot> y{command.motor_position, command.motor_velocity, command.motor_effort, command.tau,
+                              command.taud};
+        if constexpr (Robot::has_drives)
+            Robot::drive_command(setpoint, command, command.motor_effort, command.tau, {1, 0}, y);
+        return y;
+    }
+
     /// The command for a motion (joints,) each, with the rest of the setpoint as it is.
     const Command<Robot> &operator()(const JointVector<Robot> &q, const JointVector<Robot> &qd,
                                      const JointVector<Robot> &qdd, const JointVector<Robot> &qddd,

@@ -16,6 +16,20 @@ struct Measurement {
     bool links = false, motors = false;
 };
 
+/// Takes motors that are measured in the units of their drives into SI units.
+template <class Robot>
+void read_drives(Measurement<Robot> &measured) noexcept
+{
+    if constexpr (Robot::has_drives) {
+        const Measurement<Robot> given = measured;
+        MotorVector<Robot> effort{};
+        Robot::drive_state({}, {}, given.motor_position, given.motor_velocity, {}, {}, measured.motor_position,
+                           measured.motor_velocity, effort);
+    } else {
+        static_cast<void>(measured);
+    }
+}
+
 /// Makes every joint a chain of four integrators: eom_dynamics.elastic.linearizing_effort.
 ///
 /// The error e = q_ref - q obeys e'''' + g3 e''' + g2 e'' + g1 e' + g0 e = 0 where the model is exact: M. W. Spong,

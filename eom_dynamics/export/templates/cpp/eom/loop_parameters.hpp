@@ -104,6 +104,23 @@ struct LoopOutput {
     Status status = Status::waiting;
     /// Whether there is a command.
     bool valid = false;
+    /// What is sent where that differs from the command, in units or by efforts that the robot adds itself.
+    DriveCommand<Robot> sent;
+
+    /// What is sent, for all robots.
+    const MotorVector<Robot> &sent_motor_position() const noexcept
+    {
+        return Robot::has_drives ? sent.position : command.motor_position;
+    }
+    const MotorVector<Robot> &sent_motor_velocity() const noexcept
+    {
+        return Robot::has_drives ? sent.velocity : command.motor_velocity;
+    }
+    const MotorVector<Robot> &sent_motor_effort() const noexcept { return Robot::has_drives ? sent.effort : motor_effort; }
+    const JointVector<Robot> &sent_joint_effort() const noexcept
+    {
+        return Robot::has_drives ? sent.joint_effort : joint_effort;
+    }
 };
 
 /// Counts since the last restart.

@@ -49,6 +49,45 @@ class Plant {
             step(effort, static_cast<Scalar>(time / count));
     }
 
+    /// The same under efforts that are sent to the drives, to which those add the robot's own ones in each step.
+    void advance_drives(const MotorVector<Robot> &sent, double time, double longest_step) noexcept
+    {
+        const double count = std::ceil(time / longest_step);
+        for (double i = 0; i < count; ++i)
+            step(effort_of(sent), static_cast<Scalar>(time / count));
+    }
+
+    /// Motor efforts of drives that are sent efforts in their units: with those that the robot adds in this state.
+    MotorVector<Robot> effort_of(const MotorVector<Robot> &sent) const noexcept
+    {
+        MotorVector<Robot> position, velocity, effort = sent;
+        if constexpr (Robot::has_drives)
+            Robot::drive_state(state.q, state.qd, {}, reported({}).velocity, sent, {1, 0}, position, velocity, effort);
+        return effort;
+    }
+
+    /// What drives report in this state, and the efforts that they must be sent for these of the motors; with a share of
+    /// zero whole efforts, as they report them.
+    DriveCommand<Robot> reported(const MotorVector<Robot> &effort, Scalar share = 1) const noexcept
+    {
+        DriveCommand<Robot> sent;
+        sent.position = state.theta;
+        sent.velocity = state.thetad;
+        sent.effort = effort;
+        if constexpr (Robot::has_drives) {
+            Setpoint<Robot> x;
+            Command<Robot> y;
+            x.q = state.q;
+            x.qd = state.qd;
+            y.motor_position = state.theta;
+            y.motor_velocity = state.thetad;
+            Robot::drive_command(x, y, effort, {}, {share, 0}, sent);
+        } else {
+            static_cast<void>(share);
+        }
+        return sent;
+    }
+
     /// Whether the motion is finite.
     bool finite() const noexcept { return eom::finite(state.q, state.qd, state.theta, state.thetad); }
 

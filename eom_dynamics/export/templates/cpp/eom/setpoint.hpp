@@ -60,6 +60,13 @@ struct Command {
     MotorVector<Robot> motor_position{}, motor_velocity{}, motor_acceleration{}, motor_effort{};
 };
 
+/// What is sent: motors in the units of their drives, and joint efforts, without those that the robot adds itself.
+template <class Robot>
+struct DriveCommand {
+    MotorVector<Robot> position{}, velocity{}, effort{};
+    JointVector<Robot> joint_effort{}, joint_effort_rate{};
+};
+
 /// Whether all numbers are finite.
 template <class Scalar, std::size_t n>
 bool finite(const std::array<Scalar, n> &values) noexcept

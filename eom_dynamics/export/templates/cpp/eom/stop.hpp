@@ -82,8 +82,8 @@ class Stop {
     }
 
     /// Fade efforts in a time T, s, by the factor w = 1 - 10 u^3 + 15 u^4 - 6 u^5, which starts and ends with two
-    /// derivatives zero; returns w.
-    Scalar fade(Command<Robot> &y, double T) const noexcept
+    /// derivatives zero; returns w and its time derivative.
+    std::array<Scalar, 2> fade(Command<Robot> &y, double T) const noexcept
     {
         const double u = std::min(s_ / T, 1.0), v = 1 - u;
         const auto w = static_cast<Scalar>(std::min(v * v * v * (1 + u * (3 + 6 * u)), 1.0));
@@ -96,7 +96,7 @@ class Stop {
         }
         for (Scalar &effort : y.motor_effort)
             effort *= w;
-        return w;
+        return {w, wd};
     }
 
   private:

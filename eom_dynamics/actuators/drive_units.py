@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units of a drive: numbers of motor motion and effort that it is sent and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, pi
+from typing import NamedTuple
+
+from .checks import finite, positive, refuse
+
+SIDES = ("motor", "joint")
+"""Where a drive counts: at the shaft of the motor, before the gear, or at the joint, behind it."""
+
+EFFORTS = ("torque", "current", "per_mille")
+"""What a drive takes for effort: torque, N m (N); current, A; or torque in per mille of its rated torque (CiA 402)."""
+
+
+class DriveScales(NamedTuple):
+    """Factors from SI units on the link side of the gear to those of a drive, and its position there at zero."""
+
+    position: float
+    velocity: float
+    effort: float
+    offset: float
+
+
+@dataclass(frozen=True)
+class DriveUnits:
+    """Units of a drive; by default SI units on the link side of the gear.
+
+    Attributes:
+        side: one of :data:`SIDES`.
+        sign: 1, or -1 for a drive that counts backwards.
+        units_per_turn: of positions: 1 for turns, 2 pi for rad, or the counts of the encoder.
+        velocity_units_per_turn: of velocities, at one turn a second: 60 for turns a minute; None: as of positions.
+        offset: position of the drive at motor position zero, in its units.
+        effort: one of :data:`EFFORTS`.
+        rated_torque: N m (N) on that side, with ``per_mille``; else None.
+    """
+
+    side: str = "joint"
+    sign: float = 1.0
+    units_per_turn: float = 2 * pi
+    velocity_units_per_turn: float | None = None
+    offset: float = 0.0
+    effort: str = "torque"
+    rated_torque: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check parameters; raises ParameterError if one is impossible or missing."""
+        for name, options in (("side", SIDES), ("effort", EFFORTS)):
+            if getattr(self, name) not in options:
+                refuse(name, f"must be one of {', '.join(options)}, is {getattr(self, name)!r:.60}")
+        if self.sign not in (1, -1):
+            refuse("sign", f"must be 1 or -1, is {self.sign:g}; a gear ratio is the joint's gear_ratio")
+        positive("units_per_turn", self.units_per_turn)
+        finite("offset", self.offset)
+        for name in ("velocity_units_per_turn", "rated_torque"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+        if (self.rated_torque is None) == (self.effort == "per_mille"):
+            reason = "missing; effort: per_mille needs it" if self.rated_torque is None else "needs effort: per_mille"
+            refuse("rated_torque", reason)
+
+    def scales(self, gear_ratio: float, torque_constant: float) -> DriveScales:
+        """Factors for a motor.
+
+        Args:
+            gear_ratio: turns of the motor for one of its joint.
+            torque_constant: of the motor, N m/A; NaN if unknown.
+
+        Raises:
+            ParameterError: the drive takes current, and the torque constant is unknown.
+        """
+        if self.effort == "current" and isnan(torque_constant):
+            refuse("effort", "current needs the torque_constant of the actuator")
+        at_motor = self.side == "motor"
+        turned = self.sign * (gear_ratio if at_motor else 1.0)
+        per_turn = self.velocity_units_per_turn or self.units_per_turn
+        # The constant is that of the motor: behind the gear the same current is of a larger torque.
+        constant = torque_constant * (1.0 if at_motor else abs(gear_ratio))
+        per_torque = 1e3 / self.rated_torque if self.rated_torque else 1 / constant if self.effort == "current" else 1.0
+        # rad are left as they are, to the bit.
+        position, velocity = (turned * (1.0 if x == 2 * pi else x / (2 * pi)) for x in (self.units_per_turn, per_turn))
+        return DriveScales(position, velocity, per_torque / turned, self.offset)
+
+
+SI_UNITS = DriveUnits()
+"""Units of a drive that counts as the library does."""

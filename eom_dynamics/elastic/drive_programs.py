@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs between a command and what is sent to the drives, and between what drives report and SI units.
+
+A robot that compensates gravity, or other efforts, adds them itself, at its measured state and on the link side of the
+gears: they are taken out of what is sent, at the state of the command. At the motors they are those of a transmission,
+without gear loss, which remains in what is sent; two motors of a joint have half each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import recursion
+from ..actuators.drive_units import DriveScales
+from ..arrays import Array
+from ..codegen.expressions import Expression, Scalar
+from ..codegen.partials import Partials
+from ..codegen.program import Program, Sizes, trace
+from ..codegen.programs import WITH_PAYLOAD, carrying_jets
+from ..jet import Jet
+from ..recursion import PARAMETERS
+from ..robot import Robot
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES
+from .motor_programs import MOTOR_NAMES
+from .motor_side import MotorSide
+
+DRIVE_NAMES = ("drive_position", "drive_velocity", "drive_effort")
+"""Names of the numbers of the drives."""
+
+SENT_NAMES = ("sent_effort", "sent_effort_rate")
+"""Names of joint efforts that are sent, and of their time derivative."""
+
+SHARE = "share"
+"""Name of the share of the robot's own efforts that is taken out, or added, and its time derivative: (1, 0) but while
+efforts fade."""
+
+OWN_MOTORS = (*MOTOR_NAMES[:2], MOTOR_NAMES[3])
+"""Motor position, velocity and effort, in SI units."""
+
+Vectors = Mapping[str, Sequence[Expression]]
+
+
+class DriveCommand(NamedTuple):
+    """What is sent: motors in the units of their drives, joint efforts in SI units.
+
+    Attributes:
+        position, velocity, effort: of the m drives, each (m,) or (N, m).
+        joint_effort, joint_effort_rate: (n,) or (N, n), N m or N, and per s.
+    """
+
+    position: Array
+    velocity: Array
+    effort: Array
+    joint_effort: Array
+    joint_effort_rate: Array
+
+
+class DriveState(NamedTuple):
+    """Motors in SI units on the link side of their gears, each (m,) or (N, m), as :class:`.Feedforward`."""
+
+    motor_position: Array
+    motor_velocity: Array
+    motor_effort: Array
+
+
+def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
+    """What is sent for a command; with payloads that the robot compensates, too, on request."""
+    n, m = robot.n, len(side.motor_joint)
+    inputs: dict[str, int] = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES[:2]), n) | dict.fromkeys(OWN_MOTORS, m)
+    inputs |= {SHARE: 2} | (dict.fromkeys(PAYLOAD_NAMES[:2], PARAMETERS * len(robot.tools)) if payload else {})
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        share, share_rate = x[SHARE]
+        joints, motors = _own_efforts(robot, side, x)
+        changing = [(STATE_NAMES[0], STATE_NAMES[1]), (STATE_NAMES[1], STATE_NAMES[2])]
+        changing += [(PAYLOAD_NAMES[0], PAYLOAD_NAMES[1])] if payload else []
+        pairs = [pair for name, rate in changing for pair in zip(x[name], x[rate], strict=True)]
+        along = Partials(pairs[0][0], along=pairs)
+        position, velocity, effort = (x[name] for name in OWN_MOTORS)
+        rows = zip(scales(robot, side), position, velocity, effort, motors, strict=True)
+        drives = [
+            [own.position * a + own.offset, own.velocity * b, own.effort * (c - share * by_robot)]
+            for own, a, b, c, by_robot in rows
+        ]
+        tau, taud = (zip(x[name], joints, strict=True) for name in EFFORT_NAMES[:2])
+        sent = [effort - share * own for effort, own in tau]
+        sent_rate = [rate - (share * along(own) + share_rate * own) for rate, own in taud]
+        return dict(zip((*DRIVE_NAMES, *SENT_NAMES), (*zip(*drives, strict=True), sent, sent_rate), strict=True))
+
+    return trace("drive_command" + payload * WITH_PAYLOAD, inputs, compute)
+
+
+def drive_state(robot: Robot, side: MotorSide) -> Program:
+    """Motors in SI units from numbers of their drives, with a share of the efforts that the robot adds at q and qd."""
+    n, m = robot.n, len(side.motor_joint)
+    inputs: Sizes = dict.fromkeys(STATE_NAMES[:2], n) | dict.fromkeys(DRIVE_NAMES, m) | {SHARE: 2}
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        share, _ = x[SHARE]
+        rows = list(zip(scales(robot, side), *(x[name] for name in DRIVE_NAMES), strict=True))
+        velocity = [b * (1 / own.velocity) for own, _, b, _ in rows]
+        _, motors = _own_efforts(robot, side, {**x, MOTOR_NAMES[1]: velocity})
+        position = [(a - own.offset) * (1 / own.position) for own, a, _, _ in rows]
+        effort = [c * (1 / own.effort) + share * by_robot for (own, *_, c), by_robot in zip(rows, motors, strict=True)]
+        return dict(zip(OWN_MOTORS, (position, velocity, effort), strict=True))
+
+    return trace("drive_state", inputs, compute)
+
+
+def scales(robot: Robot, side: MotorSide) -> list[DriveScales]:
+    """Units of the drive of each motor."""
+    joints = [robot.independent_joints[joint] for joint in side.motor_joint]
+    return [joint.drive.scales(joint.gear_ratio, float(joint.actuator.motor.torque_constant)) for joint in joints]
+
+
+def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) -> tuple[list[Scalar], list[Scalar]]:
+    """Efforts that the robot adds at the joints, and at the motors on the link side of the gears."""
+    own, n = robot.compensated_by_robot, robot.n
+    tree, rest, zero = recursion.link_tree(robot), [0.0] * n, np.zeros(3)
+    at_joints: list[Scalar] = [0.0] * n
+    if "gravity" in own or "coriolis" in own:
+        loaded = carrying_jets(tree, [x[name] for name in PAYLOAD_NAMES[:1] if name in x])
+        moved = replace(loaded, friction=())
+        if "gravity" not in own:
+            moved = replace(moved, gravity=zero, passive=())
+        rates = x[STATE_NAMES[1]] if "coriolis" in own else rest
+        (at_joints,) = recursion.inverse_dynamics(moved, [x[STATE_NAMES[0]], rates, rest])
+    if "friction" in own:
+        rubbing = tree.joint_friction([x[STATE_NAMES[1]]])
+        at_joints = [effort + jet[0] for effort, jet in zip(at_joints, rubbing, strict=True)]
+    motors_of = np.bincount(side.motor_joint, minlength=n)
+    at_motors = side.motor_loads([at_joints[joint] * (1 / motors_of[joint]) for joint in side.motor_joint])
+    if "friction" in own:
+        laws = [side.actuators[joint].friction for joint in side.motor_joint]
+        rows = zip(at_motors, laws, x[MOTOR_NAMES[1]], strict=True)
+        at_motors = [effort + law.effort_jet(Jet([velocity]))[0] for effort, law, velocity in rows]
+    return at_joints, at_motors

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot that adds efforts itself, and whose drives have units of their own, through the nodes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from node_client import status_of
+from own_drives import with_drives
+from robot_client import RobotClient
+
+import eom_dynamics as eom
+from eom_dynamics.actuators import Actuator, Motor
+from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.trajectory import Cosine
+
+ROBOT = with_drives(eom.load_robot("sea_planar_2r"), "gravity", "coriolis", "friction", "payload")
+ARM = eom.ElasticArm(ROBOT)
+MOTION = Cosine([0.3, 0.2], [2.0, 1.7])
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "arm.yaml"
+    path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
+    return path
+
+
+def send(client, k, state=None):
+    client.publish(
+        at=k, **dict(zip(STATE_FIELDS, MOTION.derivatives(1e-3 * k) if state is None else state, strict=True))
+    )
+
+
+def of_library(k, lead=0.0):
+    x = MOTION.derivatives(1e-3 * k)
+    later = ARM.ahead(lead, *x)[0] if lead else x
+    command = ARM.feedforward(*x, lead=lead)
+    return command, ARM.drive_command(command, *later[:3])
+
+
+@pytest.mark.parametrize("lead", [0.0, 2e-3])
+def test_what_the_node_sends_has_the_bits_of_the_library(start, file, lead):
+    """In the compiled stream and field by field; held commands repeat it, and the model's values stay."""
+    client = start("--params-file", file, "-p", f"command_lead:={lead}", "-p", "hold_last_command:=always")
+    for k in range(1, 31):
+        send(client, k)
+        client.spin(1e-3)
+    for k in range(1, 31):
+        command, sent = of_library(k, lead)
+        feedforward, setpoint, effort = client.answers_to(k)
+        for field, values in zip(COMMAND_FIELDS, command, strict=True):
+            assert getattr(feedforward, field).tobytes() == values.tobytes()
+        for field in MOTOR_SETPOINT_FIELDS:
+            assert getattr(setpoint, field).tobytes() == getattr(sent, field).tobytes(), (k, field)
+        assert effort.data.tobytes() == sent.effort.tobytes()
+    send(client, 31, np.full((5, 2), np.nan))
+    feedforward, setpoint, effort = client.answers_to(31)
+    assert feedforward.held and setpoint.effort.tobytes() == effort.data.tobytes() == sent.effort.tobytes()
+    assert setpoint.position.tobytes() == sent.position.tobytes()
+
+
+def test_joint_efforts_are_sent_without_what_the_robot_adds(start, file):
+    client = start("--params-file", file, "-p", "effort_command:=joint", "-p", "command_lead:=0.0")
+    for k in (1, 2, 3):
+        send(client, k)
+        _, _, effort = client.answers_to(k)
+        assert effort.data.tobytes() == of_library(k)[1].joint_effort.tobytes()
+
+
+def test_limits_are_those_of_the_whole_effort(start, tmp_path):
+    """The whole effort is clipped, and what the robot adds then taken out, on both paths of the stream."""
+    limits = [replace(joint, limits=replace(joint.limits, effort=3.0)) for joint in ROBOT.joints]
+    robot = replace(ROBOT, joints=tuple(limits))
+    (tmp_path / "limited.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
+    arm = eom.ElasticArm(robot)
+    client = start("--params-file", tmp_path / "limited.yaml", "-p", "limits:=clip", "-p", "effort_command:=joint")
+    for k in range(1, 6):
+        send(client, k)
+        feedforward, setpoint, effort = client.answers_to(k)
+        x = MOTION.derivatives(1e-3 * k)
+        command = LimitCheck(arm).clipped(arm.feedforward(*x))
+        sent = arm.drive_command(command, *x[:3])
+        assert np.max(np.abs(command.tau)) == 3.0 and feedforward.effort.tobytes() == command.tau.tobytes()
+        assert effort.data.tobytes() == sent.joint_effort.tobytes()
+        assert setpoint.effort.tobytes() == sent.effort.tobytes()
+
+
+def test_the_simulated_robot_adds_them_and_counts_in_units(start, tmp_path):
+    """It stays at rest under sent efforts, which lack gravity: without what its drives add it would sag by 0.02 rad."""
+    ideal, q, zero = Actuator(motor=Motor(torque_constant=0.07)), np.array([0.3, -0.2]), np.zeros(2)
+    joints = tuple(replace(joint, actuator=ideal, damping=0.0, friction=0.0) for joint in ROBOT.joints)
+    arm = eom.ElasticArm(replace(ROBOT, joints=joints))
+    (tmp_path / "light.yaml").write_text(robot_as_yaml(arm.robot).text, encoding="utf-8")
+    at_q = ("-p", f"initial_position:={q.tolist()}", "-p", "rate:=500.0", "-p", "command_timeout:=0.0")
+    robot = start("--params-file", tmp_path / "light.yaml", *at_q, module="simulated_robot_node", client=RobotClient)
+    robot.wait(lambda: robot.joints and robot.motors, "states")
+    state, rest = robot.motors[-1], arm.feedforward(q, zero, zero)
+    motors = arm.drive_state(state.position, state.velocity, state.effort)
+    np.testing.assert_allclose(motors.motor_position, rest.motor_position, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(motors.motor_effort, rest.motor_effort, rtol=0, atol=1e-3)
+    sent = arm.drive_command(rest, q, zero, zero)
+    assert np.max(np.abs(arm.drive_state(*sent[:3]).motor_effort)) < 1e-9 < 10 < np.max(rest.motor_effort)
+    values = {name: getattr(sent, name).tolist() for name in MOTOR_SETPOINT_FIELDS}
+    robot.repeat(
+        lambda: robot.send("motor_setpoint", **values),
+        lambda: status_of(robot.diagnostics[-1])[2]["commands"] != "0",
+        "a command",
+    )
+    robot.next_states(100)
+    assert np.max(np.abs([state.position - q for state in robot.joints[-100:]])) < 1e-6

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags of a robot that adds efforts itself, and whose drives have units of their own: written, and read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="reads bags")
+
+from bag_files import JOINT_STATE, SETPOINT, joint_state, read_bag, setpoint, write_bag
+from own_drives import with_drives
+
+import eom_dynamics as eom
+from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import DriveState
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.tools.bags import Bag
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.identify.read import Source, read_recording
+from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.tools.replay.joint_states import FitFigures
+from eom_dynamics.tools.replay.sources import Sampling, read_setpoints
+from eom_dynamics.tools.report.read import read_records
+from eom_dynamics.trajectory import Cosine
+
+# Rigid: its motors are where its links are, so that what was sent is made whole without an error.
+PLANAR = eom.load_robot("planar_2r")
+JOINTS = tuple(replace(joint, spring=RIGID) for joint in PLANAR.joints)
+ROBOT = with_drives(replace(PLANAR, joints=JOINTS), "gravity", "coriolis", "friction")
+ARM = eom.ElasticArm(ROBOT)
+TIMES = np.arange(0.0, 0.3, 0.005)
+X = [np.ascontiguousarray(x) for x in Cosine([0.3, 0.2], [2.0, 1.7]).derivatives(TIMES, 4)]
+COMMAND = ARM.feedforward(*X)
+SENT = ARM.drive_command(COMMAND, *X[:3])
+
+
+def nanoseconds(t: float) -> int:
+    return 10**9 + round(t * 1e9)
+
+
+def test_replay_writes_what_the_node_sends(tmp_path: Path) -> None:
+    names = ROBOT.joint_names
+    messages = [
+        (nanoseconds(t), setpoint(nanoseconds(t), names, [x[k] for x in X])) for k, t in enumerate(TIMES.tolist())
+    ]
+    bag = write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, messages)})
+    (tmp_path / "arm.yaml").write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
+    arguments = ["--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
+    for entries, effort in (("motor", SENT.effort), ("joint", SENT.joint_effort)):
+        output = tmp_path / entries
+        assert main(["replay", str(bag), *arguments, "--effort-command", entries, "-o", str(output)]) == 0
+        found = read_bag(output)
+        for k in range(len(TIMES)):
+            (_, feedforward), (_, motors), (_, efforts) = (
+                found[topic][k] for topic in ("/feedforward", "/motor_setpoint", "/effort_command")
+            )
+            assert np.array_equal(feedforward.motor_effort, COMMAND.motor_effort[k])
+            for field in ("position", "velocity", "effort"):
+                assert np.array_equal(getattr(motors, field), getattr(SENT, field)[k]), field
+            assert np.array_equal(efforts.data, effort[k])
+
+
+def recorded(path: Path, topic: str, position: Array, velocity: Array, effort: Array) -> Path:
+    rows = zip(TIMES.tolist(), position, velocity, effort, strict=True)
+    messages = []
+    for t, q, qd, tau in rows:
+        message = joint_state(nanoseconds(t), ROBOT.joint_names, q, tau)
+        message.velocity = qd
+        messages.append((nanoseconds(t), message))
+    return write_bag(path, {topic: (JOINT_STATE, messages)})
+
+
+@pytest.mark.parametrize("topic", ["motor_setpoint", "motor_states"])
+def test_identification_reads_whole_efforts_in_si_units(topic: str, tmp_path: Path) -> None:
+    """Those that were sent lack what the robot adds, those that were measured do not; both in the units of drives."""
+    whole = DriveState(COMMAND.motor_position, COMMAND.motor_velocity, COMMAND.motor_effort)
+    numbers = SENT[:3] if topic == "motor_setpoint" else ARM.drive_report(whole)
+    bag = recorded(tmp_path / "bag", f"/{topic}", *numbers)
+    recording = read_recording(bag, ROBOT, Source(f"/{topic}"))
+    np.testing.assert_allclose(recording.q, X[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.qd, X[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.tau, COMMAND.motor_effort, rtol=0, atol=1e-10)
+
+
+def test_a_report_of_motor_setpoints_has_whole_efforts(tmp_path: Path) -> None:
+    bag = recorded(tmp_path / "bag", "/motor_setpoint", *SENT[:3])
+    (record,) = read_records(bag, ROBOT)
+    assert record.motors is not None
+    np.testing.assert_allclose(record.motors.values["motor_effort"], COMMAND.motor_effort, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(record.motors.values["motor_position"], X[0], rtol=0, atol=1e-12)
+
+
+def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
+    """As the same positions of links in SI units."""
+    batches = []
+    for topic, numbers in (("/motor_setpoint", SENT[:3]), ("/joint_states", COMMAND[3:6])):
+        with Bag(recorded(tmp_path / topic[1:], topic, *numbers)) as bag:
+            batches += read_setpoints(bag, bag.topics[0], ROBOT, Sampling(), Refusals(), FitFigures())
+    motors, links = batches
+    np.testing.assert_allclose(motors.fields["position"], links.fields["position"], rtol=0, atol=1e-12)
