@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from paths import CONFIG
 from setpoint_streams import PERIOD, START, stream
 
 from eom_dynamics import ElasticArm
-from eom_dynamics.export import PLANT
+from eom_dynamics.export import PLANT, project
+from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
 from eom_dynamics.messages.fields import STIFFNESS_FIELDS
 from eom_dynamics.stream.watchdog import Status
 from eom_dynamics.tools.cli.main import main
@@ -39,6 +42,8 @@ pytestmark = [
 ]
 
 TOLERANCE = 1e-12
+
+COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "loop"]
 
 FIELDS = (
     "effort",
@@ -64,18 +69,29 @@ def recorded(arm, size, path):
     return write_bag(path, {"/setpoint": (SETPOINT, messages)})
 
 
-def played(name, bag, limits, folder):
-    """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
-    subject, package = robot(name), folder / "package"
-    program = folder / "build" / "play_setpoints"
+def built(name, package, folder):
+    """The program with a controller that plays setpoints, and the folder of the robot's own package."""
+    own, program = folder / "own", folder / package / "play_setpoints"
+    if not own.exists():
+        own.mkdir()
+        export(robot(name), "ros2_control", own, [PLANT])
     if not program.exists():
-        package.mkdir()
-        export(subject, "ros2_control", package, [PLANT])
-        source = Path(__file__).with_name("controller_manager")
-        installed = folder / "installed"
-        configured = [f"-DPACKAGE={name}_control", f"-DPACKAGE_FOLDER={package}", f"-DCMAKE_INSTALL_PREFIX={installed}"]
-        succeed(["cmake", "-S", source, "-B", "build", *configured], folder)
-        succeed(["cmake", "--build", "build", "--target", "install"], folder)
+        if package == GENERIC_PACKAGE:
+            assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(folder / "generic")]) == 0
+        sources = folder / "generic/ros2_control" if package == GENERIC_PACKAGE else own
+        types = {"NAME": name, "ROBOT": type_name(project(robot(name), [])), "ROBOT_FOLDER": own}
+        given = {"PACKAGE": package, "PACKAGE_FOLDER": sources, "CMAKE_INSTALL_PREFIX": folder / "installed", **types}
+        configured = [f"-D{key}={value}" for key, value in given.items()]
+        succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", package, *configured], folder)
+        succeed(["cmake", "--build", package, "--target", "install"], folder)
+    return program, own
+
+
+def played(name, bag, limits, folder, package=None, **parameters_of_package):
+    """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
+    subject, plugin = robot(name), package or f"{name}_control"
+    program, own = built(name, plugin, folder)
+    package = own
     description = (package / "description/mock.urdf").read_text()
     # Mock hardware repeats commands that it has as states.
     state = '      <state_interface name="effort"/>\n    </joint>'
@@ -84,7 +100,11 @@ def played(name, bag, limits, folder):
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
     names = {each: given[each] for each in ("joints", "motors")}
+    parameters["controller_manager"]["ros__parameters"]["feedforward_controller"]["type"] = (
+        f"{plugin}/FeedforwardController"
+    )
     parameters["feedforward_controller"]["ros__parameters"] = names | {
+        **parameters_of_package,
         "commands": commands,
         "limits": limits,
         "command_lead": 0.0,  # as the node, which knows no period
@@ -140,3 +160,10 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
     _, tau, taud, taudd, effort, *motors, a, b, c, x, y, z = played(name, bag, "ignore", tmp_path)
     for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
         np.testing.assert_array_equal(got, function)
+
+    # The controller of every robot has the same bits, with a library and with one that it compiles.
+    assert main(["loop", name, "-o", str(tmp_path / "arm.so")]) == 0
+    for given in ({"kernel": str(tmp_path / "arm.so")}, {"robot_file": name, "command": COMMAND}):
+        _, *generic = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, **given)
+        for got, of_robot in zip(generic, (tau, taud, taudd, effort, *motors), strict=False):
+            np.testing.assert_array_equal(got, of_robot)

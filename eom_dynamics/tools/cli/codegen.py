@@ -17,6 +17,7 @@ from ...export import (
     ExportError,
     Project,
     capabilities,
+    generic_files,
     project,
     project_files,
 )
@@ -37,13 +38,19 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_robot_arguments(parser)
+    add_robot_arguments(parser, note="; none with --generic", nargs="?")
     add_output_folder(parser)
     parser.add_argument(
         "--language",
         action="append",
         choices=LANGUAGES,
         help="may be repeated; default: all, without CasADi where it is not installed",
+    )
+    parser.add_argument(
+        "--generic",
+        action="store_true",
+        help="with --language ros2_control: one controller for every robot, whose loop it compiles or loads when it is "
+        "configured, see the command loop",
     )
     parser.add_argument(
         "--functions",
@@ -70,7 +77,16 @@ def run(options: argparse.Namespace) -> int:
             language is not available for the robot or here, see :func:`.capabilities`.
         OSError: the folder cannot be read.
     """
+    if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
+        options.parser.error("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
+    if options.robot is None and not options.generic:
+        options.parser.error("the following arguments are required: ROBOT")
     check_folder(options.output, force=options.force)
+    if options.generic:
+        files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}
+        write_folder(options.output, files, force=options.force)
+        print("\n".join(_sizes(files, options.output)))
+        return 0
     exported = _project(options, load(options))
     try:
         files, skipped = project_files(exported, options.language)
