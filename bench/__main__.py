@@ -42,8 +42,8 @@ SECTIONS = (
 
 RECORDINGS = "public_recordings"
 
-ON_REQUEST = ("round_trip", RECORDINGS)
-"""Sections that need ROS 2, or data that are not part of a checkout."""
+ON_REQUEST = ("round_trip", "ros2_controller", RECORDINGS)
+"""Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -56,6 +56,7 @@ DOCUMENTS = {
     "benefit": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
+    "ros2_controller": DOCS / "control_loop.md",
     "round_trip": DOCS / "node.md",
     "identification": DOCS / "identification.md",
     "identification_peers": DOCS / "identification.md",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export of a robot's functions as C, C++, CUDA, MATLAB and CasADi code that stands alone, with tests."""
 
+from .compiled_loop import LoopLibrary, loop_library
 from .files import project_files
 from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
 from .languages import LANGUAGES, Capability, UnavailableError, capabilities
-from .loop_library import LoopLibrary, loop_library
 from .project import PRECISIONS, Project, project
 from .readme import readme
 from .ros2_control import generic_files

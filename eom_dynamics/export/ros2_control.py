@@ -28,6 +28,9 @@ from .templates import template
 # Natural frequency, rad/s, of the motors under the PD of the example, critically damped, as in simulations.
 _FREQUENCY = 70.0
 
+# Configurations at which links are weighed.
+_SAMPLES = 200
+
 GENERIC_PACKAGE = "eom_feedforward_controller"
 """Name of the package for every robot."""
 
@@ -207,7 +210,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     motors: list[str] = []
     for name in project.side.motor_names:
         motors.append(unused_name(f"{name}_motor", [*joints, *motors]))
-    inertia = np.array(project.side.rotor_inertia)[project.side.motor_joint]
+    inertia = _least_inertia(project)
     kp, kd = inertia * _FREQUENCY**2, 2 * _FREQUENCY * inertia
     hardware = {"mock": _MOCK}
     if PLANT in project.functions:
@@ -219,6 +222,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
             motors=", ".join(map(_quoted, motors)),
             kp=_numbers(kp),
             kd=_numbers(kd),
+            bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
             **fields,
         ),
         "launch/control.launch.py": filled(
@@ -231,6 +235,23 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     for name, lines in hardware.items():
         texts[f"description/{name}.urdf"] = _description(project, joints, motors, lines)
     return texts
+
+
+def _least_inertia(project: Project) -> Array:
+    """Least inertia that each motor moves, link side: its rotor, and where a joint is rigid the links.
+
+    Of the links, what a joint accelerates while all other rigid joints are free, 1 / (M⁻¹)ᵢᵢ, at its least over
+    configurations: gains for it leave a margin for coupled joints, which together may be lighter than each alone.
+    """
+    side, rigid = project.side, np.flatnonzero(project.side.rigid)
+    inertia = np.array(side.rotor_inertia, dtype=float)
+    if len(rigid):
+        q = np.random.default_rng(0).uniform(-np.pi, np.pi, (_SAMPLES, project.robot.n))
+        M = project.arm.dynamics.mass_matrix(q)[:, rigid[:, np.newaxis], rigid] + np.diag(inertia[rigid])
+        # Joints that move no mass have none.
+        tiny = 1e-9 * np.trace(M, axis1=1, axis2=2)[:, np.newaxis, np.newaxis] * np.eye(len(rigid))
+        inertia[rigid] = np.min(1 / np.diagonal(np.linalg.inv(M + tiny), axis1=1, axis2=2), axis=0)
+    return inertia[side.motor_joint]
 
 
 def _description(project: Project, joints: Sequence[str], motors: Sequence[str], hardware: list[str]) -> str:

@@ -17,7 +17,7 @@ from exported import robot, succeed
 from eom_dynamics import ElasticArm
 from eom_dynamics.codegen import cache, compiler
 from eom_dynamics.codegen.compiler import run_compiler
-from eom_dynamics.export import generic_files, loop_library
+from eom_dynamics.export import compiled_loop, generic_files, loop_library
 from eom_dynamics.export.templates import template
 from eom_dynamics.tools.cli.main import main
 
@@ -76,7 +76,7 @@ def test_numbers_of_the_library(loader: Path, kernel: Path, tmp_path: Path) -> N
     assert facts == f"{NAME} {loop_library(robot(NAME)).fingerprint} 2 joint_1 joint_2"
     y = arm.feedforward(*motion)
     expected = np.concatenate([y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_effort])
-    np.testing.assert_allclose(np.fromstring(numbers, sep=" "), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.array(numbers.split(), float), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) -> None:
@@ -141,20 +141,15 @@ def test_the_command_loop(
     assert done.returncode == 1 and done.stdout.startswith(error.strip())
 
 
-def test_a_damaged_library_in_the_cache_is_compiled_again(
-    kernel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv(
-        "EOM_DYNAMICS_CACHE",
-        str(tmp_path),
-    )
+def test_a_damaged_library_in_the_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path))
     compiled = []
 
-    def compile(command: list[str], output: Path) -> None:
+    def write(command: list[str], output: Path) -> None:
         compiled.append(output.name)
         output.write_bytes(b"library")
 
-    monkeypatch.setattr("eom_dynamics.export.loop_library.run_compiler", compile)
+    monkeypatch.setattr(compiled_loop, "run_compiler", write)
     path = loop_library(robot(NAME)).path
     assert path.parent == cache.cache_directory() and compiled.pop() == "built.so"
     compiled.clear()

@@ -17,7 +17,8 @@ import pytest
 import yaml
 from exported import export, robot, succeed, with_values
 
-from eom_dynamics import ElasticArm, Robot
+from eom_dynamics import Dynamics, ElasticArm, Robot
+from eom_dynamics.actuators.springs import RigidSpring
 from eom_dynamics.export import (
     FEEDFORWARD,
     LANGUAGES,
@@ -166,9 +167,33 @@ def test_parameters_are_described_and_checked() -> None:
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
-            assert name in {"warning_period", "command_lead"} or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
+            assert (
+                name in {"warning_period", "command_lead", "state_publish_rate"}
+                or float(loop[1]) == parameter["default_value"]
+            )  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):
         assert declared[name]["default_value"] == getattr(DEFAULTS, name)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur5e", "planar_2r"])
+def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
+    """Under a tenth of its weight that the feedforward does not know, at 1 kHz with a delay of a cycle."""
+    joints = (replace(joint, spring=RigidSpring(), rotor_inertia=0.0) for joint in robot(name).joints)
+    arm = replace(robot(name), name="rigid", joints=tuple(joints))
+    files = LANGUAGES["ros2_control"].files(*with_values(arm, (FEEDFORWARD,)))
+    text = files["config/controllers.yaml"].decode()
+    given = yaml.safe_load(text)["feedforward_controller"]["ros__parameters"]
+    kp, kd = np.array(given["motor_kp"]), np.array(given["motor_kd"])
+    assert "70 rad/s (11 Hz), critically damped" in text
+    np.testing.assert_allclose(kp, 35.0 * kd, rtol=1e-5)
+    dynamics = Dynamics(arm)
+    for start in np.random.default_rng(3).uniform(-1.5, 1.5, (3, arm.n)):
+        q, qd, waiting = start, np.zeros(arm.n), np.zeros(arm.n)
+        for _ in range(1000):
+            tau = 0.9 * dynamics.gravity(start) + kp * (start - q) - kd * qd
+            qd = qd + 1e-3 * dynamics.forward_dynamics(q, qd, waiting)
+            q, waiting = q + 1e-3 * qd, tau
+        assert np.max(np.abs(q - start)) < 0.1 and np.max(np.abs(qd)) < 0.5
 
 
 def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.cache import digest
-from eom_dynamics.codegen.compiler import identity, _processor
+from eom_dynamics.codegen.compiler import _processor, identity
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 

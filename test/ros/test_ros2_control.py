@@ -70,28 +70,29 @@ def recorded(arm, size, path):
 
 
 def built(name, package, folder):
-    """The program with a controller that plays setpoints, and the folder of the robot's own package."""
-    own, program = folder / "own", folder / package / "play_setpoints"
+    """Folder with the program that plays setpoints to a controller; the robot's own package is in ``own``."""
+    own, build = folder / "own", folder / package
     if not own.exists():
         own.mkdir()
         export(robot(name), "ros2_control", own, [PLANT])
-    if not program.exists():
+    if not build.exists():
+        given = {"PACKAGE": package, "PACKAGE_FOLDER": own, "CMAKE_INSTALL_PREFIX": folder / "installed"}
+        given |= {"NAME": name, "ROBOT": type_name(project(robot(name), [])), "ROBOT_FOLDER": own}
         if package == GENERIC_PACKAGE:
-            assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(folder / "generic")]) == 0
-        sources = folder / "generic/ros2_control" if package == GENERIC_PACKAGE else own
-        types = {"NAME": name, "ROBOT": type_name(project(robot(name), [])), "ROBOT_FOLDER": own}
-        given = {"PACKAGE": package, "PACKAGE_FOLDER": sources, "CMAKE_INSTALL_PREFIX": folder / "installed", **types}
+            generic, kernel = folder / "generic", folder / "arm.so"
+            assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(generic)]) == 0
+            assert main(["loop", name, "-o", str(kernel)]) == 0
+            given |= {"PACKAGE_FOLDER": generic / "ros2_control", "KERNEL": kernel}
         configured = [f"-D{key}={value}" for key, value in given.items()]
-        succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", package, *configured], folder)
-        succeed(["cmake", "--build", package, "--target", "install"], folder)
-    return program, own
+        succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", build, *configured], folder)
+        succeed(["cmake", "--build", build, "--target", "install"], folder)
+    return build
 
 
-def played(name, bag, limits, folder, package=None, **parameters_of_package):
+def played(name, bag, limits, folder, plugin=None, **parameters_of_plugin):
     """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
-    subject, plugin = robot(name), package or f"{name}_control"
-    program, own = built(name, plugin, folder)
-    package = own
+    subject, plugin = robot(name), plugin or f"{name}_control"
+    program, package = built(name, plugin, folder) / "play_setpoints", folder / "own"
     description = (package / "description/mock.urdf").read_text()
     # Mock hardware repeats commands that it has as states.
     state = '      <state_interface name="effort"/>\n    </joint>'
@@ -104,7 +105,7 @@ def played(name, bag, limits, folder, package=None, **parameters_of_package):
         f"{plugin}/FeedforwardController"
     )
     parameters["feedforward_controller"]["ros__parameters"] = names | {
-        **parameters_of_package,
+        **parameters_of_plugin,
         "commands": commands,
         "limits": limits,
         "command_lead": 0.0,  # as the node, which knows no period
@@ -161,8 +162,9 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
     for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
         np.testing.assert_array_equal(got, function)
 
-    # The controller of every robot has the same bits, with a library and with one that it compiles.
-    assert main(["loop", name, "-o", str(tmp_path / "arm.so")]) == 0
+    # The controller of every robot passes the test of the package, and has the same bits, with a library from a file
+    # and with one that it compiles.
+    assert "PASSED" in succeed([built(name, GENERIC_PACKAGE, tmp_path) / "test_controller"], tmp_path)
     for given in ({"kernel": str(tmp_path / "arm.so")}, {"robot_file": name, "command": COMMAND}):
         _, *generic = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, **given)
         for got, of_robot in zip(generic, (tau, taud, taudd, effort, *motors), strict=False):

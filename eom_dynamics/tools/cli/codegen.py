@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ...export import (
     FEEDFORWARD,
-    FEEDFORWARD_WITH_PAYLOAD,
     FUNCTIONS,
     LANGUAGES,
     ON_BASE,
@@ -21,6 +20,7 @@ from ...export import (
     project,
     project_files,
 )
+from ...export.functions import controller_functions
 from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
@@ -108,11 +108,7 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         able = capabilities(robot)["c"]
         # The controller calls no others, and stored values of all of them take long for a robot of many joints.
         alone = set(options.language or ()) == {"ros2_control"}
-        default = (
-            [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT]
-            if alone
-            else [name for name in FUNCTIONS if name not in _ON_REQUEST]
-        )
+        default = controller_functions(robot) if alone else [name for name in FUNCTIONS if name not in _ON_REQUEST]
         wanted = [name for name in default if name in able.functions]
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cycles of two controllers by pluginlib, the generated one of a robot and that of every robot, on the simulated arm.
 //
-//     ros2_controller KERNEL CYCLES RATE    prints sorted quantiles of the time of update(), s, of each
+//     cycles KERNEL COUNT RATE    prints sorted quantiles of the time of update(), s, of each
 //
 // Both get the same references and measurements in each cycle, in turns of changing order; the arm gets the efforts of
 // the first. Cycles begin at times of a clock, as in a controller manager, so that caches have cooled.
