@@ -37,7 +37,7 @@ def run(settings: Settings) -> Section:
     for name in _ROBOTS:
         program, environment, kernel = _built(name, folder)
         for rate in _RATES:
-            command = [program, kernel, str(duration * rate), str(rate)]
+            command = [str(program), str(kernel), str(duration * rate), str(rate)]
             output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
             rows = {title: [float(x) for x in values] for title, *values in map(str.split, output.splitlines())}
             difference, _ = rows.pop("difference")

@@ -166,11 +166,9 @@ def test_parameters_are_described_and_checked() -> None:
         if parameter["type"] == "double":
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
+            of_controller = name in {"warning_period", "command_lead", "state_publish_rate"}
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
-            assert (
-                name in {"warning_period", "command_lead", "state_publish_rate"}
-                or float(loop[1]) == parameter["default_value"]
-            )  # type: ignore[index]
+            assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):
         assert declared[name]["default_value"] == getattr(DEFAULTS, name)
 
@@ -196,7 +194,7 @@ def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
         assert np.max(np.abs(q - start)) < 0.1 and np.max(np.abs(qd)) < 0.5
 
 
-def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Parameters by name, also those in groups."""
     for name, entry in declared.items():
         if "type" in entry:

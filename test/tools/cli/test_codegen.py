@@ -229,7 +229,7 @@ def test_one_controller_for_every_robot(tmp_path: Path, capsys: pytest.CaptureFi
     written = contents(tmp_path / "code")
     assert {"ros2_control/package.xml", "ros2_control/src/loop_library.hpp"} <= written.keys()
     assert not [name for name in written if "/robots/" in name or name.endswith(".c")]
-    wrong = (command + ["iiwa"], command[:1] + command[3:], ["codegen", "-o", str(tmp_path / "other")])
+    wrong = ([*command, "iiwa"], command[:1] + command[3:], ["codegen", "-o", str(tmp_path / "other")])
     for each, reason in zip(wrong, ("leave out ROBOT", "leave out ROBOT", "required: ROBOT"), strict=True):
         with pytest.raises(SystemExit) as error:
             main(each)
