@@ -3,6 +3,7 @@
 #ifndef EOM_LOOP_LIBRARY_HPP
 #define EOM_LOOP_LIBRARY_HPP
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -18,8 +19,8 @@
 #include <vector>
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::st
         return std::runtime_error(path + ": " + why + "; write it again: eom_dynamics loop ROBOT -o FILE.so");
     };
     // Code of a truncated file would end the process with SIGBUS.
-    Elf64_Ehdr header;
+    ElfW(Ehdr) header;
     std::ifstream file(path, std::ios::binary);
     if (!file)
         throw refused(std::strerror(errno));
