@@ -225,6 +225,9 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
     assert loop == set(re.findall(r"\bgiven\.(\w+)", generic["src/robot_loop.cpp"]))
     given = yaml.safe_load(generic["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
     assert given.keys() < of_all.keys()
+    example = robot(given["robot_file"])
+    np.testing.assert_allclose(given["motor_kp"], 70.0**2 * example.rotor_inertia)
+    np.testing.assert_allclose(given["motor_kd"], 2 * 70.0 * example.rotor_inertia)
 
 
 def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
