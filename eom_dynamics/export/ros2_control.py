@@ -62,8 +62,8 @@ def files(project: Project, stored: StoredValues) -> dict[str, str]:
 def generic_files() -> dict[str, str]:
     """Files by path of the package for every robot, whose controller loads the robot's loop."""
     lines = _GENERIC_NOTICE.format(version=__version__).splitlines()
-    notice, comment = ("\n".join(f"{prefix} {line}".rstrip() for line in lines) for prefix in ("//", "#"))
-    fields = {"notice": notice, "comment": comment, "package": GENERIC_PACKAGE}
+    slashes, hashes = ("\n".join(f"{prefix} {line}".rstrip() for line in lines) for prefix in ("//", "#"))
+    fields = {"notice": slashes, "comment": hashes, "package": GENERIC_PACKAGE}
     return cpp_project.shared_headers() | {
         **_manifest(fields, "every elastic-joint arm"),
         "CMakeLists.txt": filled(
@@ -75,7 +75,7 @@ def generic_files() -> dict[str, str]:
             descriptions="controllers.xml",
             folders="config",
             tests="",
-            **(fields | {"notice": comment}),
+            **(fields | {"notice": hashes}),
         ),
         "README.md": filled(template("ros2_control/generic/README.md.in"), **fields),
         **_controller(fields, kernel=template("ros2_control/generic/kernel_parameters.yaml")),
