@@ -43,11 +43,14 @@ lint: setup-tests  ## style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-# Compiles tests and libraries once, while mypy uses another core: otherwise, each worker does so at its start.
+# Compiles tests and libraries that are new, while mypy uses another core: otherwise, each worker does so at its start.
 bytecode: .pytest_cache/bytecode
 
+new_tests = $(foreach file,$?,$(if $(filter test_%.py,$(notdir $(file))),$(file)))
+
 .pytest_cache/bytecode: $(shell find eom_dynamics examples test -name '*.py') | setup-tests
-	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
+	@$(BIN)/python -m compileall -q eom_dynamics examples
+	@$(if $(new_tests),$(BIN)/pytest --collect-only -qq $(new_tests) >/dev/null 2>&1 || true)
 	@mkdir -p $(@D) && touch $@
 
 soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
 
 from compiled import scratch
-from report import CONSOLE, Section, bars_markdown, facts_markdown, write_between_marks
+from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
 
 from eom_dynamics.tools.benchmark.machine import machine
@@ -42,10 +43,13 @@ SECTIONS = (
 
 RECORDINGS = "public_recordings"
 
-ON_REQUEST = ("round_trip", "ros2_controller", RECORDINGS)
+JTC = "joint_trajectory_controller"
+
+ON_REQUEST = ("round_trip", JTC, "ros2_controller", RECORDINGS)
 """Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
 
-DOCS = Path(__file__).parents[1] / "docs"
+# Of what sections simulate.
+sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
 
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {
@@ -57,6 +61,7 @@ DOCUMENTS = {
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
     "ros2_controller": DOCS / "control_loop.md",
+    JTC: DOCS / "control_loop.md",
     "round_trip": DOCS / "node.md",
     "identification": DOCS / "identification.md",
     "identification_peers": DOCS / "identification.md",
@@ -131,7 +136,11 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     for section in sections:
         if path := DOCUMENTS.get(section.name):
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
-            source = f'`make bench BENCH_ARGS="--only {section.name}"`, {machine}.'
+            options = f"--only {section.name}"
+            # make bench has a ROS 2 of its own, which does not mix with a workspace.
+            in_workspace = section.name in (JTC, "ros2_controller")
+            command = f"python3 bench {options}" if in_workspace else f'make bench BENCH_ARGS="{options}"'
+            source = f"`{command}`, {machine}."
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
             written.add(path)
     shared = [section for section in sections if section.name not in DOCUMENTS]

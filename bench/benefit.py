@@ -6,11 +6,11 @@ Plants of MuJoCo, and simulations over model errors. A whole run writes the pict
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
-from report import Bar, Section, Table
+from mujoco_arms import MujocoArm
+from report import DOCS, Bar, Section, Table
 from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, load_robot
@@ -21,12 +21,6 @@ from eom_dynamics.simulation.model_errors import WAYS, ModelError, Sweep, sweep
 from eom_dynamics.tools.simulate.link_feedback import ERRORS
 from eom_dynamics.tools.simulate.sweep import GRID, LABELS, model_errors, verdicts
 from eom_dynamics.trajectory import paper_motion
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-
-from mujoco_arms import MujocoArm
-
-DOCS = Path(__file__).parents[1] / "docs"
 
 ROBOTS = ("sea_planar_2r", "panda", "iiwa")
 PERIOD, DELAY = 1e-3, 2e-3

@@ -8,19 +8,15 @@ recorded with noise of sensors, identified, and track another motion at stiff ga
 
 from __future__ import annotations
 
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
 
-from eom_dynamics import load_robot
-
-sys.path.append(str(Path(__file__).parents[1] / "examples"))
 from closing_the_loop.experiment import IdentificationTask, close_circle, plan, simulated
 from closing_the_loop.results import LEAST_GAIN, within_deviations
+from eom_dynamics import load_robot
 
 ROBOTS = ("sea_planar_2r", "iiwa")
 

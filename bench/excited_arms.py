@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from excited import ENCODER, TORQUE, efforts, pseudo_inertia, true_robot, with_pseudo_inertia
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
@@ -18,9 +17,6 @@ from eom_dynamics.identification import Excitation, ExcitationBounds, Excitation
 from eom_dynamics.identification.elastic_arm import ArmRecording
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.trajectory import Fourier
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-from excited import ENCODER, TORQUE, efforts, pseudo_inertia, true_robot, with_pseudo_inertia
 
 ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
 

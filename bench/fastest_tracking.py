@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from minimum_time_peers import SteppedMotion, toppra
-from report import Bar, Section, Table
+from report import DOCS, Bar, Section, Table
 from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, Kinematics, load_robot
@@ -24,8 +24,6 @@ from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.integration import simulate
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.trajectory import Spline, check, minimum_time, through
-
-DOCS = Path(__file__).parents[1] / "docs"
 
 WAYPOINTS = [
     [0.0, 0.2, 0.0, -1.6, 0.0, 1.8, 0.0],

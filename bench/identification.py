@@ -8,6 +8,7 @@ rotors and friction. Noise: 1e-5 rad of encoders, and efforts of 0.5 % of their 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from excited import recording, true_robot
 from excited_arms import PERIODS, RATE, ROBOTS, Truth, arm, elastic_recording, rigid_recording
 from report import CONSOLE, Bar, Section, Table, seconds
 from settings import QUICK, Settings
@@ -266,15 +268,15 @@ def _bars(covered: Sequence[Coverage], largest: Sequence[dict[str, float]], poss
 
 def _long(duration: float) -> Bar:
     """Time and memory of the identification of a recording of seven joints at 1 kHz, in a process of its own."""
-    from excited import recording, true_robot
-
     robot = load_robot("panda")
     source = recording(robot, true_robot(robot), rate=1000.0, duration=duration, velocity=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.npz"
         np.savez(path, t=source.t, q=source.q, tau=source.tau, qd=source.qd)
         command = [sys.executable, __file__, str(path)]
-        took, peak = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        took, peak = json.loads(done.stdout)
     return Bar(
         f"identification: {duration:g} s of seven joints at 1 kHz in {_LONGEST:g} s and {_MOST / 1024:g} GB",
         f"{took:.1f} s of the processor, {peak:.0f} MB",

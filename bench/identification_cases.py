@@ -9,7 +9,6 @@ file predicts that motion, or if the first lines name what is wrong and the exit
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from excited import ENCODER, TORQUE, true_robot
 from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
 
@@ -35,9 +35,6 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.outputs import write_and_verify
 from eom_dynamics.tools.identify.run import IdentificationResult, Request, identify
 from eom_dynamics.tools.robot_options import RobotOptions
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-from excited import ENCODER, TORQUE, true_robot
 
 ARMS = ("sea_planar_2r", "ur5e", "panda")
 

@@ -6,12 +6,11 @@ The peer gets the same samples, filtered and differentiated by eom_dynamics, and
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
+from paths import PANDA_BAG
 from pinocchio_peer import least_squares
 from report import Bar, Section, Table, seconds
 from settings import Settings
@@ -21,9 +20,6 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Fit, fit
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
 from eom_dynamics.tools.identify.read import read_recording
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-from paths import PANDA_BAG
 
 PROMISED = (0.36, 0.36, 0.31, 0.35, 0.12, 0.09, 0.06)
 """Largest RMS residuals, N m; to their last digit."""

@@ -6,10 +6,9 @@ The simulation of test/helpers/open_loop_cases.py, which is independent of the f
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
+from open_loop_cases import CASES, Feedforward, link_errors
 from report import Bar, Section, Table
 from settings import FULL, QUICK, Settings
 
@@ -23,9 +22,6 @@ GONE = 0.1
 
 def run(settings: Settings) -> Section:
     """Simulate every kind of spring."""
-    sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-    from open_loop_cases import CASES, Feedforward, link_errors
-
     start = time.perf_counter()
     duration = 0.05 if settings is QUICK else BARS[-1][0]
     table = Table(

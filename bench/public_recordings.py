@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from paths import PANDA_BAG
 from pinocchio_peer import least_squares
 from report import CONSOLE, Bar, Section, Table
 from settings import Settings
@@ -30,9 +31,6 @@ from eom_dynamics.identification.filtering import default_filter, filter_recordi
 from eom_dynamics.identification.residuals import root_mean_square
 from eom_dynamics.identification.verification import feedforward_efforts
 from eom_dynamics.tools.identify.read import read_recording
-
-sys.path.append(str(Path(__file__).parents[1] / "test" / "helpers"))
-from paths import PANDA_BAG
 
 HELD_OUT = 0.3
 

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from report import CONSOLE, Bar, Section, Table, facts_markdown, seconds, write_between_marks
+from report import CONSOLE, DOCS, Bar, Section, Table, facts_markdown, seconds, write_between_marks
 
 from eom_dynamics.tools.benchmark.machine import machine
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = DOCS / "reliability.md"
 
 # Growth of memory, bytes, and round trip beside an echo node by rate, Hz, of a stream without planners.
 GROWTH, RATIOS = 1e6, {"p50": 1.25, "p99": 1.5}
@@ -160,7 +159,7 @@ def _bars(rows: list[dict[str, Any]], faults: list[dict[str, Any]], tests: list[
 
 def _facts(reports: list[ElementTree.Element], tests: list[Outcome]) -> dict[str, str]:
     """Machine, date, commit and length of the run, and what its tests say of the machine."""
-    git = ["git", "-C", str(ROOT)]
+    git = ["git", "-C", str(DOCS)]
     described = subprocess.run([*git, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return machine(["numpy"]) | {
         "date": datetime.now(timezone.utc).date().isoformat(),

@@ -10,6 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as RichTable
 
+DOCS = Path(__file__).parents[1] / "docs"
+
 # Text is not markup: names of tests have brackets.
 CONSOLE = Console(width=140, markup=False)
 

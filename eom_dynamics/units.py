@@ -24,6 +24,12 @@ SHAFT_UNITS = {"speed": "rad/s", "torque": "N m", "current": "A", "voltage": "V"
 
 
 def unit(quantity: str, joint_type: str = "revolute") -> str:
-    """The unit of a quantity of UNITS: m and N stand for rad and N m at prismatic joints."""
-    turning = UNITS[quantity]
-    return turning.replace("N m", "N").replace("rad", "m") if joint_type == "prismatic" else turning
+    """The unit of a quantity of UNITS at a joint."""
+    return at_joint(UNITS[quantity], joint_type)
+
+
+def at_joint(turning: str, joint_type: str) -> str:
+    """A unit of revolute joints, or that in its place at prismatic joints: m, N and kg for rad, N m and kg m²."""
+    if joint_type != "prismatic":
+        return turning
+    return turning.replace("N m", "N").replace("kg m²", "kg").replace("rad", "m")

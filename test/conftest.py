@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,19 @@ settings.load_profile("eom_dynamics")
 TESTS = Path(__file__).parent
 STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
-# The next longest files: a worker that begins with one of them last would end alone.
+# The next longest files, as far as no durations are known: a worker that begins with one of them last would end alone.
 LONG = (
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
     *("identification/", "simulation/", "stream/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
 
-# Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest.
+# Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest. Each test
+# that uses a fixture of its file has its share of the time that this takes, whichever of them has to wait for it.
 QUICK_S = 0.15
-DURATIONS = "eom_dynamics/durations"
+DURATIONS = "eom_dynamics/shared_durations"
 durations: defaultdict[str, float] = defaultdict(float)
+shares: defaultdict[str, float] = defaultdict(float)
+waited: list[float] = []
 
 # Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (
@@ -103,26 +107,45 @@ def pytest_configure(config: pytest.Config) -> None:
         forget_old()
 
 
+def without_ros(config: pytest.Config) -> bool:
+    """Whether tests that start ROS processes are left out, as in make check."""
+    return "not ros" in config.option.markexpr
+
+
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """A worker for each core that this process may use, and one more since tests of nodes mostly wait."""
-    return len(os.sched_getaffinity(0)) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker for each core that this process may use, and one more for tests of nodes, which mostly wait."""
+    return len(os.sched_getaffinity(0)) + (not without_ros(config))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files whose tests are all left out."""
+    place = f"{collection_path.relative_to(TESTS).as_posix()}/" if collection_path.is_relative_to(TESTS) else ""
+    return True if without_ros(config) and place.startswith(STARTS_ROS_PROCESSES) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark quick tests and those that start ROS processes; run the latter first, and the other long ones after them."""
+    """Mark quick tests and those that start ROS processes, and sort files by their durations.
+
+    Those of ROS processes, which mostly wait, are the first, with another file, which needs a core, after each four.
+    """
 
     def file(item: pytest.Item) -> str:
         return item.path.relative_to(TESTS).as_posix()
 
     known, changed = config.cache.get(DURATIONS, {}) if hasattr(config, "cache") else {}, changed_places()
+    took: defaultdict[str, float] = defaultdict(float)
     for item in items:
+        took[file(item)] += known.get(item.nodeid, 0.0)
         if file(item).startswith(STARTS_ROS_PROCESSES):
             item.add_marker("ros")
         if known.get(item.nodeid, 0.0) <= QUICK_S or file(item).startswith(changed):
             item.add_marker("quick")
-    items.sort(key=lambda item: not file(item).startswith(LONG))
-    items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+    files = sorted(took, key=lambda name: (-took[name], not name.startswith(LONG)))
+    ros = {file(item) for item in items if item.get_closest_marker("ros")}
+    rank = {name: k + k // 4 for k, name in enumerate(name for name in files if name in ros)}
+    rank |= {name: 5 * k + 4 for k, name in enumerate(name for name in files if name not in ros)}
+    items.sort(key=lambda item: rank[file(item)])
 
 
 def changed_places() -> tuple[str, ...]:
@@ -139,9 +162,39 @@ def changed_places() -> tuple[str, ...]:
     )
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, object, object]:
+    """Share the time of a fixture among the tests that use it."""
+    begin = time.perf_counter()
+    try:
+        return (yield)
+    finally:
+        if fixturedef.scope in ("class", "module"):
+            waited.append(time.perf_counter() - begin)
+            name, place = fixturedef.argname, f"{request.node.nodeid}::"
+            near = [item for item in request.session.items if item.nodeid.startswith(place)]
+            users = [item for item in near if name in item.fixturenames and index(item, name) == request.param_index]
+            for item in users:
+                shares[item.nodeid] += waited[-1] / len(users)
+
+
+def index(item: Any, name: str) -> int:
+    """Which of its parameters a fixture has in a test, 0 where it has none."""
+    return item.callspec.indices.get(name, 0) if hasattr(item, "callspec") else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Note how much longer a part of a test takes by its shares of fixtures, less those that were made in it."""
+    report = yield
+    report.shared = (shares[item.nodeid] if call.when == "setup" else 0.0) - sum(waited)
+    waited.clear()
+    return report
+
+
+def pytest_runtest_logreport(report: Any) -> None:
     """Add up the durations of the parts of a test."""
-    durations[report.nodeid] += report.duration
+    durations[report.nodeid] += report.duration + getattr(report, "shared", 0.0)  # which a worker that crashed lacks
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -153,10 +206,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.cache.set(DURATIONS, known | least)
 
 
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector off what was imported, which stays: it took a tenth of the time of a run."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector off what is imported, which stays: it took a tenth of the time of a run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

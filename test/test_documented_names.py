@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
+from optional_modules import imported
 from paths import ROOT
 
 import eom_dynamics as eom
@@ -41,9 +41,9 @@ def resolved(names: list[str]) -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize(("module", "name"), sorted(documented()))
 def test_documented_names_are_public(module: str, name: str) -> None:
-    imported = import_module(module)
+    found = imported(module)
     # lagrange needs SymPy, without which a star import works.
-    public = {*getattr(imported, "__all__", vars(imported)), *(("lagrange", "__version__") if imported is eom else ())}
+    public = {*getattr(found, "__all__", vars(found)), *(("lagrange", "__version__") if found is eom else ())}
     assert name in public
 
 

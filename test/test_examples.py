@@ -52,7 +52,8 @@ def test_streaming_example(example: str, robot: str, module: str, expected: str,
     processes = ros()
     from node_client import NodeProcess
 
-    node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml", module=module)
+    name = {"planning_node": "eom_dynamics_planning"}.get(module)
+    node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml", module=module, name=name)
     try:
         code, output, error = processes.run(
             streaming("0.2", "--ros-args", "-r", f"__ns:={node.namespace}", example=example)

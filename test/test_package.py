@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from paths import ROOT
 
 import eom_dynamics as eom
 
@@ -30,6 +31,15 @@ def test_what_few_programs_need_is_imported_at_first_use() -> None:
         "eom.trajectory.through, eom.simulation.simulate, eom.loops.ClosedLoopArm, eom.kinematics.body_poses\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_each_source_file_names_its_license() -> None:
+    folders = ("action", "bench", "config", "eom_dynamics", "examples", "launch", "msg", "scripts", "srv", "test")
+    kinds = {".py", ".msg", ".srv", ".action", ".yaml"}
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
+    assert {file.suffix for file in files} == kinds
+    for file in (*files, *(ROOT / name for name in ("CMakeLists.txt", "Makefile", "package.xml", "setup.py"))):
+        assert "SPDX-License-Identifier: Apache-2.0" in file.read_text(encoding="utf-8")[:400], file
 
 
 @pytest.mark.parametrize("states", [(), (4,)])

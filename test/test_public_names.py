@@ -12,6 +12,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from optional_modules import imported
 from paths import ROOT
 
 import eom_dynamics as eom
@@ -34,13 +35,13 @@ def test_no_two_public_classes_have_the_same_name() -> None:
 
 @pytest.mark.parametrize("module", BEFORE["modules"])
 def test_public_names_are_there_or_warn(module: str) -> None:
-    imported = import_module(module)
+    found = imported(module)
     for name in BEFORE["modules"][module]:
-        if name in imported.__all__:
-            assert getattr(imported, name) is not None
+        if name in found.__all__:
+            assert getattr(found, name) is not None
         else:
             with pytest.warns(DeprecationWarning, match=rf"\.{name} is now \w+;"):
-                assert getattr(imported, name) is not None
+                assert getattr(found, name) is not None
 
 
 @pytest.mark.parametrize("name", BEFORE["classes"])

@@ -138,15 +138,8 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
     """Kernel of a program, and the name of its backend.
 
     Args:
-        robot: the robot.
-        recipe: of the program.
         backend: one of KERNELS; None for the first that is available. A :class:`KernelWarning` gives the reason if that
             is not ``native``.
-
-    Raises:
-        KernelError: the backend is unavailable.
-        StateError: the backend is unknown.
-        TypeError: ``robot`` is not a Robot.
     """
     if backend is not None and (not isinstance(backend, str) or backend not in KERNELS):
         raise StateError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")

@@ -13,11 +13,7 @@ from .program import Program
 
 
 def casadi_function(program: Program) -> Any:
-    """The program as a ``casadi.Function`` with named inputs and outputs, which are columns.
-
-    Raises:
-        KernelError: CasADi is not installed.
-    """
+    """The program as a ``casadi.Function`` with named inputs and outputs, which are columns."""
     try:
         require("casadi")
     except MissingLibraryError as error:

@@ -247,7 +247,6 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
     """Functions ``eom_<name>_<suffix>`` and tables that a program uses, but for sines and cosines.
 
     Args:
-        program: the program.
         suffix: ``one`` for doubles, or ``lanes``; or, by functions of the library, ``single`` for floats (math.h), or
             ``device`` for doubles in CUDA.
         packed: only those that :func:`core_source` takes over doubles if it is packed.
@@ -414,9 +413,7 @@ def core_source(program: Program, suffix: str, real: str, *, packed: bool = Fals
     """The arithmetic as a function of inputs x, sines s and cosines c, with outputs y.
 
     Args:
-        program: the program.
         suffix: ``one`` or ``lanes``, or another one for the same arithmetic.
-        real: type of the numbers.
         packed: whether functions of doubles are evaluated over lanes, those of several joints at once; it requires
             them over lanes.
     """

@@ -88,11 +88,7 @@ class Keyword:
     check: Callable[[Any, tuple[int, ...]], Sequence[Array]] | None = None
 
     def arrays(self, value: Any, samples: tuple[int, ...], *, finite: bool) -> Sequence[Array]:
-        """The arrays that are given, checked.
-
-        Raises:
-            StateError: the argument is something else.
-        """
+        """The arrays that are given, checked."""
         if self.check is not None:
             return self.check(value, samples)
         if self.alone:
@@ -331,9 +327,6 @@ class CompiledFunction:
         """Compiled caller of the kernels; None for kernels, or numbers of vectors, that it does not support.
 
         It may outlive the kernels: ctypes never unloads a library.
-
-        Raises:
-            KernelError: it cannot be compiled.
         """
         stages, signature, places = [], self.signature, {name: k for k, name in enumerate(self._shapes)}
         for kernel, taken, given in self.stages:
@@ -371,13 +364,7 @@ def compiled_program(program: Program, backend: str) -> CompiledFunction:
 
 
 def declared_signature(recipe: Recipe, known: Mapping[str, Vector], wrench_shape: tuple[int, ...]) -> Signature:
-    """Signature of a recipe: its inputs that have vectors, the wrenches that it reads, and its outputs.
-
-    Args:
-        recipe: of a program.
-        known: vectors by name.
-        wrench_shape: of each wrench.
-    """
+    """Signature of a recipe: its inputs that have vectors, the wrenches that it reads, and its outputs."""
     results = tuple(known[name] for name in recipe.outputs)
     return Signature(
         tuple(known[name] for name in recipe.inputs if name in known),
@@ -417,7 +404,6 @@ def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
     """The keyword ``wrench``, if any are used: the wrench at the tools and at least two time derivatives.
 
     Args:
-        shape: of each wrench, (6,) or (number of tools, 6).
         used: number of vectors that kernels read.
     """
     about = "wrench that the robot exerts at its tools, moment first, N m and N"
@@ -427,12 +413,7 @@ def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
 
 
 def payload_keyword(robot: Robot, used: int) -> Keyword:
-    """The keyword ``payload``: payloads, or their parameters at all tools with at least two time derivatives.
-
-    Args:
-        robot: the robot.
-        used: number of vectors that kernels read.
-    """
+    """The keyword ``payload``: payloads, or their parameters at all tools with at least two time derivatives."""
     shape = payload_shape(robot)
     about = "inertial parameters of the payload at each tool: mass, first moment, inertia; kg, kg m, kg m²"
     vectors = derivatives(PAYLOAD_NAMES, max(used, len(PAYLOAD_NAMES)), shape, about)

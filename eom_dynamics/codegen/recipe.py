@@ -49,10 +49,7 @@ def declared(
     """Recipe of a computation for a robot.
 
     Args:
-        name: of the program.
-        inputs, outputs: names of the vectors.
         compute: takes the robot and the inputs, and returns the outputs in order.
-        details: as of :class:`Recipe`.
         lengths: of inputs whose length does not follow from their name.
     """
     given, found = tuple(inputs), tuple(outputs)

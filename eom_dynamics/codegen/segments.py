@@ -36,7 +36,6 @@ def split(program: Program, groups: Sequence[Sequence[int]], size: int) -> tuple
     """Segments of a program, of nearly equal length, and the number of slots.
 
     Args:
-        program: the program.
         groups: the nodes that become definitions, in order; those of a group stay together.
         size: number of definitions that a segment has at most, but for the rest of a group.
     """

@@ -83,11 +83,7 @@ class CompiledMethods:
         return call
 
     def _refuse_singular(self, inputs: Mapping[str, Array]) -> None:
-        """Raise the error of accelerations that a singular mass matrix leaves open; return if that is not the reason.
-
-        Raises:
-            RobotDescriptionError: the mass matrix is singular at these joint variables.
-        """
+        """Raise RobotDescriptionError if the mass matrix is singular, which leaves accelerations open."""
         M: Array = self._run("mass_matrix", inputs["q"])[0]
         if "added_inertia" in inputs:
             M = M + np.eye(M.shape[-1]) * inputs["added_inertia"][..., np.newaxis, :]

@@ -8,8 +8,7 @@ from .elastic_options import ElasticOptions
 from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
 from .exceptions import IdentificationError
 from .excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries, OptimalExcitation
-from .fit import Fit, fit, verified
-from .identified_robot import identified_robot, not_in_file
+from .fit import Fit, fit, identified_robot, not_in_file, verified
 from .joint_terms import TERMS, Motion, Term
 from .motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors
 from .options import Options

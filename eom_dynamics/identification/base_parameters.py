@@ -80,23 +80,22 @@ class BaseParameters:
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
     """Find the base parameters of a robot from the columns of its regressor in random states.
 
-    Args:
-        robot: the robot; of its inertias nothing is used.
-        dynamics: of the robot, if there are any already.
+    They depend neither on its inertias nor on how well a motion shows them.
 
-    Returns:
-        The base parameters; none depends on how well a motion shows it.
+    Args:
+        robot: the robot.
+        dynamics: of the robot, if there are any already.
     """
     dynamics = Dynamics(robot, order=0) if dynamics is None else dynamics
     columns = PARAMETERS * len(robot.joints)
-    Y = dynamics.regressor(*_states(robot, _STATES * columns)).reshape(-1, columns)
+    Y = dynamics.regressor(*random_states(robot.n, _STATES * columns, seed=1991)).reshape(-1, columns)
     size = np.linalg.norm(Y, axis=0)
     size[size <= _ZERO * np.max(size)] = 0.0
     # Only inner products of columns are needed from here on, which R has too.
     R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
     chosen: list[int] = []
     axes: Array = np.zeros((len(R), 0))
-    for k in _preferred(robot):
+    for k in (PARAMETERS * body + k for body, joint in enumerate(robot.joints) for k in _order(joint)):
         rest = R[:, k]
         for _ in range(2):  # the second time removes what rounding left
             rest = rest - axes @ (axes.T @ rest)
@@ -118,21 +117,16 @@ def parameter_names(robot: Robot) -> tuple[str, ...]:
     return tuple(f"{kind}{body}" for body in range(1, len(robot.joints) + 1) for kind in kinds)
 
 
-def _states(robot: Robot, count: int) -> tuple[Array, Array, Array]:
-    """Random q, qd, qdd, each (count, n); the same for each call."""
-    draw = np.random.default_rng(1991)
-    q = draw.uniform(-np.pi, np.pi, (count, robot.n))
-    qd, qdd = (rate * draw.standard_normal((count, robot.n)) for rate in _RATES)
+def random_states(n: int, count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Random q, qd, qdd, each (count, n), in which columns that depend on each other do so for all motions."""
+    draw = np.random.default_rng(seed)
+    q = draw.uniform(-np.pi, np.pi, (count, n))
+    qd, qdd = (rate * draw.standard_normal((count, n)) for rate in _RATES)
     return q, qd, qdd
 
 
-def _preferred(robot: Robot) -> list[int]:
-    """Parameters in the order in which they are taken as independent ones."""
-    return [PARAMETERS * body + k for body, joint in enumerate(robot.joints) for k in _order(joint)]
-
-
 def _order(joint: Joint) -> list[int]:
-    """Order of the ten parameters of a body: those that the parent can take come last."""
+    """Order in which the ten parameters of a body are chosen: those that the parent can take come last."""
     if joint.type == "prismatic":
         return list(range(PARAMETERS))
     z = int(np.argmax(np.abs(joint.axis)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,14 +107,14 @@ def both_sides(
                 "springs can be aligned"
             )
     step = period or sides[0].period
-    parts = [
-        _at_common_times(motions, step)
-        for motions in _overlapping([list(side.motions()) for side in sides], LEAST_SAMPLES * step)
-    ]
-    if not parts:
+    groups: list[tuple[Recording, ...]] = [()]
+    for side in sides:
+        extended = [(*group, own) for group in groups for own in side.motions()]
+        groups = [each for each in extended if _overlap(each) >= LEAST_SAMPLES * step]
+    if not groups:
         ranges = ", ".join(f"{side.t[0]:.6g} to {side.t[-1]:.6g} s" for side in sides if len(side))
         raise IdentificationError(f"{links.name}: links and motors were not recorded at the same time: {ranges}")
-    return parts
+    return [_at_common_times(group, step) for group in groups]
 
 
 def _recorded(side: Recording) -> Recording:
@@ -124,16 +124,9 @@ def _recorded(side: Recording) -> Recording:
     return side[complete[0] : complete[-1] + 1] if len(complete) else side
 
 
-def _overlapping(sides: Sequence[Sequence[Recording]], least: float) -> Iterator[tuple[Recording, ...]]:
-    """Motions of all sides that overlap by at least that long, s."""
-    if not sides:
-        yield ()
-        return
-    for rest in _overlapping(sides[1:], least):
-        for own in sides[0]:
-            group = (own, *rest)
-            if min(side.t[-1] for side in group) - max(side.t[0] for side in group) >= least:
-                yield group
+def _overlap(motions: Sequence[Recording]) -> float:
+    """Time that all motions have in common, s; negative if they have none."""
+    return float(min(each.t[-1] for each in motions) - max(each.t[0] for each in motions))
 
 
 def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:

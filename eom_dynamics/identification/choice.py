@@ -65,25 +65,21 @@ def choose_filter(
     using: Filter,
     file: Array,
     *,
-    cutoff: float | None = None,
-    measured_velocity: bool | None = None,
-    prior: str | None = "entropic",
-    progress: Callable[[float], None] | None = None,
+    cutoff: float | None,
+    measured_velocity: bool | None,
+    prior: str | None,
+    progress: Callable[[float], None],
 ) -> tuple[Filter, tuple[Trial, ...]]:
-    """Choose the filter by the prediction of held-out efforts.
+    """Choose the filter by the prediction of held-out efforts, and list the candidates that were compared.
 
     Args:
         regressor: of the parameters to identify.
         recordings: for training.
         using: the filter, without the settings to choose.
         file: parameters x (P,) of the robot's file.
-        cutoff: Hz; None to choose it.
-        measured_velocity: whether to use recorded velocities; None to choose.
+        cutoff, measured_velocity: as in :class:`.Options`; None to choose.
         prior: distance of physically consistent inertias, which decide; None if least squares do.
         progress: called with the fraction done.
-
-    Returns:
-        The filter, and the candidates that were compared, if any.
 
     Raises:
         IdentificationError: there are too few data.
@@ -101,8 +97,7 @@ def choose_filter(
         def compared(candidates: Sequence[tuple[float, bool]], prior: str | None, before: float) -> list[Trial]:
             found = []
             for k, (f, v) in enumerate(candidates):
-                if progress:
-                    progress(before + 0.5 * k / len(candidates))
+                progress(before + 0.5 * k / len(candidates))
                 parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
                 found.append(_trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior))
             return found
@@ -127,9 +122,8 @@ def choose_filter(
 def _parsimonious(trials: Sequence[Trial]) -> Trial:
     """The lowest cut-off whose error is that of the best within the noise, and larger by 0.3 % at most.
 
-    The noise is one standard deviation of the difference over the blocks.
-
-    The curve is flat near its minimum, and what is identified at a high cut-off has more noise of accelerations.
+    The noise is one standard deviation of the difference over the blocks. The curve is flat near its minimum, and what
+    is identified at a high cut-off has more noise of accelerations.
     """
     best = min(trials, key=lambda trial: trial.error)
     if not best.by_block:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..recursion import PARAMETERS
-from .prior import ENTRIES, Prior, packed, unpacked
-from .pseudo_inertia import consistent, parameters_of
+from .pseudo_inertia import ENTRIES, Prior, consistent, packed, parameters_of, unpacked
 
 SMALLEST = 0.01
 """Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
@@ -148,7 +147,7 @@ def solve(
     near = start is not None
     converged = True
     for _ in range(own.shape[1] + 1):
-        basis = _basis(own[:, free])
+        basis = column_basis(own[:, free])
         cost = _Cost(bodies.priors, B - basis @ (basis.T @ B), right - basis @ (basis.T @ right), weight)
         X, converged = _minimum(cost, X, _DRAFT if draft else _END, near=near)
         near = True
@@ -257,7 +256,7 @@ def _in_coordinates(B: Array, C: Array) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-def _basis(columns: Array) -> Array:
+def column_basis(columns: Array) -> Array:
     """Orthonormal basis (rows, rank) of columns."""
     size = np.linalg.norm(columns, axis=0)
     U, values, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)

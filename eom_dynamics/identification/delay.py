@@ -33,20 +33,15 @@ from .exceptions import IdentificationError
 # Candidates over the range of delays, before the best one is refined.
 _CANDIDATES = 81
 
-# Bandwidth of derivatives over that of the motion.
-_DERIVATIVES = 8.0
+# Bandwidth of the motion of an arm, Hz; and that of derivatives over it.
+_BANDWIDTH, _DERIVATIVES = 8.0, 8.0
 
 # Periods of the band's edge that are left out at both ends.
 _MARGIN = 2.0
 
 
 class Delay(NamedTuple):
-    """A delay with its uncertainty.
-
-    Attributes:
-        value: s.
-        standard_deviation: s.
-    """
+    """A delay with its standard deviation, s."""
 
     value: float
     standard_deviation: float
@@ -132,9 +127,6 @@ def drive_delay(
     q: ArrayLike,
     motor_position: ArrayLike,
     command: Sequence[ArrayLike],
-    *,
-    bandwidth: float = 8.0,
-    longest: float = 0.02,
 ) -> Delay:
     """Delay from the commands of an arm to its motion: drive delay plus half the hold period.
 
@@ -147,8 +139,6 @@ def drive_delay(
         q: measured positions (N, n) of the links, rad or m.
         motor_position: measured positions (N, m) of the motors on the link side of their gears, rad or m.
         command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
-        bandwidth: of the motion, Hz.
-        longest: largest delay, s.
 
     Raises:
         IdentificationError: as :func:`command_delay`.
@@ -161,7 +151,7 @@ def drive_delay(
     given = [real_array(x, "command", (len(times), m)) for x in command]
     step = float(np.median(np.diff(times)))
     # Derivatives need less noise; what is above the band is left out later.
-    smooth = CubicSpline(times, low_passed(np.column_stack([links, motors]), step, _DERIVATIVES * bandwidth))
+    smooth = CubicSpline(times, low_passed(np.column_stack([links, motors]), step, _DERIVATIVES * _BANDWIDTH))
     (x, xd, xdd) = (smooth(times, k) for k in range(3))
     deltad = xd[:, n:] - xd[:, arm.motor_joint]
     spring = arm.efforts_of_deflections(x[:, n:] - x[:, arm.motor_joint], 0 * deltad, rigid_too=True).tau
@@ -176,17 +166,9 @@ def drive_delay(
             power = float(np.broadcast_to(arm.gear.smoothing_power, (m,))[i])
             columns.append(load[:, i] * np.tanh(load[:, i] * speed / power))
         references = np.column_stack([part[:, i] for part in given[1:]]) if given[1:] else None
+        response = np.column_stack(columns)
         with suppress(IdentificationError):
-            found.append(
-                command_delay(
-                    times,
-                    given[0][:, i],
-                    np.column_stack(columns),
-                    references=references,
-                    bandwidth=bandwidth,
-                    longest=longest,
-                )
-            )
+            found.append(command_delay(times, given[0][:, i], response, references=references, bandwidth=_BANDWIDTH))
     return combined(found)
 
 

@@ -20,13 +20,13 @@ from ..codegen.emit_python import python_function
 from ..codegen.programs import PROGRAMS
 from ..recursion import PARAMETERS
 from ..robot import Robot
-from .consistent import Unknowns, free_bodies, solve
+from .consistent import Unknowns, column_basis, free_bodies, solve
 from .filtering import Filter, FilteredSamples, filter_recording
+from .fit_notes import in_another_unit
 from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score, correlation_time
-from .unit_hints import in_another_unit
 
 # Samples that decide.
 _SAMPLES = 2000
@@ -77,12 +77,7 @@ _NOISE = 0.9
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Contradiction between a recording and the robot's file.
-
-    Attributes:
-        joints: whose efforts cannot be trusted.
-        words: what is wrong, and what to do.
-    """
+    """Contradiction between a recording and the robot's file: whose efforts are wrong, in what way, and what to do."""
 
     joints: tuple[str, ...]
     words: str
@@ -466,9 +461,7 @@ def _gravity_of(robot: Robot, gravity: Array, q: Array) -> Array:
 
 def _without(own: Array, columns: Array) -> Array:
     """Columns (N, k) less their projections on others (N, m)."""
-    size = np.linalg.norm(own, axis=0)
-    basis, values, _ = np.linalg.svd(own[:, size > 0] / size[size > 0], full_matrices=False)
-    basis = basis[:, values > 1e-9]
+    basis = column_basis(own)
     return np.asarray(columns - basis @ (basis.T @ columns))
 
 

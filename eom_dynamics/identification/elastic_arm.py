@@ -22,14 +22,12 @@ from .both_sides import ArmRecording, joined
 from .elastic_options import KEEP, SPRING_TERMS, ElasticOptions, check_elastic
 from .elastic_robot import with_motors, with_springs
 from .exceptions import IdentificationError
-from .fit import Fit, fit
-from .identified_robot import identified_robot
+from .fit import Fit, fit, identified_robot
 from .motor import TERMS as MOTOR_TERMS
 from .motor import GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor
 from .options import Options
 from .recording import Recording
 from .resonance import ResonanceFit, fit_resonance
-from .sampling import checked
 from .springs import SpringFit, fit_springs
 
 # Laws that are lines.
@@ -233,7 +231,6 @@ def identify_resonance(
     t = motion.t[0] + period * np.arange(len(motion))
     if np.max(np.abs(motion.t - t)) > 0.5 * period:
         raise IdentificationError(f"{motors.name}: times must be even to identify a resonance; resample")
-    checked(t, {"theta": motion.q, "effort": motion.tau})
     arm = ElasticArm(robot)
     mean = np.mean(motion.q, axis=0)
     zero, q = np.zeros(robot.n), mean

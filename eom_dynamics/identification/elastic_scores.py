@@ -33,27 +33,20 @@ class ElasticScore:
     motors: EffortErrors
 
 
-def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore | None:
-    """Score springs and motors on recordings; None without recordings.
-
-    Args:
-        robot: as its file describes it.
-        elasticity: what was identified.
-        recordings: whose motions are judged one by one.
-    """
-    if not recordings:
-        return None
-    rows: dict[str, list[list[Array]]] = {"springs": [], "motors": []}
+def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore:
+    """Score identified springs and motors beside those of the file, each motion by itself."""
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
-    for before, after in zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True):
-        k = len(rows["springs"])
-        columns: dict[str, list[tuple[Array, Array, Array]]] = {"springs": [], "motors": []}
-        for sensed, given in zip(recordings, known, strict=True):
-            for side, found in _residuals(before, after, k, sensed, given, elasticity).items():
-                columns[side].append(found)
-        for side, parts in columns.items():
-            rows[side].append([np.concatenate(x) for x in zip(*parts, strict=True)] if parts else [])
-    return ElasticScore(*(_errors(rows[side]) for side in ("springs", "motors")))
+    joints = zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True)
+    figures = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}
+    for k, (before, after) in enumerate(joints):
+        parts = [_residuals(before, after, k, *pair, elasticity) for pair in zip(recordings, known, strict=True)]
+        for side, rows in figures.items():
+            own = [part[side] for part in parts if side in part]
+            if own:
+                given, identified, efforts = (np.concatenate(x) for x in zip(*own, strict=True))
+                rows[:, k] = np.sqrt(np.mean(given**2)), np.sqrt(np.mean(identified**2)), np.std(efforts)
+    springs, motors = (EffortErrors(before=x[0], after=x[1], spread=x[2]) for x in figures.values())
+    return ElasticScore(springs, motors)
 
 
 def _residuals(
@@ -90,12 +83,3 @@ def _residuals(
         ]
         found["motors"] = (residuals[0], residuals[1], value)
     return found
-
-
-def _errors(columns: Sequence[Sequence[Array]]) -> EffortErrors:
-    figures = np.full((3, len(columns)), np.nan)
-    for k, column in enumerate(columns):
-        if column:
-            before, after, efforts = column
-            figures[:, k] = [np.sqrt(np.mean(before**2)), np.sqrt(np.mean(after**2)), np.std(efforts)]
-    return EffortErrors(before=figures[0], after=figures[1], spread=figures[2])

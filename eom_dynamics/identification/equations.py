@@ -56,18 +56,13 @@ class Equations:
 def equations(
     regressor: Regressor, samples: Sequence[FilteredSamples], weights: Sequence[Array] | None = None
 ) -> Equations:
-    """Compress the used samples to equations.
-
-    Args:
-        regressor: of base parameters and terms.
-        samples: of motions.
-        weights: for each of them (N, n), of the equations, besides whether they are used.
-    """
+    """Compress the used samples of motions to equations, with weights (N, n) for each motion."""
     n, P = regressor.robot.n, len(regressor.names)
     factors = [np.zeros((0, P + 1)) for _ in range(n)]
     counts = np.zeros(n)
     for k, part in enumerate(samples):
-        for rows, inertial in chunks(regressor, part):
+        for rows, state in _states(part):
+            inertial = regressor.inertial_columns(*state)
             for j in range(n):
                 used = part.used[rows, j]
                 if not used.any():
@@ -92,12 +87,6 @@ def predictions(regressor: Regressor, samples: FilteredSamples, x: Array) -> Arr
         basis = samples.bases[term]
         tau += basis.reshape(*basis.shape, *(1,) * (x.ndim - 1)) * x[columns]
     return tau
-
-
-def chunks(regressor: Regressor, samples: FilteredSamples) -> Iterator[tuple[slice, Array]]:
-    """Yield slices of samples, and the inertial columns (rows, n, inertial) of each."""
-    for rows, state in _states(samples):
-        yield rows, regressor.inertial_columns(*state)
 
 
 def _states(samples: FilteredSamples) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:

@@ -12,6 +12,7 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ..arrays import Array
@@ -52,7 +53,7 @@ class Estimate:
     x: Array
     sigma: Array
     R: Array
-    identifiable: Array
+    identifiable: NDArray[np.bool_]
 
     def deviations(self) -> Array:
         """Standard deviations (P,); infinite where a parameter is not identifiable."""
@@ -64,12 +65,7 @@ class Estimate:
 
 
 def ordinary(system: Equations, file: Array) -> Estimate:
-    """Least squares with one weight for all joints.
-
-    Args:
-        system: equations.
-        file: parameters (P,) of the robot's file.
-    """
+    """Least squares with one weight for all joints; ``file`` are the parameters (P,) of the robot's file."""
     return _solve(system, np.ones(len(system.factors)), file)
 
 
@@ -93,16 +89,8 @@ def huber(
     """Huber's estimator, by iteratively reweighted least squares, joint by joint.
 
     A residual r beyond c = HUBER standard deviations has the weight c/|r|. Where all joints have those of normal
-    noise, it is :func:`weighted`, at no more cost.
-
-    Args:
-        regressor: of the samples.
-        folds: blocks of samples.
-        systems: equations of each block.
-        file: parameters (P,) of the robot's file.
-
-    Returns:
-        The estimate, and the equations of the blocks with these weights.
+    noise, it is :func:`weighted`, at no more cost. Returns the estimate, and the equations of the blocks of samples
+    with these weights.
     """
     estimate = weighted(reduce(add, systems), file)
     for _ in range(_REWEIGHTED):
@@ -125,12 +113,8 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
     With the covariance C of the errors of a row of (A, b) in units of the standard deviation of b, the smallest
     |(dA, db) C^-1/2| that makes the equations solvable has (x; -1) as the generalised eigenvector of (A, b)^T (A, b)
     and C of the smallest eigenvalue (S. Van Huffel, J. Vandewalle, The Total Least Squares Problem, 1991, chapter 10).
-    Columns without errors are allowed.
-
-    Args:
-        system: equations.
-        first: estimate whose weights are used.
-        errors: for each joint, the covariance (P, P) of the errors of a row of its regressor.
+    Columns without errors are allowed. Weights are those of a first estimate; ``errors`` has for each joint the
+    covariance (P, P) of the errors of a row of its regressor.
     """
     weights = np.nan_to_num(1 / first.sigma)
     R, right = system.weighted(weights)
@@ -143,7 +127,7 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
         C[:P, :P] += count * w**2 * error
     C[P, P] = float(np.sum(counts[weights > 0]))
     size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
-    keep = np.append(first.identifiable.astype(bool), True)
+    keep = np.append(first.identifiable, True)
     scaled_M = (M / np.outer(size, size))[np.ix_(keep, keep)]
     scaled_C = (C / np.outer(size, size))[np.ix_(keep, keep)]
     # The largest of C against M, which is definite, rather than the smallest of M against C, which may not be.

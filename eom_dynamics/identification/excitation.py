@@ -256,14 +256,15 @@ class Excitation:
             nonlocal done, kept, least
             done += 1
             # The last iterate may be beyond the limits, or where springs would be slack.
-            if task.cost(x) < least and np.min(task.margins(x)) > -_NEARLY:
-                kept, least = x.copy(), task.cost(x)
-            progress(min(done / iterations, 1.0), task.cost(x))
+            cost = task.cost(x)[0]
+            if cost < least and np.min(task.margins(x)) > -_NEARLY:
+                kept, least = x.copy(), cost
+            progress(min(done / iterations, 1.0), cost)
 
         answer = minimize(
-            task.cost,
+            lambda x: task.cost(x)[0],
             task.variables(first),
-            jac=task.cost_gradient,
+            jac=lambda x: task.cost(x)[1],
             method="SLSQP",
             constraints={"type": "ineq", "fun": task.margins, "jac": task.margin_gradients},
             callback=step,
@@ -330,17 +331,12 @@ class _Task:
         z[:, 0] = limits.middle + limits.half * z[:, 0]
         return z
 
-    def cost(self, x: Array) -> float:
-        return float(self._once("cost", x, self._cost)[0])
-
-    def cost_gradient(self, x: Array) -> Array:
-        return self._once("cost", x, self._cost)[1]
+    def cost(self, x: Array) -> tuple[float, Array]:
+        """Cost, and its gradient."""
+        return self._once("cost", x, self._cost)
 
     def margins(self, x: Array) -> Array:
-        return 1 - self._once("ratios", x, self._ratios)[1]
-
-    def margin_gradients(self, x: Array) -> Array:
-        return self._once("gradients", x, self._margin_gradients)
+        return 1 - self._once("peaks", x, self._peaks)[0]
 
     def _once(self, name: str, x: Array, function: Callable[[Array], Any]) -> Any:
         """Value of a function that is asked for the same variables again."""
@@ -356,12 +352,11 @@ class _Task:
         value, of_states = self._of.model.cost(self._states(x)[:3], self._of.condition_weight)
         return value, self._of_variables(of_states)
 
-    def _ratios(self, x: Array) -> tuple[Array, Array, Array]:
-        ratios = self._of.limits.ratios(self._states(x))
-        return ratios, *smooth_maximum(ratios)
+    def _peaks(self, x: Array) -> tuple[Array, Array]:
+        return smooth_maximum(self._of.limits.ratios(self._states(x)))
 
-    def _margin_gradients(self, x: Array) -> Array:
-        _, _, weights = self._once("ratios", x, self._ratios)
+    def margin_gradients(self, x: Array) -> Array:
+        _, weights = self._once("peaks", x, self._peaks)
         states = self._states(x)
         linear = len(self._partials)
         gradients = np.zeros((weights.shape[1], *states.shape))

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from ..arrays import Array
+from .base_parameters import random_states
 from .regressor import Regressor
 
 # Random states that decide on independent columns, per column.
@@ -50,12 +52,11 @@ class Information(NamedTuple):
         """Information of a regressor (K n, P) at K samples."""
         sizes = np.linalg.norm(W, axis=0)
         values = np.linalg.svd(W / np.sqrt(samples), compute_uv=False)
-        scaled = np.linalg.svd(W / np.where(sizes > 0, sizes, 1.0), compute_uv=False)
         with np.errstate(divide="ignore"):
             return cls(
                 float(2 * np.sum(np.log(values))),
                 float(values[0] / values[-1]),
-                float(scaled[0] / scaled[-1]),
+                float(np.linalg.cond(W / np.where(sizes > 0, sizes, 1.0))),
                 float(values[-1]),
             )
 
@@ -121,13 +122,8 @@ class InformationModel:
 
 
 def _independent(regressor: Regressor) -> NDArray[np.intp]:
-    from scipy.linalg import qr
-
-    draw, n = np.random.default_rng(1997), regressor.robot.n
-    count = _STATES * len(regressor.names)
-    q = draw.uniform(-np.pi, np.pi, (count, n))
-    qd, qdd = 3.0 * draw.standard_normal((count, n)), 10.0 * draw.standard_normal((count, n))
-    W = regressor(q, qd, qdd).reshape(-1, len(regressor.names))
+    columns = len(regressor.names)
+    W = regressor(*random_states(regressor.robot.n, _STATES * columns, seed=1997)).reshape(-1, columns)
     sizes = np.linalg.norm(W, axis=0)
     R, order = qr(W / np.where(sizes > 0, sizes, 1.0), mode="r", pivoting=True)
     rank = int(np.sum(np.abs(np.diag(R)) > _INDEPENDENT))

@@ -124,18 +124,10 @@ class MotionLimits:
 
     def ratios(self, states: Array) -> Array:
         """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
-        parts = [self.kinematic_ratios(states), self._effort_ratios(states)]
-        return np.concatenate([*parts, *([self.spheres.ratios(states[0])] if self.spheres else ())], axis=1)
-
-    def kinematic_ratios(self, states: Array) -> Array:
-        """Ratios of position, velocity, acceleration and jerk to limits, for q … qddd, in the order of ``names``."""
-        return np.concatenate(
-            [
-                (states[0] - self.middle) / self.half,
-                *(states[k + 1][:, row < np.inf] / row[row < np.inf] for k, row in enumerate(self.largest)),
-            ],
-            axis=1,
-        )
+        kinematic = [(states[0] - self.middle) / self.half]
+        kinematic += [states[k][:, row < np.inf] / row[row < np.inf] for k, row in enumerate(self.largest, start=1)]
+        spheres = [self.spheres.ratios(states[0])] if self.spheres else []
+        return np.concatenate([*kinematic, self._effort_ratios(states), *spheres], axis=1)
 
     def _effort_ratios(self, states: Array) -> Array:
         """Those of efforts and motors."""

@@ -39,10 +39,8 @@ class RestSeries:
         """Set the attributes of the class.
 
         Raises:
-            TrajectoryError: the frequency is not positive, or there are too few or too many harmonics.
+            TrajectoryError: there are too few or too many harmonics.
         """
-        if not (np.isfinite(frequency) and frequency > 0):
-            raise TrajectoryError(f"frequency must be a positive number of Hz, is {frequency}")
         if harmonics != int(harmonics) or not FEWEST_HARMONICS <= harmonics <= MOST_HARMONICS:
             raise TrajectoryError(
                 f"harmonics must be an integer from {FEWEST_HARMONICS} to {MOST_HARMONICS}, is {harmonics}"

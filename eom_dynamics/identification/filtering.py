@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_interp_spline
+from scipy.ndimage import binary_opening, maximum_filter1d
 
 from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
@@ -245,9 +246,9 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
     bases = {name: basis if name in done else smooth(basis) for name, basis in bases.items()}
 
     reasons = {
-        "not recorded": _dilated(absent, window),
+        "not recorded": _spread(absent, window),
         "interpolated": np.broadcast_to(~near[:, np.newaxis], tau.shape),
-        "saturated": _dilated(saturated, window),
+        "saturated": _spread(saturated, window),
         "at rest or near reversal": (np.abs(state.qd) < _least_velocity(state.qd, using)) | (np.ptp(q, axis=0) < REST),
     }
     step = low_pass.decimation if using.decimate else 1
@@ -305,17 +306,10 @@ def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
         for j, column in enumerate(tau.T):
             for extreme in (np.min(column), np.max(column)):
                 at = (column == extreme) & (extreme != 0) & (np.ptp(column) > 0)
-                runs = np.convolve(at, np.ones(_EQUAL), "full")
-                full = np.convolve(runs >= _EQUAL, np.ones(_EQUAL), "full")[_EQUAL - 1 : _EQUAL - 1 + len(at)]
-                bad[:, j] |= at & (full > 0)
+                bad[:, j] |= binary_opening(at, np.ones(_EQUAL))  # runs of at least that many
     return np.asarray(bad)
 
 
-def _dilated(bad: NDArray[np.bool_], window: int) -> NDArray[np.bool_]:
+def _spread(bad: NDArray[np.bool_], window: int) -> NDArray[np.bool_]:
     """Rows (N, n) with bad ones within a window, which the filter spreads."""
-    if not bad.any():
-        return bad
-    sums = np.cumsum(np.concatenate([np.zeros((1, bad.shape[1]), dtype=int), bad]), axis=0)
-    ends = np.minimum(np.arange(len(bad)) + window + 1, len(bad))
-    starts = np.maximum(np.arange(len(bad)) - window, 0)
-    return np.asarray(sums[ends] > sums[starts])
+    return np.asarray(maximum_filter1d(bad, 2 * window + 1, axis=0, mode="constant"))

@@ -23,25 +23,31 @@ from .effort_checks import beyond_limits, contradictions, lag, lag_notes, spring
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredMotion, FilteredSamples, default_filter, filter_recording
+from .filtering import Filter, FilteredSamples, default_filter, filter_recording
 from .fit_notes import (
     base_parameters_without_data,
     doubtful_terms,
     implausible_bodies,
     recording_notes,
     unexplained_efforts,
+    unit_hints,
 )
-from .joint_terms import TERMS, coupled
+from .joint_terms import coupled
 from .linear_estimate import WeightedEstimate, linear_estimate
 from .options import Options
-from .parameter_vector import by_term, parameter_vector, vector_of_file
-from .parameters_in_robot import known_efforts, terms_not_in_file, with_parameters
+from .parameter_vector import (
+    by_term,
+    known_efforts,
+    parameter_vector,
+    terms_not_in_file,
+    vector_of_file,
+    with_parameters,
+)
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score
 from .solutions import Solution, find_solution
 from .training_data import TrainingData, training_data
-from .unit_hints import unit_hints
 from .verification import ScoringData
 
 # Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
@@ -116,11 +122,12 @@ class Fit:
         return _values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
 
     @property
-    def term_identifiable(self) -> dict[str, Array]:
+    def term_identifiable(self) -> dict[str, NDArray[np.bool_]]:
         """Whether each parameter of the terms is identifiable from the data, (n,) by name."""
         return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
 
 
+@one_blas_thread()
 def fit(
     robot: Robot,
     training: Recording | Sequence[Recording],
@@ -141,17 +148,7 @@ def fit(
     Raises:
         IdentificationError: nothing can be identified.
     """
-    with one_blas_thread():
-        return _fit(robot, training, validation, options, progress or (lambda step, done: None))
-
-
-def _fit(
-    robot: Robot,
-    training: Recording | Sequence[Recording],
-    validation: Recording | Sequence[Recording],
-    options: Options | None,
-    progress: Callable[[str, float], None],
-) -> Fit:
+    progress = progress or (lambda step, done: None)
     training = [training] if isinstance(training, Recording) else list(training)
     validation = [validation] if isinstance(validation, Recording) else list(validation)
     options = (options or Options()).for_robot(robot)
@@ -192,14 +189,14 @@ def _fit(
     deviations = linear.estimate.deviations()
     progress("physically consistent inertias", 0.0)
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
-    best = _best(data, linear, options, kept, training, validation, progress)
+    scoring = _scoring_data(robot, options, data.filter, training, validation)
+    best = _best(data, linear, options, kept, scoring, progress)
     if not kept.any() and (noise := unexplained(best.training)):
         wrong += noise
         kept[:] = options.suspect == "keep"
-        best = _best(data, linear, options, kept, training, validation, progress) if kept.all() else best
+        best = _best(data, linear, options, kept, scoring, progress) if kept.all() else best
     solution, terms = best.solution, best.terms
-    term_deviations = by_term(regressor, solution.term_deviations)
-    of_file = dict(zip(regressor.terms, solution.of_file.reshape(-1, robot.n), strict=True))
+    term_deviations, of_file = by_term(regressor, solution.term_deviations), by_term(regressor, solution.of_file)
     notes += [*hints, *implausible_bodies(robot, solution.parameters)]
     if best.rejected is not None and not best.rejected.surely_worse.any():
         notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
@@ -254,8 +251,7 @@ def _best(
     linear: WeightedEstimate,
     options: Options,
     kept: NDArray[np.bool_],
-    training: Sequence[Recording],
-    validation: Sequence[Recording],
+    scoring: Sequence[ScoringData],
     progress: Callable[[str, float], None],
 ) -> _JudgedSolution:
     """The solution, in which joints that it predicts worse than the file does keep the parameters of the file.
@@ -263,8 +259,6 @@ def _best(
     So do joints (n,) that are ``kept`` from the first.
     """
     robot = data.regressor.robot
-    scoring = _scoring_data(options, data.filter, training, validation)
-    given = [part.efforts(robot) for part in scoring]
     rejected: Score | None = None
     for attempt in range(_TRIES + 1):
         kept = np.ones_like(kept) if attempt == _TRIES else kept
@@ -276,19 +270,20 @@ def _best(
         kept_names = tuple(compress(robot.joint_names, kept))
         found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept_names)
         found = robot if kept.all() else found
-        scores = _scores(scoring, given, found, _values_not_in_file(data.regressor, options, terms), data.filter)
-        worse = scores[-1].worse
-        if not worse.any() or kept.all():
+        besides = _values_not_in_file(data.regressor, options, terms)
+        training, validation = _scores(scoring, found, besides)
+        judged = validation or training
+        if not judged.worse.any() or kept.all():
             break
-        rejected = rejected or scores[-1]
+        rejected = rejected or judged
         # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
         # to keep a joint that is worse by the bodies of others.
-        everything = options.keep == "file" or options.payload is not None or not np.any(worse & ~kept)
-        kept = np.ones_like(kept) if everything else kept | worse
+        everything = options.keep == "file" or options.payload is not None or not np.any(judged.worse & ~kept)
+        kept = np.ones_like(kept) if everything else kept | judged.worse
         if (T := data.regressor.transmission) is not None and kept[coupled(T)].any():
             kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)
-    return _JudgedSolution(solution, terms, scores[0], scores[1] if len(scores) > 1 else None, kept_names, rejected)
+    return _JudgedSolution(solution, terms, training, validation, kept_names, rejected)
 
 
 def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
@@ -297,44 +292,31 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
     count as kept, and the caller must write the given robot instead.
     """
-    scoring = _scoring_data(found.options, found.filter, training, validation)
-    given = [part.efforts(found.robot) for part in scoring]
-    not_in_file = _values_not_in_file(found.regressor, found.options, found.terms)
-    scores = _scores(scoring, given, robot, not_in_file, found.filter)
-    rejected, kept = found.rejected, found.kept
-    if scores[-1].worse.any():
-        rejected, kept = scores[-1], found.robot.joint_names
-        scores = _scores(scoring, given, found.robot, {}, found.filter)
-    score = scores[1] if len(scores) > 1 else None
-    return replace(found, training=scores[0], validation=score, kept=kept, rejected=rejected)
-
-
-def _scoring_data(
-    options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
-) -> list[ScoringData]:
-    """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
-    excerpts = [part for recording in training for part in recording.excerpts()]
-    return [ScoringData(x, using, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
+    scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
+    besides = _values_not_in_file(found.regressor, found.options, found.terms)
+    scores = _scores(scoring, robot, besides)
+    judged = scores[1] or scores[0]
+    if not judged.worse.any():
+        return replace(found, training=scores[0], validation=scores[1])
+    scores = _scores(scoring, found.robot, {})
+    kept = found.robot.joint_names
+    return replace(found, training=scores[0], validation=scores[1], kept=kept, rejected=judged)
 
 
 def _scores(
-    scoring: Sequence[ScoringData],
-    given: Sequence[Sequence[Array]],
-    robot: Robot,
-    not_in_file: Mapping[str, Array],
-    using: Filter,
-) -> list[Score]:
-    """Figures of a robot beside predictions of the one that was given; ``not_in_file`` are terms of the fit alone.
+    scoring: Sequence[ScoringData], robot: Robot, not_in_file: Mapping[str, Array]
+) -> tuple[Score, Score | None]:
+    """Figures of a robot on training data, and on validation data if there are any."""
+    training, *others = (part.score(robot, not_in_file) for part in scoring)
+    return training, others[0] if others else None
 
-    Of these, an offset is a bias of the sensors, without which efforts are compared.
-    """
-    result = []
-    bias = not_in_file.get("offset", np.zeros(robot.n))
-    not_in_file = {name: values for name, values in not_in_file.items() if name != "offset"}
-    for part, before in zip(scoring, given, strict=True):
-        besides = [_efforts(not_in_file, motion, using) for motion in part.motions]
-        result.append(part.score(before, part.efforts(robot), besides, bias))
-    return result
+
+def _scoring_data(
+    given: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
+) -> list[ScoringData]:
+    """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
+    excerpts = [part for recording in training for part in recording.excerpts()]
+    return [ScoringData(x, using, given, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
 
 
 def _values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
@@ -343,8 +325,19 @@ def _values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[s
     return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
 
 
-def _efforts(terms: Mapping[str, Array], motion: FilteredMotion, using: Filter) -> Array:
-    """Efforts (N, n) of terms."""
-    state = using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
-    own = [values * TERMS[name].basis(state) for name, values in terms.items()]
-    return sum(own, np.zeros_like(state.qd))
+def identified_robot(fit: Fit) -> Robot:
+    """The robot with identified inertias, friction and rotors, see :func:`.parameter_vector.with_parameters`."""
+    return with_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
+
+
+def not_in_file(fit: Fit) -> list[str]:
+    """Identified terms that a robot file cannot express, one line each."""
+    lines = []
+    for term in fit.regressor.terms:
+        values = zip(fit.robot.joint_names, fit.terms[term], fit.term_of_file[term], strict=True)
+        listed = ", ".join(f"{name} {value:.4g}" for name, value, of_file in values if not of_file)
+        if listed and term in terms_not_in_file(fit.options):
+            lines.append(f"{term}: {listed}")
+        elif listed and term == "stribeck" and fit.options.side == "joint":
+            lines.append(f"stribeck: {listed}; joint friction has none, only that of actuators does")
+    return lines

@@ -70,14 +70,12 @@ class Term:
 
     Attributes:
         name: of the parameter.
-        symbol: in formulas; a joint's number follows.
         unit: of the parameter, for a revolute joint; "N m" becomes "N", "rad" becomes "m" for a prismatic one.
         basis: (N, n) efforts for parameters of one.
         about: formula.
     """
 
     name: str
-    symbol: str
     unit: str
     basis: Callable[[Motion], Array]
     about: str
@@ -86,25 +84,21 @@ class Term:
 TERMS = {
     term.name: term
     for term in (
-        Term("viscous", "D", "N m s/rad", lambda motion: motion.qd, "D v"),
-        Term("coulomb", "c", "N m", lambda motion: motion.sign, "c tanh(v/v_0)"),
+        Term("viscous", "N m s/rad", lambda motion: motion.qd, "D v"),
+        Term("coulomb", "N m", lambda motion: motion.sign, "c tanh(v/v_0)"),
         Term(
             "stribeck",
-            "s",
             "N m",
             lambda motion: np.exp(-np.square(motion.qd / motion.stribeck_velocity)) * motion.sign,
             "s exp(-(v/v_s)²) tanh(v/v_0), s = breakaway effort - c",
         ),
-        Term("asymmetric", "A", "N m s/rad", lambda motion: np.abs(motion.qd), "A |v|"),
-        Term("load", "mu", "", lambda motion: np.abs(motion.load) * motion.sign, "mu |load| tanh(v/v_0)"),
-        Term("rotor_inertia", "B", "kg m²", lambda motion: motion.qdd, "B qdd"),
-        Term(LINE, "K", "N m/rad", lambda motion: motion.of_springs(LINE), "K q"),
-        Term(SCALE, "r", "", lambda motion: motion.of_springs(SCALE), "r times the parallel spring of the file"),
-        *(
-            Term(name, f"f{k}", "N m", partial(Motion.of_springs, term=name), "point of a parallel spring")
-            for k, name in enumerate(TABLE, start=1)
-        ),
-        Term("offset", "o", "N m", lambda motion: np.ones_like(motion.qd), "o"),
+        Term("asymmetric", "N m s/rad", lambda motion: np.abs(motion.qd), "A |v|"),
+        Term("load", "", lambda motion: np.abs(motion.load) * motion.sign, "mu |load| tanh(v/v_0)"),
+        Term("rotor_inertia", "kg m²", lambda motion: motion.qdd, "B qdd"),
+        Term(LINE, "N m/rad", lambda motion: motion.of_springs(LINE), "K q"),
+        Term(SCALE, "", lambda motion: motion.of_springs(SCALE), "r times the parallel spring of the file"),
+        *(Term(name, "N m", partial(Motion.of_springs, term=name), "point of a parallel spring") for name in TABLE),
+        Term("offset", "N m", lambda motion: np.ones_like(motion.qd), "o"),
     )
 }
 """The terms by name."""

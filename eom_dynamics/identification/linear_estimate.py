@@ -11,7 +11,7 @@ from operator import add
 import numpy as np
 
 from ..arrays import Array
-from .equations import Equations, chunks, predictions
+from .equations import Equations, predictions
 from .estimators import Estimate, huber, ordinary, total, weighted
 from .options import Options
 from .residuals import correlation_time
@@ -90,11 +90,11 @@ def _regressor_errors(data: TrainingData) -> list[Array]:
     errors: list[Array] = [np.zeros((P, P)) for _ in range(n)]
     part = max(data.samples, key=len)[:: max(1, max(map(len, data.samples)) // _STATES)]
     q, zero = part.q, np.zeros_like(part.q)
-    (_, at_rest), *_ = chunks(regressor, replace(part, qd=zero, qdd=zero))
+    at_rest = regressor.inertial_columns(q, zero, zero)
     ratio = np.eye(n) if regressor.transmission is None else np.linalg.inv(regressor.transmission)
     for k in range(n):
         unit = zero + np.eye(n)[k]
-        columns = regressor.inertial_columns(q, zero, unit)[: len(at_rest)] - at_rest
+        columns = regressor.inertial_columns(q, zero, unit) - at_rest
         for j in range(n):
             rows = np.zeros((len(at_rest), P))
             rows[:, : regressor.inertial] = columns[:, j]

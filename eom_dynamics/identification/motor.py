@@ -28,8 +28,7 @@ from ..arrays import Array
 from ..renamed import gathered_keywords
 from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
-from .joined_motions import longest, of_one_motion
-from .sampling import LowPass, checked, cutoff_of, rate_of
+from .sampling import LowPass, checked, cutoff_of, longest, of_one_motion, rate_of
 
 TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
 """Terms that can be switched; the effort of the spring is always part of the model, and the rotor, known or not."""

@@ -10,19 +10,16 @@ from .estimators import ESTIMATORS
 from .exceptions import IdentificationError
 from .joint_terms import TERMS
 from .parallel_springs import LINE, spring_terms
-from .prior import KINDS
+from .pseudo_inertia import KINDS
 
-SIDES = ("joint", "motor")
-"""Where efforts were measured: between gear and link, or at the motor, in units of the joint."""
-
-KEPT = ("joint", "file")
-"""What is kept of the file where a joint is predicted worse than by the file: all of that joint, or of the robot."""
-
-OFFSETS = ("arm", "sensor")
-"""Where an offset belongs: a constant effort of the arm, in its file, or a bias of the sensor, of the recording."""
-
-SUSPECT = ("keep", "use")
-"""What happens if a recording contradicts the file: its parameters are kept, or the recording is used all the same."""
+_CHOICES = {
+    "estimator": ESTIMATORS,
+    "prior": KINDS,
+    "side": ("joint", "motor"),
+    "keep": ("joint", "file"),
+    "offset": ("arm", "sensor"),
+    "suspect": ("keep", "use"),
+}
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
@@ -32,19 +29,21 @@ class Options:
     """Options of an identification.
 
     Attributes:
-        side: one of SIDES; None for ``joint`` if the robot has springs, else ``motor``.
+        side: where efforts were measured: ``joint``, between gear and link, or ``motor``, in units of the joint; None
+            for ``joint`` if the robot has springs, else ``motor``.
         terms: names in :data:`.joint_terms.TERMS`; None for viscous and Coulomb friction and offset, with rotor
             inertia on the motor side, and parallel springs if the file has any. ``parallel_spring`` stands for those of
             all kinds.
         inertia: identify the inertias of bodies; else those of the file stay.
-        estimator: one of ESTIMATORS; ``huber`` is ``weighted`` where only terms are identified.
-        prior: distance from the file, one of :data:`.prior.KINDS`.
+        estimator: ``huber``, which is ``weighted`` where only terms are identified, ``weighted``, ``ordinary`` or
+            ``total``.
+        prior: distance from the file, ``entropic`` or ``geodesic``.
         prior_weight: of that distance; None to choose it by blocks of the training data that are held out.
         cutoff: of the filter, Hz; None to choose it.
         measured_velocity: use recorded velocities; None to choose.
-        offset: where offsets belong, one of OFFSETS.
-        keep: what is kept of the file if it predicts the efforts of a joint better, one of KEPT.
-        suspect: what happens if a recording contradicts the file, one of SUSPECT.
+        offset: what offsets are: ``arm``, constant efforts, in the robot's file, or ``sensor``, biases of a recording.
+        keep: what is kept of the file if it predicts a joint better: that ``joint``, or the whole ``file``.
+        suspect: if a recording contradicts the file, ``keep`` the file's parameters, or ``use`` it all the same.
         payload: joint whose body carries a payload, which is identified alone with the offsets.
     """
 
@@ -63,15 +62,9 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check names; raises IdentificationError."""
-        for name, value, known in (
-            ("estimator", self.estimator, ESTIMATORS),
-            ("prior", self.prior, KINDS),
-            ("side", self.side or SIDES[0], SIDES),
-            ("keep", self.keep, KEPT),
-            ("offset", self.offset, OFFSETS),
-            ("suspect", self.suspect, SUSPECT),
-        ):
-            if value not in known:
+        for name, known in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in known and not (name == "side" and value is None):
                 raise IdentificationError(f"{name} must be {' or '.join(known)}, is {value!r}")
         for name in self.terms or ():
             if name not in TERMS:

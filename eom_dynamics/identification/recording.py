@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,10 +88,11 @@ class Recording:
             )
         return float(np.median(forward))
 
-    @property
-    def _longest_step(self) -> float:
-        """Longest time between two samples of one motion, s."""
-        return max(_PAUSE, _PAUSE_STEPS * self.period)
+    def _cuts(self) -> list[int]:
+        """Samples at which the second and further motions begin."""
+        steps, longest = np.diff(self.t), max(_PAUSE, _PAUSE_STEPS * self.period)
+        cuts: list[int] = (np.flatnonzero((steps <= 0) | (steps > longest)) + 1).tolist()
+        return cuts
 
     @property
     def duration(self) -> float:
@@ -109,9 +111,7 @@ class Recording:
         """
         clean = self.cleaned()
         tau = np.full_like(clean.tau, np.nan)
-        steps = np.diff(clean.t)
-        cuts = np.flatnonzero((steps <= 0) | (steps > clean._longest_step)) + 1
-        for rows in np.split(np.arange(len(clean)), cuts):
+        for rows in np.split(np.arange(len(clean)), clean._cuts()):
             t = clean.t[rows]
             for own, recorded in zip(tau.T, clean.tau.T, strict=True):
                 known = np.isfinite(recorded[rows])
@@ -160,9 +160,7 @@ class Recording:
 
     def motions(self) -> Iterator[Recording]:
         """Yield the motions: parts between pauses and clock jumps."""
-        steps = np.diff(self.t)
-        cuts = np.flatnonzero((steps <= 0) | (steps > self._longest_step)) + 1
-        for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(self)], strict=True):
+        for start, end in pairwise([0, *self._cuts(), len(self)]):
             if end - start >= LEAST_SAMPLES:
                 yield self[start:end]
 
@@ -194,7 +192,7 @@ class Recording:
         count = max(1, min(_MOST_BLOCKS, int(share * self.duration / _BLOCK)))
         edges = np.linspace(0, len(self), count + 1).astype(int)
         held, spans = np.zeros(len(self), dtype=bool), []
-        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        for start, end in pairwise(edges.tolist()):
             first = end - round((end - start) * share)
             held[first:end] = True
             spans.append((float(self.t[first]), float(self.t[end]) if end < len(self) else np.inf))

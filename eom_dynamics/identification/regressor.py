@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..dynamics import Dynamics
 from ..robot import Robot
-from .base_parameters import BaseParameters, base_parameters, parameter_names
+from .base_parameters import BaseParameters, base_parameters
 from .joint_terms import TERMS, Motion, check_terms, coupled
 
 
@@ -42,7 +42,6 @@ class Regressor:
         dynamics: compiled dynamics of the robot.
         base: its base parameters.
         terms: names of the terms of joints, in their order.
-        full: whether columns of all inertial parameters pi come first, instead of those of the base parameters.
         names: (P,) of the parameters, such as ``Izz1 + Iyy2`` and ``viscous elbow``.
         inertial: number of inertial columns, which come first.
         transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
@@ -53,7 +52,6 @@ class Regressor:
         robot: Robot,
         terms: Sequence[str] = (),
         *,
-        full: bool = False,
         motor_side: bool = False,
         backend: str | None = None,
     ) -> None:
@@ -62,21 +60,19 @@ class Regressor:
         Args:
             robot: the robot.
             terms: names in :data:`TERMS`.
-            full: give columns of all inertial parameters rather than of the base parameters.
             motor_side: whether efforts are those of motors, behind the robot's transmission.
             backend: as for :class:`eom_dynamics.Dynamics`.
 
         Raises:
             StateError: there is no such term.
         """
-        self.robot, self.full = robot, full
+        self.robot = robot
         self.transmission = transmission_matrix(robot) if motor_side else None
         self.dynamics = Dynamics(robot, order=0, backend=backend)
         self.base: BaseParameters = base_parameters(robot, dynamics=self.dynamics)
         self.terms = check_terms(terms)
-        inertial = parameter_names(robot) if full else self.base.words
-        self.inertial = len(inertial)
-        self.names = (*inertial, *(f"{term} {joint}" for term in self.terms for joint in robot.joint_names))
+        self.inertial = len(self.base)
+        self.names = (*self.base.words, *(f"{term} {joint}" for term in self.terms for joint in robot.joint_names))
 
     def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, **others: Any) -> Array:
         """Regressor (n, P), or (N, n, P) of a batch.
@@ -103,17 +99,15 @@ class Regressor:
         return np.concatenate([Y, *columns], axis=-1)
 
     def inertial_columns(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
-        """Columns of the inertial parameters alone, (n, inertial) or (N, n, inertial)."""
-        Y = self.dynamics.regressor(q, qd, qdd)
-        Y = Y if self.full else Y[..., self.base.independent]
+        """Columns of the base parameters alone, (n, inertial) or (N, n, inertial)."""
+        Y = self.dynamics.regressor(q, qd, qdd)[..., self.base.independent]
         return Y if self.transmission is None else self.transmission.T @ Y
 
     def inertial_efforts(self, q: Array, qd: Array, qdd: Array, x: Array) -> Array:
         """Efforts (N, n) due to the inertial part of x (P,); or (N, n, k) for x (P, k)."""
-        pi = x[: self.inertial]
-        if not self.full:  # Zeros cost less than a copy of the columns that count.
-            pi = np.zeros((len(self.dynamics.inertial_parameters), *x.shape[1:]))
-            pi[self.base.independent] = x[: self.inertial]
+        # Zeros cost less than a copy of the columns that count.
+        pi = np.zeros((len(self.dynamics.inertial_parameters), *x.shape[1:]))
+        pi[self.base.independent] = x[: self.inertial]
         Y = self.dynamics.regressor(q, qd, qdd)
         # One product of two matrices, rather than one for each sample.
         return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(*Y.shape[:-1], *pi.shape[1:]))
@@ -134,6 +128,5 @@ class Regressor:
 
     @property
     def parameters_of_file(self) -> Array:
-        """Parameters (inertial,) of the robot as described: beta, or all of pi (10 B,)."""
-        pi = self.dynamics.inertial_parameters
-        return pi if self.full else self.base(pi)
+        """Base parameters beta (inertial,) of the robot as described."""
+        return self.base(self.dynamics.inertial_parameters)

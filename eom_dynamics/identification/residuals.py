@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,41 +89,30 @@ class Score(EffortErrors):
         return np.asarray(self.surely_worse | super().worse | unfiltered)
 
 
-def score(
-    measured: Array,
-    before: Array,
-    after: Array,
-    before_unfiltered: Array,
-    unfiltered: Array,
-    of_fit: Array,
-    *,
-    lengths: Sequence[int],
-    spacing: int = 1,
-) -> Score:
-    """Score from residuals (N, n) of successive motions; NaN where efforts were not recorded.
+def score(parts: Sequence[Sequence[Array]], spacing: int) -> Score:
+    """Score from residuals of successive motions, NaN where efforts were not recorded.
 
     Args:
-        measured: filtered efforts.
-        before, after: errors of predictions, against filtered efforts.
-        before_unfiltered, unfiltered: of the same, against efforts as they were recorded.
-        of_fit: ``unfiltered`` with what only the fit knows, filtered.
-        lengths: of the motions, samples.
+        parts: of each motion, arrays (N, n): filtered efforts; errors of the predictions before and after, against
+            filtered efforts; the same two against efforts as they were recorded; and the last of these with what only
+            the fit knows, filtered.
         spacing: samples between those that decide on whiteness.
     """
+    measured, before, after, before_unfiltered, unfiltered, of_fit = (
+        np.concatenate(x) for x in zip(*parts, strict=True)
+    )
     absent = np.isnan(measured).all(axis=0)
-    ends = np.cumsum(lengths)[:-1]
 
-    def motions(values: Array) -> list[Array]:
+    def spaced(motions: Iterable[Array]) -> list[Array]:
         # Some that are missing count as zero, which is all that is known of them.
-        return [np.where(absent, np.nan, np.nan_to_num(part)) for part in np.split(values, ends)]
+        return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
 
     center = np.where(absent, np.nan, np.nan_to_num(measured).sum(axis=0) / np.maximum(_known(measured), 1))
     gain = np.square(after) - np.square(before)
-    count = np.maximum(_known(gain), 1)
-    gain = gain - np.nan_to_num(gain).sum(axis=0) / count
-    spaced = [part[::spacing] for part in motions(gain)]
-    spread = np.nan_to_num(root_mean_square(np.concatenate(spaced)))
-    independent = np.maximum(sum(map(len, spaced)) / correlation_time(spaced), 1.0)
+    mean = np.nan_to_num(gain).sum(axis=0) / np.maximum(_known(gain), 1)
+    gains = spaced(np.square(part[2]) - np.square(part[1]) - mean for part in parts)
+    spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
+    independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
     return Score(
         before=root_mean_square(before),
         after=root_mean_square(after),
@@ -132,7 +121,7 @@ def score(
         unfiltered=root_mean_square(unfiltered),
         of_fit=root_mean_square(of_fit),
         noise=spread / np.sqrt(independent),
-        whiteness=whiteness([part[::spacing] for part in motions(of_fit)]),
+        whiteness=whiteness(spaced(part[5] for part in parts)),
         samples=len(measured),
     )
 

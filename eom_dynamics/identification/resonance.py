@@ -152,8 +152,7 @@ def fit_resonance(
     motion, drive = (x.reshape(len(x), -1) for x in signals.values())
     n = motion.shape[1]
     M, G = _given(n, inertia, gravity)
-    noise = [max(noise_level(x), 1e-12 * float(np.ptp(x))) for x in (*motion.T, *drive.T)]
-    model = _Spectra(period, motion, drive, np.array(noise[:n]), np.array(noise[n:]), M, G, band)
+    model = _Spectra(period, motion, drive, M, G, band)
     if coulomb:
         model.add_friction(motion, smoothing_velocity)
     found = model.guess(t, motion[:, 0], drive[:, 0]) if M is None else model.linear_guess(M)
@@ -184,8 +183,6 @@ class _Spectra:
         period: float,
         motion: Array,
         drive: Array,
-        noise_theta: Array,
-        noise_effort: Array,
         M: Array | None,
         G: Array,
         band: tuple[float, float] | None,
@@ -195,11 +192,11 @@ class _Spectra:
         spectra = [self._spectrum(x) for x in (motion, drive)]
         frequency = np.arange(len(spectra[0])) / (self._count * period)
         # Variances of the spectra of white noise.
-        variances = [self._count * period**2 * np.square(x) for x in (noise_theta, noise_effort)]
-        self._kept = self._chosen(frequency, spectra, variances, band)
+        noise = [[max(noise_level(x), 1e-12 * float(np.ptp(x))) for x in side.T] for side in (motion, drive)]
+        self._variances = [self._count * period**2 * np.square(x) for x in noise]
+        self._kept = self._chosen(frequency, spectra, band)
         self.frequency, self._w = frequency[self._kept], 2 * np.pi * frequency[self._kept]
         self._theta, self._effort = (x[self._kept] for x in spectra)
-        self._variances = variances
         self._friction: AnyArray | None = None
 
     def _spectrum(self, x: Array) -> AnyArray:
@@ -215,13 +212,11 @@ class _Spectra:
         spectrum[1:] += 1j * rise / w
         return np.asarray(spectrum)
 
-    def _chosen(
-        self, frequency: Array, spectra: list[AnyArray], variances: list[Array], band: tuple[float, float] | None
-    ) -> slice:
+    def _chosen(self, frequency: Array, spectra: list[AnyArray], band: tuple[float, float] | None) -> slice:
         """The frequencies of the fit."""
         if band is None:
             clear = np.ones(len(frequency), dtype=bool)
-            for x, variance in zip(spectra, variances, strict=True):
+            for x, variance in zip(spectra, self._variances, strict=True):
                 power = np.max(np.abs(x) ** 2 / np.maximum(variance, 1e-300), axis=1)
                 # A running mean, since single lines may be weak by chance.
                 clear &= np.convolve(power, np.full(9, 1 / 9), mode="same") > _CLEAR

@@ -7,10 +7,10 @@ efforts and nonlinear terms pass the same filter, and none is delayed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.signal import butter, sosfilt, sosfilt_zi, welch
 
 from ..arrays import Array
@@ -138,21 +138,45 @@ class LowPass:
         return np.asarray(y[edge : len(y) - edge])
 
     def __call__(self, x: Array) -> Array:
-        """The filtered signal (N - 2 reach, …) without its ends."""
-        self._refuse_short(x)
+        """The filtered signal (N - 2 reach, …) without its ends; raises IdentificationError if it is too short."""
+        if len(x) <= 4 * self.reach:
+            raise IdentificationError(
+                f"{len(x)} samples are too few for a cut-off of {self.cutoff:g} Hz; record more than {4 * self.reach}"
+            )
         return self.whole(x)[self.reach : len(x) - self.reach]
 
     def thinned(self, x: Array) -> Array:
         """Filtered signal, decimated and without its ends."""
         return self(x)[:: self.decimation]
 
-    def _refuse_short(self, x: Array) -> None:
-        if len(x) <= 4 * self.reach:
-            raise IdentificationError(
-                f"{len(x)} samples are too few for a cut-off of {self.cutoff:g} Hz; record more than {4 * self.reach}"
-            )
-
 
 def rate_of(x: Array, period: float) -> Array:
     """Time derivative (N - 4,) of a signal (N,) by central differences of order four."""
     return (8 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12 * period)
+
+
+def of_one_motion(count: int, starts: Sequence[int], margin: int, step: int) -> NDArray[np.bool_] | slice:
+    """Rows of a filtered signal that depend on one motion alone; rows are every ``step``-th sample from ``margin`` on.
+
+    A filter of finite length that runs over a joint of two motions makes a sample of neither.
+
+    Args:
+        count: samples of the joined signal.
+        starts: samples at which the second and further motions begin.
+        margin: samples that a filtered one depends on before and after itself.
+        step: samples from one row to the next.
+    """
+    if not len(starts):
+        return slice(None)
+    centers = np.arange(margin, count - margin, step)
+    clear = np.ones(len(centers), dtype=bool)
+    for start in starts:
+        clear &= (centers + margin < start) | (centers - margin >= start)
+    return clear
+
+
+def longest(count: int, starts: Sequence[int]) -> slice:
+    """Samples of the longest motion."""
+    ends = [0, *starts, count]
+    k = int(np.argmax(np.diff(ends)))
+    return slice(ends[k], ends[k + 1])

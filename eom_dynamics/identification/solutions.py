@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..recursion import PARAMETERS
 from .consistent import Unknowns, free_bodies, solve
-from .equations import predictions
-from .estimators import DEPENDENT, Estimate
+from .equations import Equations, predictions
+from .estimators import DEPENDENT, Estimate, weighted
 from .exceptions import IdentificationError
 from .linear_estimate import WeightedEstimate
 from .options import Options
 from .parameter_vector import lower_bounds, terms_in_effect
-from .payload import find_payload
 from .training_data import FOLDS, TrainingData, others
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
+
+# A payload to start from: a ball of 1 kg, radius of gyration 5 cm in each direction, at the origin of the body. The
+# weight of the distance from it is small, since nothing is known of a payload.
+_BALL = np.array([1.0, 0, 0, 0, *0.05**2 * np.array([2.0, 0, 0, 2, 0, 2])])
+_PAYLOAD_WEIGHT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,11 @@ def find_solution(
 ) -> Solution:
     """Identify a payload, friction or all inertias, by the options; ``held`` joints (n,) stay as in the file.
 
+    Inertias of all bodies with mass, and terms, minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the
+    distances from the file) over consistent pi and terms x_t within their bounds. Terms have a distance where they are
+    not identifiable, and offsets always: one as large as the efforts of its joint is as far as a mass that is wrong by
+    a factor of e, or else offsets would take what masses explain.
+
     Raises:
         IdentificationError: there is no joint with the payload's name, or no body has mass.
     """
@@ -66,26 +75,6 @@ def find_solution(
         return _payload_alone(data, options.payload)
     if not options.inertia:
         return _terms_alone(data, linear, options, held)
-    return _consistent_inertias(data, linear, options, held, progress)
-
-
-def _consistent_inertias(
-    data: TrainingData,
-    linear: WeightedEstimate,
-    options: Options,
-    held: NDArray[np.bool_],
-    progress: Callable[[float], None],
-) -> Solution:
-    """Physically consistent inertias of all bodies with mass, and terms.
-
-    They minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the distances from the file) over consistent pi
-    and terms x_t within their bounds. Terms have a distance where they are not identifiable, and offsets always: one as
-    large as the efforts of its joint is as far as a mass that is wrong by a factor of e, or else offsets would take
-    what masses explain.
-
-    Raises:
-        IdentificationError: no body has mass.
-    """
     regressor, k = data.regressor, data.regressor.inertial
     robot = regressor.robot
     free = set(range(len(robot.joints))) - {robot.independent[j] for j in np.flatnonzero(held).tolist()}
@@ -94,7 +83,7 @@ def _consistent_inertias(
         if held.any():
             return _as_in_file(data)
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
-    identifiable, file = linear.estimate.identifiable[k:].astype(bool), data.file[k:]
+    identifiable, file = linear.estimate.identifiable[k:], data.file[k:]
     spread, of_file = _spread(data, linear.estimate)
     K, lower = regressor.base.combinations, lower_bounds(regressor)
     weight = options.prior_weight
@@ -138,7 +127,7 @@ def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight:
 def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.bool_]]:
     """Spreads (k n,) of the prior of the terms, infinite without one, and whether terms are as in the file."""
     regressor, k = data.regressor, data.regressor.inertial
-    identifiable, file = estimate.identifiable[k:].astype(bool), data.file[k:]
+    identifiable, file = estimate.identifiable[k:], data.file[k:]
     of_file = _of_file(estimate, k)
     spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
     unseen: NDArray[np.bool_] = np.all(estimate.R[:, k:] == 0, axis=0)
@@ -169,7 +158,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     """
     size = np.linalg.norm(estimate.R, axis=0)
     R = estimate.R / np.where(size > 0, size, 1.0)
-    unknown = ~estimate.identifiable.astype(bool)
+    unknown = ~estimate.identifiable
     unknown[:inertial] = False
     for column in np.flatnonzero(unknown):
         kept = ~unknown
@@ -216,26 +205,35 @@ def _terms_alone(data: TrainingData, linear: WeightedEstimate, options: Options,
 
 def _as_in_file(data: TrainingData) -> Solution:
     """All parameters of the file."""
-    parameters, terms = data.regressor.dynamics.inertial_parameters, data.file[data.regressor.inertial :]
+    parameters, terms = data.regressor.dynamics.inertial_parameters, data.file[data.regressor.inertial :].copy()
     none = np.zeros_like(terms)
     return Solution(parameters, np.zeros_like(parameters), terms, none, np.ones(len(terms), dtype=bool))
 
 
 def _payload_alone(data: TrainingData, joint: str) -> Solution:
-    """A payload on the body of a joint, pi = pi_file + pi_payload, and offsets; the rest is that of the file."""
-    regressor = data.regressor
-    payload = find_payload(regressor, data.systems, data.file, joint)
-    parameters: Array = regressor.dynamics.inertial_parameters
-    deviations = np.zeros_like(parameters)
-    body = [each.name for each in regressor.robot.joints].index(joint)
-    rows = slice(PARAMETERS * body, PARAMETERS * (body + 1))
-    parameters[rows] += payload.parameters
-    deviations[rows] = payload.deviations
-    terms = data.file[regressor.inertial :].copy()
-    term_deviations, of_file = np.zeros_like(terms), np.ones(len(terms), dtype=bool)
-    if "offset" in regressor.terms:
-        first = regressor.column("offset", 0) - regressor.inertial
-        offsets = slice(first, first + regressor.robot.n)
-        terms[offsets], term_deviations[offsets] = payload.offsets, payload.offset_deviations
-        of_file[offsets] = False
-    return Solution(parameters, deviations, terms, term_deviations, of_file, notes=(payload.words,))
+    """A payload on the body of a joint, tau - tau_file = Y_body pi_payload + offsets; the rest is that of the file."""
+    regressor, k = data.regressor, data.regressor.inertial
+    names = [each.name for each in regressor.robot.joints]
+    if joint not in names:
+        raise IdentificationError(f"payload: {regressor.robot.name} has no joint {joint!r}; it has {', '.join(names)}")
+    body = slice(PARAMETERS * names.index(joint), PARAMETERS * (names.index(joint) + 1))
+    offsets = [regressor.column("offset", j) for j in range(regressor.robot.n) if "offset" in regressor.terms]
+    K, system, known = regressor.base.combinations[:, body], data.system, data.file.copy()
+    known[offsets] = 0.0
+    factors = [np.column_stack([M[:, :k] @ K, M[:, offsets], M[:, -1] - M[:, :-1] @ known]) for M in system.factors]
+    system = Equations(tuple(factors), system.counts)
+    none, free = np.zeros(len(offsets)), np.full(len(offsets), np.inf)
+    estimate = weighted(system, np.append(_BALL, none))
+    unknowns = Unknowns(free_bodies(_BALL), np.eye(PARAMETERS), -free, none, free)
+    payload = solve(unknowns, *system.weighted(np.nan_to_num(1 / estimate.sigma)), _PAYLOAD_WEIGHT)
+    pi, s = payload.parameters, payload.parameter_deviations
+    words = (
+        f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, centre of mass "
+        f"[{', '.join(f'{x:.4g}' for x in pi[1:4] / pi[0])}] m, inertia about the origin of the body "
+        f"[{', '.join(f'{x:.3g} ± {spread:.1g}' for x, spread in zip(pi[4:], s[4:], strict=True))}] kg m²"
+    )
+    found, own = _as_in_file(data), np.array(offsets, dtype=int) - k
+    found.parameters[body] += pi
+    found.deviations[body] = s
+    found.terms[own], found.term_deviations[own], found.of_file[own] = payload.terms, payload.term_deviations, False
+    return replace(found, notes=(words,))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -23,32 +22,13 @@ _LEAST_SLOPE = 0.02
 _ONE_SIDED = 0.3
 
 
-class Law(ABC):
-    """Effort of a spring as a function of its deflection and of parameters p.
+class DeclaredLaw:
+    """A law whose parameters p are those of a spring class, all positive or zero.
 
     Attributes:
         start: first values by name.
         bounds: (lower, upper) by name.
     """
-
-    start: dict[str, float]
-    bounds: dict[str, tuple[float, float]]
-
-    @abstractmethod
-    def effort(self, p: Array) -> Array:
-        """Efforts (N,) at the recorded deflections, N m or N."""
-
-    @abstractmethod
-    def slope(self, p: Array) -> Array:
-        """Derivatives (N,) of the efforts with respect to the deflection, N m/rad or N/m."""
-
-    @abstractmethod
-    def spring(self, p: Array) -> Spring:
-        """The spring with parameters p, as in a robot file."""
-
-
-class _Declared(Law):
-    """A law whose parameters are those of a spring class, all positive or zero."""
 
     def __init__(self, kind: type[Spring], delta: Array, stiffness: float, fixed: tuple[str, ...] = ()) -> None:
         self._kind: Any = kind
@@ -63,12 +43,15 @@ class _Declared(Law):
         }
 
     def spring(self, p: Array) -> Spring:
+        """The spring, as in a robot file."""
         return self._kind(**dict(zip(self._attributes, p, strict=True)))
 
     def effort(self, p: Array) -> Array:
+        """Efforts (N,) at the recorded deflections, N m or N."""
         return self._summed(p, lambda spring: spring.load(self._delta))
 
     def slope(self, p: Array) -> Array:
+        """Derivatives (N,) of the efforts with respect to the deflection, N m/rad or N/m."""
         return self._summed(p, lambda spring: spring.tangent(self._delta))
 
     def _summed(self, p: Array, of: Callable[[Spring], Array]) -> Array:
@@ -80,7 +63,7 @@ class _Declared(Law):
         return x if self._delta.ndim == 1 else np.sum(x, axis=-1)
 
 
-class _Pair(_Declared):
+class _Pair(DeclaredLaw):
     """An antagonistic pair, whose nominal stiffness is commanded, not identified: that of the recording, on average."""
 
     def __init__(self, kind: type[Spring], delta: Array, stiffness: float) -> None:
@@ -95,7 +78,7 @@ class _Pair(_Declared):
         return self._kind(**given, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
 
 
-class DampedLaw(_Declared):
+class DampedLaw(DeclaredLaw):
     """A linear spring with a damper; the damping is fitted by all laws."""
 
     damping = 0.0
@@ -105,10 +88,11 @@ class DampedLaw(_Declared):
         return DampedSpring(p[0], self.damping) if self.damping > 0 else LinearSpring(p[0])
 
 
-class Table(Law):
+class Table:
     """Natural cubic spline through table points, as in :class:`.TabulatedSpring` where it is monotone.
 
-    The parameters are the efforts' increments from each point to the next, which are positive.
+    It is used like :class:`DeclaredLaw`. The parameters are the efforts' increments from each point to the next, which
+    are positive.
     """
 
     def __init__(self, delta: Array, effort: Array, points: int) -> None:
@@ -178,14 +162,8 @@ def _can_be_fitted(kind: type[Spring]) -> bool:
     return numbers or kind is TabulatedSpring
 
 
-def law_of(name: str, delta: Array, effort: Array, points: int) -> Law:
-    """The law with this name, with initial values from the data.
-
-    Args:
-        name: one of :func:`laws`.
-        delta: deflections (N,), or (N, 2) of an antagonistic pair, rad or m.
-        effort: efforts (N,), N m or N.
-        points: number of points of a table.
+def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw | Table:
+    """The law with this name, with initial values from deflections (N,), of a pair (N, 2), and efforts (N,).
 
     Raises:
         IdentificationError: the name is unknown, or the deflections have the wrong shape.
@@ -201,7 +179,7 @@ def law_of(name: str, delta: Array, effort: Array, points: int) -> Law:
     stiffness = _secant(np.sum(delta, axis=-1) if pair else delta, effort)
     if kind is DampedSpring:
         return DampedLaw(LinearSpring, delta, stiffness)
-    return (_Pair if pair else _Declared)(kind, delta, stiffness)
+    return (_Pair if pair else DeclaredLaw)(kind, delta, stiffness)
 
 
 def _secant(delta: Array, effort: Array) -> float:

@@ -23,8 +23,7 @@ from ..actuators.springs import CoupledSpring, Spring
 from ..arrays import Array
 from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
-from .joined_motions import longest, of_one_motion
-from .sampling import LowPass, checked, cutoff_of, noise_level, rate_of
+from .sampling import LowPass, checked, cutoff_of, longest, noise_level, of_one_motion, rate_of
 from .spring_laws import DampedLaw, Table, law_of
 
 # Below this share of its RMS, the rate of the deflection counts as a reversal.
@@ -126,7 +125,10 @@ def fit_spring(
         return tau - curve.effort(p[:own]) - columns @ p[own:]
 
     def weighted(p: Array) -> Array:
-        return residual(p) if noise is None else residual(p) / _effective(curve.slope(p[:own]), noise)
+        if noise is None:
+            return residual(p)
+        # Relative to the standard deviation of the effort.
+        return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:own]) * noise[0] / noise[1])))
 
     nonnegative = {"damping": (0.0, np.inf), _HALF_WIDTH: (0.0, np.inf)}
     start = {**curve.start, **dict.fromkeys(extra, 0.0)}
@@ -188,11 +190,10 @@ def fit_springs(
         raw = motor - link
         low_pass = LowPass(period, cutoff_of(period, raw[part], 1) if cutoff is None else cutoff)
         rows = of_one_motion(len(raw), starts, low_pass.reach + 2, low_pass.decimation)
-        kept = [low_pass.thinned(x)[rows] for x in (raw[2:-2], rate_of(raw, period), effort[2:-2])]
+        delta, deltad, tau = (low_pass.thinned(x)[rows] for x in (raw[2:-2], rate_of(raw, period), effort[2:-2]))
         noise = (noise_level(raw[part]), noise_level(effort[part]))
         try:
-            given = noise if noise[1] > 0 else None
-            fits.append(fit_spring(kept[0], kept[1], kept[2], own, noise=given, **options))
+            fits.append(fit_spring(delta, deltad, tau, own, noise=noise if noise[1] > 0 else None, **options))
         except IdentificationError as error:
             raise IdentificationError(f"joint {joint}: {error}") from None
     return tuple(fits)
@@ -260,11 +261,6 @@ def _losses(deltad: Array, damping: bool, hysteresis: bool) -> dict[str, Array]:
         return {}
     columns = {"damping": deltad} if damping else {}
     return columns | ({_HALF_WIDTH: np.tanh(deltad / (_REVERSAL * speed))} if hysteresis else {})
-
-
-def _effective(slope: Array, noise: tuple[float, float]) -> Array:
-    """Standard deviation of the residual, relative to that of the effort."""
-    return np.asarray(np.sqrt(1 + np.square(slope * noise[0] / noise[1])))
 
 
 def _undetermined(estimate: CurveEstimate, law: dict[str, float], delta: Array) -> tuple[str, ...]:

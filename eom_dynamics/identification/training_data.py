@@ -4,26 +4,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from operator import add
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from ..arrays import Array
-from .equations import Equations, equations
+from .equations import Equations, equations, predictions
+from .estimators import weighted
 from .exceptions import IdentificationError
 from .filtering import Filter, FilteredSamples, filter_recording
+from .joint_terms import TERMS, Motion
 from .recording import Recording
 from .regressor import Regressor
-from .stribeck import stribeck_velocities
 
 FOLDS = 4
 """Blocks of the training data, each held out once."""
 
 # Equations for each parameter below which nothing is identified.
 _LEAST_EQUATIONS = 1.5
+
+# Range of the Stribeck velocity, in smoothing velocities and in RMS velocities of the joint: below, the law is that of
+# Coulomb.
+_LOWEST, _HIGHEST = 2.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +78,10 @@ def training_data(
     inertia: bool = True,
     samples: Sequence[FilteredSamples] | None = None,
 ) -> TrainingData:
-    """Filter recordings and compress their equations.
+    """Filter recordings and compress their equations, of base parameters and terms.
 
     Args:
-        regressor: of base parameters and terms.
+        regressor: of the parameters.
         file: parameters x (P,) of the robot's file.
         recordings: to fit.
         using: filter; with the term ``stribeck``, its Stribeck velocities are replaced by those of the data.
@@ -84,11 +91,11 @@ def training_data(
     Raises:
         IdentificationError: there are too few samples.
     """
-    given = samples is not None
-    samples = filter_recordings(recordings, regressor, using) if samples is None else samples
-    if "stribeck" in regressor.terms and not given:
-        using = replace(using, stribeck_velocity=stribeck_velocities(regressor, samples, using, file))
+    if samples is None:
         samples = filter_recordings(recordings, regressor, using)
+        if "stribeck" in regressor.terms:
+            using = replace(using, stribeck_velocity=_stribeck_velocities(regressor, samples, using, file))
+            samples = filter_recordings(recordings, regressor, using)
     folds = blocks(samples)
     systems = [equations(regressor, fold) for fold in folds]
     if not inertia:
@@ -107,6 +114,42 @@ def filter_recordings(recordings: Sequence[Recording], regressor: Regressor, usi
             f"{2 / using.cutoff:.3g} s at least"
         )
     return samples
+
+
+def _stribeck_velocities(regressor: Regressor, samples: Sequence[FilteredSamples], using: Filter, file: Array) -> Array:
+    """Best-fit Stribeck velocities v_s (n,), the only nonlinear parameter of friction, joint by joint; rad/s or m/s.
+
+    For each v_s the other parameters of the joint follow by least squares (variable projection, G. Golub, V. Pereyra,
+    1973); inertial parameters are those of a fit without the Stribeck term, which they hardly depend on.
+    """
+    x = weighted(equations(regressor, samples), file).x
+    x[regressor.inertial :] = 0.0
+    rest = [part.tau - predictions(regressor, part, x) for part in samples]
+    return np.array([_stribeck_velocity(regressor.terms, samples, rest, using, j) for j in range(regressor.robot.n)])
+
+
+def _stribeck_velocity(
+    terms: Sequence[str], samples: Sequence[FilteredSamples], rest: Sequence[Array], using: Filter, j: int
+) -> float:
+    """That of joint j, from what inertias leave of its efforts; the one of the filter if the joint moves too slowly."""
+
+    def of_joint(values: Iterable[Array]) -> Array:
+        return np.concatenate([x[part.used[:, j], j] for x, part in zip(values, samples, strict=True)])
+
+    efforts, qd = of_joint(rest), of_joint(using.rates(part.qd) for part in samples)
+    fixed = [of_joint(part.bases[name] for part in samples) for name in terms if name != "stribeck"]
+    motion = Motion(qd, np.zeros_like(qd), smoothing_velocity=float(using.smoothing_velocity[j]))
+
+    def error(log_velocity: float) -> float:
+        own = TERMS["stribeck"].basis(replace(motion, stribeck_velocity=float(np.exp(log_velocity))))
+        A = np.column_stack([*fixed, own])
+        solution = np.linalg.lstsq(A, efforts, rcond=None)[0]
+        return float(np.sum(np.square(A @ solution - efforts)))
+
+    low, high = _LOWEST * using.smoothing_velocity[j], _HIGHEST * np.sqrt(np.mean(np.square(qd))) if len(qd) else 0.0
+    if not high > low:
+        return float(using.stribeck_velocity[j])
+    return float(np.exp(minimize_scalar(error, bounds=(np.log(low), np.log(high)), method="bounded").x))
 
 
 def _of_terms_alone(system: Equations, inertial: int, file: Array) -> Equations:
@@ -136,7 +179,7 @@ def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[
     result: list[list[FilteredSamples]] = [[] for _ in range(count)]
     for part in samples:
         edges = np.linspace(0, len(part), count + 1).astype(int)
-        for block, start, end in zip(result, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        for block, (start, end) in zip(result, pairwise(edges.tolist()), strict=True):
             if end > start:
                 block.append(part[start:end])
     return [block for block in result if block]

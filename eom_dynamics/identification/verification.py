@@ -7,7 +7,7 @@ who loads its file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,8 @@ from ..arrays import Array
 from ..elastic import ElasticArm
 from ..robot import Robot
 from .exceptions import IdentificationError
-from .filtering import Filter, FilteredMotion, filtered_motion
+from .filtering import Filter, filtered_motion
+from .joint_terms import TERMS
 from .recording import Recording
 from .residuals import Score, score
 from .sampling import PER_PERIOD
@@ -48,8 +49,8 @@ def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side:
 class ScoringData:
     """Recordings on which robots are scored, filtered once."""
 
-    def __init__(self, recordings: Sequence[Recording], using: Filter, *, motor_side: bool) -> None:
-        """Filter the recordings.
+    def __init__(self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool) -> None:
+        """Filter the recordings, and predict their efforts by the robot that was given.
 
         Raises:
             IdentificationError: a recording has too few samples.
@@ -63,41 +64,32 @@ class ScoringData:
                 f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
                 f"{_PERIODS / using.cutoff:.3g} s at least"
             )
-        self._motor_side, self._cutoff = motor_side, using.cutoff
+        self._motor_side, self._using = motor_side, using
+        self._given = self._efforts(given)
 
-    def efforts(self, robot: Robot) -> list[Array]:
+    def _efforts(self, robot: Robot) -> list[Array]:
         """Efforts (N, n) that a robot's feedforward predicts for each motion, filter transients included."""
         arm = ElasticArm(robot)
         return [feedforward_efforts(arm, each.states, motor_side=self._motor_side) for each in self._motions]
 
-    def score(
-        self,
-        before: Sequence[Array],
-        after: Sequence[Array],
-        not_in_file: Sequence[Array] | None = None,
-        bias: Array | float = 0.0,
-    ) -> Score:
-        """Compare predictions of two robots, from :meth:`efforts`, with recorded efforts.
+    def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
+        """Compare predictions of the robot that was given, and of another one, with recorded efforts.
 
         They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
 
         Args:
-            before, after: by the robot that was given, and by the one that was found.
-            not_in_file: efforts (N, n) that the fit knows besides, and no robot has.
-            bias: of the sensors (n,), which is taken out of what was recorded.
+            robot: that was found.
+            not_in_file: terms (n,) by name that the fit knows besides, and no robot has. Of these, an offset is a bias
+                of the sensors, which is taken out of what was recorded.
         """
-        parts = []
-        for k, motion in enumerate(self._motions):
+        terms = dict(not_in_file)
+        bias, parts = terms.pop("offset", np.zeros(robot.n)), []
+        for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
             raw, inner = motion.recorded.tau - bias, motion.inner
             measured = motion.smooth(raw)
-            errors = [x - y for y in (measured, raw) for x in (before[k], after[k])]
-            of_fit = errors[3] if not_in_file is None else errors[3] + not_in_file[k]
-            parts.append([x[inner] for x in (measured, *errors, motion.smooth(of_fit))])
-        columns = [np.concatenate(x) for x in zip(*parts, strict=True)]
-        step = max(1, round(1 / (PER_PERIOD * self._cutoff * self._motions[0].recorded.period)))
-        return score(*columns, lengths=[len(part[0]) for part in parts], spacing=step)
-
-    @property
-    def motions(self) -> Sequence[FilteredMotion]:
-        """The filtered motions."""
-        return self._motions
+            errors = [x - y for y in (measured, raw) for x in (before, after)]
+            state = self._using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
+            besides = [values * TERMS[name].basis(state) for name, values in terms.items()]
+            of_fit = motion.smooth(errors[3] + sum(besides, np.zeros_like(state.qd)))
+            parts.append([x[inner] for x in (measured, *errors, of_fit)])
+        return score(parts, max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period))))

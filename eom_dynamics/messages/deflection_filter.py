@@ -33,12 +33,7 @@ class DeflectionFilter:
         self.stamp = np.zeros(1, dtype=np.int64)
 
     def at(self, stamp: int, efforts: Array) -> Array:
-        """Deflections (n,) at a stamp, rad or m; zero for undamped springs.
-
-        Args:
-            stamp: ns.
-            efforts: tau, taud, taudd (3, n).
-        """
+        """Deflections (n,), rad or m, at a stamp, ns, under tau, taud, taudd (3, n); zero for undamped springs."""
         before, step = int(self.stamp[0]), -1.0
         if stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_GAP:
             step = (stamp - before) * 1e-9

@@ -19,9 +19,6 @@ def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str,
     Returns:
         mass_matrix, coriolis_matrix (n, n) and gravity_effort, external_effort (n,), each with ``_rate`` and
         ``_acceleration`` for its time derivatives, as far as the equations have them.
-
-    Raises:
-        StateError: an entry is not finite, since the state's numbers are too large.
     """
     fields: dict[str, Array] = {}
     for k, rate in enumerate(_RATES[: equations.order + 1]):

@@ -22,8 +22,6 @@ def places(
     """Index of each of the robot's names in the list of a message.
 
     Args:
-        names: joints or motors of the robot.
-        given: the list of the message.
         field: name of the list, for errors.
         kind: "joint" or "motor", for errors.
         others: allow names that the robot does not have.
@@ -115,11 +113,7 @@ class JointOrders:
         self._last = self._new([])
 
     def of(self, names: list[str]) -> JointOrder:
-        """Joint order of a message with this list of names.
-
-        Raises:
-            StateError: a joint is unknown, missing or listed twice.
-        """
+        """Joint order of a message with this list of names."""
         if names != self._last_names:
             self._last, self._last_names = self._new(names), names
         return self._last

@@ -60,8 +60,6 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
     Entries of joints without commanded stiffness are ignored and may be anything.
 
     Args:
-        message: a setpoint or request.
-        order: its joint order.
         variable: (n,) whether the stiffness of a joint is commanded, in the robot's order.
         count: number N of samples in the message.
 
@@ -102,13 +100,6 @@ def getter(fields: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 def check_length(field: str, length: int, each: int, count: int, kind: str) -> None:
     """Refuse a field unless it is empty or has entries for one sample or for all.
-
-    Args:
-        field: its name.
-        length: number of its entries.
-        each: entries of one sample.
-        count: number of samples.
-        kind: what has one entry: "joint" or "tool".
 
     Raises:
         StateError: the field is refused.

@@ -151,11 +151,7 @@ class SetpointEvaluator:
         limit_policy: str = "warn",
         ahead: Ahead | None = None,
     ) -> EvaluatedCommand:
-        """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`.
-
-        Raises:
-            LimitError, StiffnessError, StateError: as :meth:`evaluate`.
-        """
+        """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`."""
         arm, deflection = self.arm, None
         payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
         lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
@@ -223,11 +219,7 @@ class SetpointEvaluator:
 
 
 def matrices(evaluator: SetpointEvaluator, command: EvaluatedCommand) -> dict[str, Array]:
-    """Terms of the equations of motion for a command, by response field, as :func:`equation_terms`.
-
-    Raises:
-        StateError: an entry is not finite, since the state's numbers are too large.
-    """
+    """Terms of the equations of motion for a command, by response field, as :func:`equation_terms`."""
     q, qd, qdd, qddd, _ = command.state
     with np.errstate(all="ignore"):
         robot = with_parameters(evaluator.arm.robot, command.payload[0]) if command.payload else evaluator.arm.robot

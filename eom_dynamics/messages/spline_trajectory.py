@@ -100,11 +100,6 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
 def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> None:
     """Write a motion into the fields of a message.
 
-    Args:
-        message: a SplineTrajectory.
-        motion: with n joints.
-        joint_names: their names.
-
     Raises:
         StateError: the motion has more coefficients, shorter pieces or later knots than a message may have.
     """

@@ -32,11 +32,6 @@ class JointTolerances:
     def read(cls, field: str, entries: Sequence[Any], names: Sequence[str]) -> JointTolerances:
         """Read a field of ``control_msgs/JointTolerance``: zero and negative values mean no tolerance.
 
-        Args:
-            field: its name, for errors.
-            entries: its entries.
-            names: the robot's joints.
-
         Raises:
             StateError: a joint is unknown, or a number is not finite.
         """

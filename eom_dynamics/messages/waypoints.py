@@ -73,11 +73,7 @@ def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
 
 
 def read_positions(trajectory: Any, order: JointOrder) -> Array:
-    """Positions of all points, (K, n) in the robot's order.
-
-    Raises:
-        StateError: as :func:`read_points`, or a point has none.
-    """
+    """Positions of all points, (K, n) in the robot's order."""
     positions = read_points(trajectory, "positions", order)
     missing = [k for k, point in enumerate(trajectory.points) if not len(point.positions)]
     if positions is None or missing:

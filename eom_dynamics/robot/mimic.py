@@ -13,10 +13,6 @@ def resolve_mimics(description: Description) -> Description:
 
     A mimic joint that cannot move, since its leader is fixed or missing or its ratio is 0, becomes a fixed joint at
     the position that it has with its leader at zero.
-
-    Raises:
-        RobotDescriptionError: joints mimic each other in a circle, or a mimic joint or its leader has more than one
-            joint variable.
     """
     by_name = {joint.name: joint for joint in description.joints}
     return replace(description, joints=tuple(_resolve(joint, by_name, description) for joint in description.joints))

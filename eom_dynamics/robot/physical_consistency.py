@@ -88,10 +88,6 @@ def admits_articulated_bodies(robot: Robot, *, with_base: bool = False) -> bool:
     """Whether the articulated-body algorithm applies: independent joints, no negative spatial inertia.
 
     The mass matrix is then positive definite unless joints move no mass; see :func:`joints_without_inertia`.
-
-    Args:
-        robot: the robot.
-        with_base: whether the inertia of the base counts, too.
     """
     E, _ = robot.coupling
     if E.shape[0] != E.shape[1] or not np.array_equal(E, np.eye(len(E))):

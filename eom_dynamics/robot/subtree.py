@@ -56,11 +56,7 @@ def select_subtree(description: Description, base: str, tips: Sequence[str], bra
 
 
 def link_of(description: Description, name: str, option: str) -> str:
-    """The link of this name, or the link that carries the frame of this name.
-
-    Raises:
-        RobotDescriptionError: no link or frame has this name.
-    """
+    """The link of this name, or the link that carries the frame of this name."""
     if name in description.links:
         return name
     frames = {frame.name: frame.link for frame in description.frames}

@@ -12,13 +12,7 @@ Refuse = Callable[[str, str], NoReturn]
 
 
 def depth_first(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refuse) -> list[JointDescription]:
-    """Sort joints depth-first from the root, siblings in the given order.
-
-    Args:
-        links: names of all links.
-        joints: all joints, in any order.
-        refuse: raises an error, called with location and reason.
-    """
+    """Sort joints depth-first from the root, siblings in the given order."""
     return list(_in_depth(_root(links, joints, refuse), joints))
 
 

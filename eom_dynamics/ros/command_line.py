@@ -38,7 +38,6 @@ def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     """Print ``--help`` or reject non-ROS arguments; both end the process, with exit code 0 or 2.
 
     Args:
-        program: the executable.
         arguments: arguments of the process, starting with the program name; ROS arguments are left to rclpy.
     """
     parser = argparse.ArgumentParser(

@@ -40,7 +40,6 @@ class Diagnostics:
         """Start publishing.
 
         Args:
-            node: the node.
             name: name of the status, after that of the node.
             period: time between messages, s.
             report: returns the status; called with the time since the previous one, s.

@@ -73,11 +73,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Declare parameters, and create topics and service.
 
         Args:
-            stop: termination signals.
             options: of :class:`rclpy.node.Node`, such as ``cli_args`` where a process has several nodes.
-
-        Raises:
-            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
         # For the robot's parameters, whose names depend on the robot; others are refused.
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)

@@ -33,11 +33,7 @@ examples:
 
 
 def read_nodes(arguments: Sequence[str]) -> list[list[str]]:
-    """Return the arguments of each node.
-
-    Raises:
-        ValueError: there is no node, or an argument before the first one.
-    """
+    """Return the arguments of each node."""
     groups: list[list[str]] = []
     for argument in arguments:
         if argument == _NODE:
@@ -52,11 +48,7 @@ def read_nodes(arguments: Sequence[str]) -> list[list[str]]:
 
 
 def _make(groups: list[list[str]], stop: StopSignals) -> list[DynamicsNode]:
-    """Create the nodes.
-
-    Raises:
-        RuntimeError: a name is invalid, or two nodes have the same one.
-    """
+    """Create the nodes."""
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     nodes: list[DynamicsNode] = []
     for group in groups:

@@ -185,11 +185,7 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
     """Reason to reject a new parameter value; empty if it is accepted.
 
     Args:
-        parameter: parameter with its new value, whose type and range rclpy has checked.
-        node: node of the parameter.
-        table: parameters of the node.
         loaded: while a robot is loaded, the condition that makes its parameters read-only; else empty.
-        active: whether the node is active.
     """
     name = parameter.name
     if loaded and is_robots(name):
@@ -219,16 +215,7 @@ def section(node: Node, name: str) -> dict[str, Any]:
 
 
 def nested(flat: Mapping[str, Any], section: str, source: str) -> dict[str, Any]:
-    """Nest parameters by the dots in their names: {"a.b": 1} becomes {"a": {"b": 1}}.
-
-    Args:
-        flat: values by name.
-        section: section of the parameters.
-        source: source of the parameters, prefix of error messages.
-
-    Raises:
-        RobotDescriptionError: a name is both a value and a section.
-    """
+    """Nest parameters by the dots in their names: {"a.b": 1} becomes {"a": {"b": 1}}."""
     tree: dict[str, Any] = {}
     for name in sorted(flat):
         *sections, leaf = name.split(".")

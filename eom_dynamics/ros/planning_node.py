@@ -48,7 +48,7 @@ from .trajectory_limits import within_limits
 STATUS_NAME = "planning"
 
 _SERVED = "\n".join(
-    f"  {f'eom_dynamics/{name}':<43} serves eom_dynamics/srv/{kind.__name__}" for name, (kind, *_) in SERVICES.items()
+    f"  {f'~/{name}':<32} serves eom_dynamics/srv/{kind.__name__}" for name, (kind, *_) in SERVICES.items()
 )
 
 PROGRAM = Executable(
@@ -59,20 +59,20 @@ PROGRAM = Executable(
 examples:
   planning_node --ros-args --params-file my_arm.yaml      with the parameter file of dynamics_node
   planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
-  planning_node --ros-args --params-file my_arm.yaml -r eom_dynamics/trajectory_feedforward:=feedforward_of
+  planning_node --ros-args --params-file my_arm.yaml -r '~/trajectory_feedforward:=feedforward_of'
 
 topics, services and actions (relative to the namespace):
-  joint_trajectory                            in     trajectory_msgs/msg/JointTrajectory, to fit and play
-  tool_trajectory                             in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
-  spline_trajectory                           out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
-  payload                                     in     eom_dynamics/msg/Payload, what a tool carries
-  robot_description                           in     std_msgs/msg/String, if no parameter gives the robot
-  /diagnostics                                out    diagnostic_msgs/msg/DiagnosticArray
+  joint_trajectory                 in     trajectory_msgs/msg/JointTrajectory, to fit and play
+  tool_trajectory                  in     trajectory_msgs/msg/MultiDOFJointTrajectory, poses of a tool
+  spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
+  payload                          in     eom_dynamics/msg/Payload, what a tool carries
+  robot_description                in     std_msgs/msg/String, if no parameter gives the robot
+  /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray
 {_SERVED}
-  eom_dynamics/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
-  eom_dynamics/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
-  trajectory_status                           in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
-  joint_states                                in     sensor_msgs/msg/JointState, for that action and tool_trajectory
+  ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
+  ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
+  trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
+  joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
     TABLE,
 )
@@ -100,13 +100,11 @@ class PlanningNode(RobotNode):
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
-        self._requests = PlanningServices(self, "eom_dynamics", self._arm, self._measured)
+        self._requests = PlanningServices(self, self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
-        self._goals = FollowTrajectory(
-            self, "eom_dynamics/follow_joint_trajectory", self._fitted, self._send, self._stop, self._refuse
-        )
+        self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse)
         plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
         self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
         self.create_subscription(

@@ -37,24 +37,76 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
+import math
+import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS
-from .dynamics.realtime import HIGHEST, stream_in_real_time
+from ..terminal import prepare_streams, printable
+from ..tools.writing import FolderError, check_file
+from .dynamics.realtime import HIGHEST, SchedulingError, stream_in_real_time
 from .dynamics.statistics import STATUS_NAME
-from .executors import spin_until
-from .interfaces import FeedforwardCommand
-from .playing import QOS, Playing, ReportCounts, positive, run_player
-from .setpoint_file import PlayerError, Setpoints
+from .executors import make_executor, spin_until
+from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from .setpoint_file import PlayerError, Setpoints, read_setpoints
+
+QOS = QoSProfile(depth=1000)
+"""Of all topics of a player."""
+
+ReportCounts: TypeAlias = Callable[[dict[str, int]], None]
+"""Called with the numbers of setpoints sent and received so far."""
 
 _PROGRESS_PERIOD = 0.1
 _PROBE_PERIOD = 0.05
+
+
+class Playing(Node):
+    """A node that sends setpoints on ``setpoint``; a subclass subscribes to what it records."""
+
+    def __init__(self, name: str, setpoints: Setpoints, report: ReportCounts) -> None:
+        """Create the publisher; ``report`` is called periodically with the counts."""
+        super().__init__(name)
+        self._setpoints, self._report = setpoints, report
+        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
+        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
+        self._executor = make_executor(events=True)
+        self._executor.add_node(self)
+
+    def run(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Play all setpoints; returns the arrays of the recording.
+
+        Raises:
+            PlayerError: setpoints are not answered.
+        """
+        raise NotImplementedError
+
+    def counts(self) -> dict[str, int]:
+        """Numbers of setpoints by outcome, after playing: all sent and received."""
+        return {"sent": self._setpoints.count, "received": self._setpoints.count}
+
+    def close(self) -> None:
+        """Destroy the node before shutdown, so that other nodes notice at once."""
+        self._executor.remove_node(self)
+        self.destroy_node()
+        self._executor.shutdown()
+
+    def _send(self, index: int, stamp: int) -> None:
+        self._setpoints.fill(self._message, index, stamp)
+        self._publisher.publish(self._message)
 
 
 class Player(Playing):
@@ -89,9 +141,6 @@ class Player(Playing):
     def wait_for_answers(self, timeout: float) -> None:
         """Send the first setpoint repeatedly until it is answered, so that both topics are connected.
 
-        Args:
-            timeout: s.
-
         Raises:
             PlayerError: there was no answer in time; the message says what is missing.
         """
@@ -109,12 +158,7 @@ class Player(Playing):
             spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
 
     def play(self, rate: float, grace: float) -> None:
-        """Send each setpoint at its time, then wait for the last answers and a diagnostic status.
-
-        Args:
-            rate: setpoints per second.
-            grace: time to wait for answers after the last setpoint, s.
-        """
+        """Send each setpoint at its time, then wait ``grace``, s, for the last answers and a diagnostic status."""
         count = self._setpoints.count
         first_stamp = self.get_clock().now().nanoseconds
         self._stamps = first_stamp + np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
@@ -191,6 +235,75 @@ class Player(Playing):
         if not self._subscription.get_publisher_count():
             return f"no node publishes {self.resolve_topic_name('feedforward')}: is it remapped?"
         return f"no answer to setpoints on {topic}: is the node active, with the robot of the file? See its log"
+
+
+def run_player(
+    parser: argparse.ArgumentParser,
+    arguments: list[str] | None,
+    make: Callable[[Setpoints, ReportCounts, argparse.Namespace], Playing],
+) -> int:
+    """Play one file and write the recording, with counts as lines of JSON on stdout.
+
+    Args:
+        parser: of the arguments; its ``setpoints`` and ``recording`` are paths of .npz files to read and to write.
+        arguments: of the process; None for ``sys.argv``.
+
+    Returns:
+        Exit code: 0; 1 if the setpoints are not answered, or the recording cannot be written; 2 for wrong use, such as
+        a recording that exists, without ``--force``; 130 after Ctrl-C.
+    """
+    prepare_streams()
+    try:
+        return _run(parser, sys.argv if arguments is None else arguments, make)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        print(f"{parser.prog}: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(
+    parser: argparse.ArgumentParser,
+    arguments: list[str],
+    make: Callable[[Setpoints, ReportCounts, argparse.Namespace], Playing],
+) -> int:
+    parser.add_argument("--force", action="store_true", help="overwrite a file of answers that exists")
+    options = parser.parse_args(remove_ros_args(arguments)[1:])
+    # NumPy would add the ending.
+    recording = options.recording.with_name(f"{options.recording.name.removesuffix('.npz')}.npz")
+    try:
+        check_file(recording, force=options.force)
+        setpoints = read_setpoints(options.setpoints)
+    except (PlayerError, FolderError) as error:
+        print(f"{parser.prog}: {printable(str(error))}", file=sys.stderr)
+        return 2
+    # The middleware prints some warnings on stdout; redirect them to stderr, so that stdout has the counts only.
+    stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def report(counts: dict[str, int]) -> None:
+        print(json.dumps(counts), file=stdout, flush=True)
+
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    rclpy.init(args=arguments)
+    player = make(setpoints, report, options)
+    try:
+        np.savez(recording, **player.run(options))
+        report(player.counts())
+    except (PlayerError, SchedulingError, OSError) as error:
+        print(f"{parser.prog}: {printable(str(error))}", file=sys.stderr)
+        return 1
+    finally:
+        player.close()
+        try_shutdown()
+    return 0
+
+
+def positive(text: str) -> float:
+    """Parse a positive number; raises argparse.ArgumentTypeError for anything else."""
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")
+    return value
 
 
 def main(arguments: list[str] | None = None) -> int:

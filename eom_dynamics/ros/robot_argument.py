@@ -21,9 +21,6 @@ def robot_parameters(path: str) -> list[str | dict[str, str]]:
     given by its path, too, so that the node reads it. A URDF beside the file is given by its absolute path, since
     parameters do not tell a node their file.
 
-    Args:
-        path: absolute path of a parameter file, a URDF or a xacro file.
-
     Raises:
         RobotDescriptionError: a parameter file does not describe exactly one robot.
     """

@@ -51,7 +51,7 @@ _MEANINGS = {
     "tip": "links where the robot ends",
     "tools": "links at which wrenches act",
     "branches": "how to treat joints that lead to no tip: lump or drop",
-    "unphysical": "how to treat inertia that no body can have: warn or refuse",
+    "unphysical": "how to treat physically inconsistent inertia: warn or refuse",
 }
 
 

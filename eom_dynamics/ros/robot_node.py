@@ -54,7 +54,6 @@ class RobotNode(Node):
 
         Args:
             status: name of the diagnostic status, after that of the node.
-            stop: termination signals.
         """
         self.stop = stop
         self._diagnostics = Diagnostics(self, status, self.get_parameter("diagnostic_period").value, self._report)
@@ -118,7 +117,6 @@ class RobotNode(Node):
         """Log and report that a robot cannot be used.
 
         Args:
-            loaded: the robot.
             consequence: what follows without a robot; by default another one is awaited, or a restart is necessary.
         """
         reason, detail = printable(loaded.error), map(printable, loaded.detail.splitlines())

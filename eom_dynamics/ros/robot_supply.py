@@ -37,9 +37,7 @@ class RobotSupply:
         """Open the source.
 
         Args:
-            node: the node.
             wanted: whether to load a robot that arrives from another node or the topic.
-            deliver: receives such a robot, loaded.
         """
         self._node, self._wanted, self._deliver = node, wanted, deliver
         self._worker = Worker(node, "robot supply")

@@ -47,10 +47,7 @@ def run(
     """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start.
 
     Args:
-        program: name and help text of the executable.
-        make: creates the node; its parameter ``executor``, if any, selects the executor.
         begin: called once before the node spins.
-        args: arguments of the process; None for ``sys.argv``.
     """
 
     def make_one(stop: StopSignals) -> list[AnyNode]:
@@ -65,9 +62,7 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], be
     """Run nodes with the executor of the first one until SIGINT, SIGTERM or shutdown; return 1 if one cannot start.
 
     Args:
-        name: of the process in messages.
         make: initialises rclpy without signal handlers, and creates the nodes.
-        begin: called once for each node before it spins.
     """
     prepare_streams()
     sys.setswitchinterval(_SWITCH_INTERVAL)

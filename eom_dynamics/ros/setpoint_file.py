@@ -54,11 +54,7 @@ class Setpoints:
 
 
 def read_setpoints(path: Path) -> Setpoints:
-    """Read a file of setpoints; see the module docstring for its format.
-
-    Raises:
-        PlayerError: the file cannot be read, an array is missing, or shapes do not match.
-    """
+    """Read a file of setpoints; see the module docstring for its format."""
     try:
         file = np.load(path, allow_pickle=False)
         if isinstance(file, np.ndarray):

@@ -45,11 +45,6 @@ _MOST_ATTEMPTS = 3
 def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Verdict]) -> Spline:
     """The motion, or with ``slow_down`` a slower one that meets the limits; may be called in any thread.
 
-    Args:
-        node: node with the parameter.
-        motion: the motion.
-        check: checks the limits of a motion.
-
     Raises:
         TrajectoryError: the motion exceeds limits and is refused.
     """

@@ -36,7 +36,7 @@ from ..robot.model import DRIVE_INTERPOLATIONS
 from .elastic_plant import ElasticPlant
 from .feedforward_comparison import SupportsDerivatives, motor_references
 from .integrators import rk4
-from .outer_loop import lowest_frequency
+from .outer_loop import lowest_frequency, squared_frequencies
 from .perturbation import perturbed
 
 WAYS = ("rigid", "tau", "taud", "taudd")
@@ -279,8 +279,7 @@ def _frequency(qd: Array, qdd: Array) -> float:
 
 def _highest_frequency(known: ElasticPlant, q: Array) -> float:
     """Highest frequency of links at q (N, n) and motors on unloaded springs, rad/s."""
-    arm, E, elastic = known.arm, known.joints, ~known.rigid
-    K = known.springs.tangents(np.zeros(len(E)))[0]
-    squares = np.linalg.eigvals(np.linalg.solve(arm.dynamics.mass_matrix(q), E.T @ K @ E)).real
-    of_motors = np.linalg.norm(K[np.ix_(elastic, elastic)] / arm.motor_inertia[elastic, np.newaxis], 2, axis=(0, 1))
-    return float(np.sqrt(np.max(squares) + of_motors))
+    elastic = ~known.rigid
+    K = known.springs.tangents(np.zeros(len(elastic)))[0][np.ix_(elastic, elastic)]
+    of_motors = np.linalg.norm(K / known.arm.motor_inertia[elastic, np.newaxis], 2, axis=(0, 1))
+    return float(np.sqrt(np.max(squared_frequencies(known, q)) + of_motors))

@@ -85,16 +85,22 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
     )
 
 
+def squared_frequencies(plant: ElasticPlant, q: ArrayLike) -> Array:
+    """Squared frequencies (..., n) of the links at q (..., n) on unloaded springs, with motors at rest, rad²/s²."""
+    (at,) = joint_states(plant.arm.robot.n, q)
+    M, E = plant.arm.dynamics.mass_matrix(at), plant.joints
+    K = E.T @ plant.springs.tangents(np.zeros(len(E)))[0] @ E
+    # NumPy 1 takes a matrix beside a stack of them for a stack of vectors.
+    return np.asarray(np.linalg.eigvals(np.linalg.solve(M, np.broadcast_to(K, M.shape))).real)
+
+
 def lowest_frequency(plant: ElasticPlant, q: ArrayLike) -> float:
     """Lowest frequency of the links at q (..., n) on unloaded springs, with motors at rest, rad/s.
 
     Raises:
         StateError: the arm has no springs, or none with stiffness at rest.
     """
-    (at,) = joint_states(plant.arm.robot.n, q)
-    E = plant.joints
-    K = plant.springs.tangents(np.zeros(len(E)))[0]
-    squares = np.linalg.eigvals(np.linalg.solve(plant.arm.dynamics.mass_matrix(at), E.T @ K @ E)).real
+    squares = squared_frequencies(plant, q)
     # Links on rigid joints have none.
     elastic = squares[squares > 1e-9 * np.max(squares)]
     if not elastic.size:

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from ..actuators.friction import Friction
-from ..arrays import Array
 from ..robot import Robot
 from ..robot.inertia import Inertial
 
@@ -46,18 +43,3 @@ def perturbed(
 def _scaled(friction: Friction, factor: float) -> Friction:
     efforts = ("viscous", "coulomb", "static", "viscous_negative", "coulomb_negative")
     return replace(friction, **{name: factor * getattr(friction, name) for name in efforts})
-
-
-def with_more_friction(robot: Robot, viscous: Array, coulomb: Array) -> Robot:
-    """Robot with more friction of its motors.
-
-    Args:
-        robot: the robot.
-        viscous, coulomb: (n,) added to the friction of the motors of independent joints, N m s/rad and N m (N s/m, N).
-    """
-    joints = list(robot.joints)
-    for i, D, c in zip(robot.independent, np.asarray(viscous).tolist(), np.asarray(coulomb).tolist(), strict=True):
-        old = joints[i].actuator.friction
-        friction = replace(old, viscous=old.viscous + D, coulomb=old.coulomb + c, static=old.static + c)
-        joints[i] = replace(joints[i], actuator=replace(joints[i].actuator, friction=friction))
-    return replace(robot, joints=tuple(joints))

@@ -36,11 +36,7 @@ def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
     """Return the SHA-256 of a bag file, or of the output of ``sha256sum`` for the files of a bag folder.
 
     Args:
-        path: of the bag.
         stopped: whether to give up, asked after each MiB.
-
-    Raises:
-        OSError: a file cannot be read.
     """
     if not path.is_dir():
         return _file_hash(path, stopped)

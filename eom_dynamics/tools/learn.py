@@ -46,13 +46,8 @@ def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | N
 
     Args:
         path: of the bag, with setpoints, the first of which is at the motion's first time.
-        robot: whose joints moved.
         commanded: the motion, of the robot's joints.
         topic: of the positions; by default the only one of the links.
-
-    Raises:
-        BagError: the bag has no setpoints, or those of another motion, or its measurements do not span the motion.
-        IdentificationError: nothing of the robot was recorded.
     """
     with Bag(path) as bag:
         recording, first = read_stamped(bag, robot, Source(topic))

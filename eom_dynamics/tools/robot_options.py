@@ -31,14 +31,7 @@ class RobotOptions:
     xacro_arguments: tuple[tuple[str, str], ...] = ()
 
     def load(self, source: str) -> Robot:
-        """Load a robot.
-
-        Args:
-            source: packaged name, path, or text, as for :func:`eom_dynamics.load_robot`.
-
-        Raises:
-            RobotDescriptionError: the robot cannot be used as described.
-        """
+        """Load a robot."""
         return load_robot(
             source,
             root=self.root,

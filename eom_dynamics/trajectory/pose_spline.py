@@ -190,7 +190,8 @@ def checked_poses(times: ArrayLike, poses: ArrayLike) -> tuple[Array, Array]:
     wrong = (away > _ORTHOGONAL) | (np.linalg.det(R) < 0) | np.any(P[:, 3] != [0, 0, 0, 1], axis=1)
     if np.any(wrong):
         raise TrajectoryError(
-            f"poses[{int(np.argmax(wrong))}] is no pose: it must be a rotation matrix, a translation, and a row 0 0 0 1"
+            f"poses[{int(np.argmax(wrong))}] is not a homogeneous transform: it must be a rotation matrix, a "
+            "translation, and a last row 0 0 0 1"
         )
     return t, P
 

@@ -96,7 +96,7 @@ def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dic
 def effort_rms(arm: ElasticArm, t: Array, load: Load) -> Array:
     """Root mean square of the effort of each motor over times (N,), on the link side of its gear (m,), N m or N."""
     effort = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness).motor_effort
-    mean: Array = np.trapezoid(effort**2, t, axis=0) / (t[-1] - t[0])
+    mean: Array = np.diff(t) @ (effort[1:] ** 2 + effort[:-1] ** 2) / (2 * (t[-1] - t[0]))
     return np.sqrt(mean)
 
 

@@ -15,9 +15,9 @@ def falling(s: float, duration: float) -> tuple[float, float, float]:
     """
     u = min(max(s / duration, 0.0), 1.0)
     v = 1.0 - u
-    # (1 - u)³ (1 + 3 u + 6 u²), which is exactly zero at the end.
+    # (1 - u)³ (1 + 3 u + 6 u²), which is exactly zero at the end; near the start it may round to more than 1.
     return (
-        v**3 * (1.0 + 3.0 * u + 6.0 * u * u),
+        min(v**3 * (1.0 + 3.0 * u + 6.0 * u * u), 1.0),
         -30.0 * (u * v) ** 2 / duration,
         -60.0 * u * v * (v - u) / duration**2,
     )

@@ -25,7 +25,6 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import DRIVE_INTERPOLATIONS
 from eom_dynamics.simulation.simulated_robot import SensorNoise
-from eom_dynamics.simulation.streaming import StreamTimes
 from eom_dynamics.tools.cli.arguments import path
 from eom_dynamics.tools.cli.console import complain
 from eom_dynamics.tools.demo.processes import RunError
@@ -37,6 +36,7 @@ from eom_dynamics.tools.provenance import about
 from eom_dynamics.trajectory import Spline, Trajectory, through
 
 from .over_ros import over_ros
+from .streaming import StreamTimes
 
 LEAST_GAIN = 10.0
 """Factor by which the lead must reduce the error."""

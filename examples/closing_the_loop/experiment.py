@@ -8,7 +8,7 @@ The paths of data: ``plan`` finds the motions, ``close_circle`` plays them to th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -23,10 +23,11 @@ from eom_dynamics.identification.elastic_options import check_elastic
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import Joint
 from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.simulation.perturbation import perturbed, with_more_friction
+from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
-from eom_dynamics.simulation.streaming import StreamTimes, stream, stream_times
 from eom_dynamics.trajectory import Fourier
+
+from .streaming import StreamTimes, stream, stream_times
 
 NATURAL_FREQUENCY = 70.0
 """Of the motors under their PD, rad/s: stiff."""
@@ -130,9 +131,15 @@ class IdentificationTask:
     @cached_property
     def true_robot(self) -> Robot:
         """The robot as it is."""
-        dry = _FRICTION * self.plan.efforts
         changed = perturbed(self.robot, stiffness=self.stiffness_error, mass=self.mass_error)
-        return with_more_friction(changed, dry / self.plan.speeds, dry)
+        joints = list(changed.joints)
+        for i, speed, dry in zip(changed.independent, self.plan.speeds, _FRICTION * self.plan.efforts, strict=True):
+            old, c = joints[i].actuator.friction, float(dry)
+            more = replace(
+                old, viscous=old.viscous + float(dry / speed), coulomb=old.coulomb + c, static=old.static + c
+            )
+            joints[i] = replace(joints[i], actuator=replace(joints[i].actuator, friction=more))
+        return replace(changed, joints=tuple(joints))
 
     @property
     def noise(self) -> SensorNoise:

@@ -57,6 +57,7 @@ def test_documents_have_marks_for_all_sections() -> None:
         "identification_cases": "identification.md",
         "public_recordings": "identification.md",
         "closed_circle": "closed_circle.md",
+        "joint_trajectory_controller": "control_loop.md",
         "minimum_time": "minimum_time.md",
         "fastest_tracking": "minimum_time.md",
     }

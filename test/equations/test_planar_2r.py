@@ -8,7 +8,6 @@ entry of each difference has to vanish identically.
 from __future__ import annotations
 
 import itertools
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,7 @@ def assert_equal(actual: np.ndarray, expected: sp.Matrix) -> None:
         assert vanishes(actual[index] - expected[index]), f"entry {index}: {actual[index]}, not {expected[index]}"
 
 
-@cache
-def library(coriolis: str = "christoffel", rates: int = 3) -> EquationsOfMotion:
+def terms(coriolis: str = "christoffel", rates: int = 3) -> EquationsOfMotion:
     """Equations of motion with ``rates`` - 1 time derivatives."""
 
     def link(name: str, parent: int, mass: sp.Symbol, length: sp.Symbol, offset: Any) -> Joint:
@@ -72,7 +70,12 @@ def library(coriolis: str = "christoffel", rates: int = 3) -> EquationsOfMotion:
     return equations_of_motion(robot, *states, wrench=wrenches, coriolis=coriolis)
 
 
-@cache
+@pytest.fixture(scope="module")
+def library() -> EquationsOfMotion:
+    return terms()
+
+
+@pytest.fixture(scope="module")
 def lagrangian() -> dict[str, sp.Matrix]:
     """The same terms by Lagrange's equations, from positions and energies."""
     rates = [q.diff(t) for q in motion]
@@ -98,20 +101,20 @@ def lagrangian() -> dict[str, sp.Matrix]:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("term", ["M", "C", "gravity", "external"])
-def test_term(term: str, order: int) -> None:
-    assert_equal(getattr(library(), term)[order], lagrangian()[term].diff(t, order))
+def test_term(term: str, order: int, library: EquationsOfMotion, lagrangian: dict[str, sp.Matrix]) -> None:
+    assert_equal(getattr(library, term)[order], lagrangian[term].diff(t, order))
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_efforts(order: int) -> None:
+def test_efforts(order: int, library: EquationsOfMotion, lagrangian: dict[str, sp.Matrix]) -> None:
     last = np.array([symbols[q.diff(t, 4)] for q in motion])
-    assert_equal(library().efforts(last)[order], lagrangian()["tau"].diff(t, order))
+    assert_equal(library.efforts(last)[order], lagrangian["tau"].diff(t, order))
 
 
 @pytest.mark.parametrize("coriolis", ["paper", "skew"])
-def test_other_forms_have_the_same_coriolis_forces(coriolis: str) -> None:
+def test_other_forms_have_the_same_coriolis_forces(coriolis: str, lagrangian: dict[str, sp.Matrix]) -> None:
     rates = np.array([symbols[q.diff(t)] for q in motion])
-    assert_equal(library(coriolis, rates=1).C[0] @ rates, lagrangian()["coriolis"])
+    assert_equal(terms(coriolis, rates=1).C[0] @ rates, lagrangian["coriolis"])
 
 
 def test_check_itself_finds_errors() -> None:

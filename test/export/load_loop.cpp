@@ -24,9 +24,9 @@ int cycles(eom::AnyLoop &loop)
     const std::vector<double> zero(1, 0.0);
     eom::LoopSettings settings;
     settings.limits = eom::LimitPolicy::ignore;
-    if (loop.configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, false, false))
+    if (loop.configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))
         return 2;
-    loop.restart();
+    loop.restart(0);
     std::vector<double> setpoint(5 * loop.robot.joint_names.size());
     for (double &number : setpoint)
         std::cin >> number;

@@ -90,7 +90,7 @@ def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
     library.mkdir()
     user.mkdir()
     _, stored = export(robot("planar_2r"), "c", library, ["effort"])
-    succeed(["cmake", "-S", library, "-B", "build"], tmp_path)
+    succeed(["cmake", "-S", library, "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
     succeed(["cmake", "--build", "build", "--parallel", "2"], tmp_path)
     assert "100% tests passed" in succeed(["ctest", "--test-dir", "build"], tmp_path)
     succeed(["cmake", "--install", "build", "--prefix", tmp_path / "installed"], tmp_path)

@@ -22,7 +22,7 @@ from eom_dynamics.exceptions import StateError
 from eom_dynamics.export import PLANT
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchdog
 
@@ -113,6 +113,19 @@ def write(setpoints: list[tuple[int, list[Array]]], file: Path) -> None:
     file.write_bytes(b"".join(np.int64(stamp).tobytes() + np.concatenate(rows).tobytes() for stamp, rows in setpoints))
 
 
+def outputs(solution: EvaluatedCommand) -> Array:
+    """Efforts of joints, and what motors are told, with their rates, in one row as the driver writes them."""
+    return np.concatenate([*solution.efforts, *solution.motors])
+
+
+def compare(computed: Array, expected: list[Array], n: int, m: int, rtol: float, atol: float) -> None:
+    """Compare rows of outputs; ``atol`` is relative to 1 and the largest entry of each output at its time."""
+    ends = np.cumsum([n] * 3 + [m] * 3)
+    for got, wanted in zip(np.split(computed, ends, 1), np.split(np.array(expected), ends, 1), strict=True):
+        most = rtol * np.abs(wanted) + atol * (1 + np.abs(wanted).max(axis=1, keepdims=True))
+        assert np.all(np.abs(got - wanted) <= most)
+
+
 def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path) -> None:
     """Clipped or refused by limits, with the state of damped springs, and held where a setpoint is refused."""
     subject, program = compiled
@@ -127,23 +140,22 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
         solver = SetpointEvaluator(arm, lead=lead)
         succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 3 * n + 4 * m)
-        refused, last, far = 0, None, subject.name == "sea_planar_2r"
+        far = subject.name == "sea_planar_2r"
         assert (computed[61, 0] == Status.HELD.value) == far and (policy == "refuse" or computed[60, 0] == 0)
-        for (stamp, rows), (status, *values) in zip(setpoints, computed, strict=True):
+        expected, statuses = [], []
+        for stamp, rows in setpoints:
             try:
-                solution = solver.evaluate(message(n, rows, tools), stamp=stamp, limit_policy=policy)
+                expected.append(outputs(solver.evaluate(message(n, rows, tools), stamp=stamp, limit_policy=policy)))
+                statuses.append(Status.FRESH.value)
             except StateError:
-                refused += 1
-                assert status == Status.HELD.value
-                if last is not None:
-                    np.testing.assert_array_equal(values, last)
-                continue
-            assert status == Status.FRESH.value
-            expected = [*solution.efforts, *solution.motors]
-            for got, wanted in zip(np.split(values, np.cumsum([n] * 3 + [m] * 3)), expected, strict=True):
-                np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * (1 + np.abs(wanted).max()))
-            last = values
-        assert 3 <= refused < COUNT
+                statuses.append(Status.HELD.value)
+        np.testing.assert_array_equal(computed[:, 0], statuses)
+        fresh = computed[:, 0] == Status.FRESH.value
+        compare(computed[fresh, 1:], expected, n, m, 1e-12, 1e-12)
+        # Where a setpoint is refused, the values are those before it.
+        held = np.flatnonzero(~fresh)
+        np.testing.assert_array_equal(computed[held[held > 0], 1:], computed[held[held > 0] - 1, 1:])
+        assert 3 <= len(held) < COUNT
 
 
 def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: Path) -> None:
@@ -162,19 +174,15 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
         solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)
         dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limit_policy="ignore"))
         assert dog.lose("silence") and dog.stop_duration == settings.stop_duration
-        order, seen = list(range(n)), []
-        for i, (status, *values) in enumerate(computed[late:]):
-            response = dog.respond(stamp + (late + i) * PERIOD)
+        order, seen, expected = list(range(n)), [], []
+        for i in range(late, 1 + silent):
+            response = dog.respond(stamp + i * PERIOD)
             solution = solver.command(
                 order, *response.flow, stamp=stamp + round(response.s * 1e9), limit_policy="ignore"
             )
-            if response.fade:
-                solution = response.fade.of(solution)
-            assert status == response.status.value
+            expected.append(outputs(response.fade.of(solution) if response.fade else solution))
             seen.append(response.status)
-            # Derivatives of the stop, of up to 1/T^4, amplify rounding of its coefficients.
-            for got, wanted in zip(
-                np.split(values, np.cumsum([n] * 3 + [m] * 3)), [*solution.efforts, *solution.motors], strict=True
-            ):
-                np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-11 * (1 + np.abs(wanted).max()))
+        np.testing.assert_array_equal(computed[late:, 0], [status.value for status in seen])
+        # Derivatives of the stop, of up to 1/T^4, amplify rounding of its coefficients.
+        compare(computed[late:, 1:], expected, n, m, 0.0, 1e-11)
         assert seen[0] in (Status.STOPPING, Status.RAMPING) and seen[-1] is Status.HELD

@@ -383,7 +383,7 @@ def test_cmake_links_the_library_of_math(tmp_path: Path) -> None:
     library = tmp_path / "library"
     library.mkdir()
     export(robot("sea_planar_2r"), "c", library, [FEEDFORWARD])
-    succeed(["cmake", "-S", library, "-B", "build"], tmp_path)
+    succeed(["cmake", "-S", library, "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
     succeed(["cmake", "--build", "build", "--parallel", "2"], tmp_path)
     assert "100% tests passed" in succeed(["ctest", "--test-dir", "build"], tmp_path)
 

@@ -61,13 +61,27 @@ def test_package(name: str) -> None:
         source = "feedforward_controller" if plugin == "FeedforwardController" else "plant_system"
         exported = f"PLUGINLIB_EXPORT_CLASS({package}::{plugin}, {entry.get('base_class_type')})"
         assert exported in files[f"src/{source}.cpp"].decode()
+    # Two controllers of one manager have topics of their own.
+    topics = re.findall(r'create_subscription<[^>]*>\(\s*"([^"]*)"', files["src/feedforward_controller.cpp"].decode())
+    assert topics and all(topic.startswith("~/") for topic in topics)
     sources = re.findall(r"c/\w+\.c\b", files["CMakeLists.txt"].decode())
     assert sorted(sources) == sorted(file for file in files if file.startswith("c/") and file.endswith(".c"))
 
     arm = ElasticArm(subject)
-    given = yaml.safe_load(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    configured = yaml.safe_load(files["config/controllers.yaml"])
+    given, *others = (
+        configured[name]["ros__parameters"]
+        for name in ("feedforward_controller", "joint_state_broadcaster", "joint_trajectory_controller")
+    )
     assert tuple(given["joints"]) == subject.joint_names
     assert len(set(given["motors"] + given["joints"])) == len(arm.motor_names) + subject.n
+    # Of the hardware alone, not of the feedforward controller.
+    assert others[0] == {"joints": given["joints"] + given["motors"], "interfaces": ["position", "velocity"]}
+    assert others[1]["joints"] == given["joints"]
+    assert others[1]["command_joints"] == [f"feedforward_controller/{name}" for name in given["joints"]]
+    assert configured.keys() - {"controller_manager"} < configured["controller_manager"]["ros__parameters"].keys()
+    moveit = yaml.safe_load(files["config/moveit_controllers.yaml"])["moveit_simple_controller_manager"]
+    assert moveit["joint_trajectory_controller"]["joints"] == given["joints"]
     np.testing.assert_allclose(given["motor_kp"], arm.motor_inertia * 70.0**2, rtol=1e-5)
     for kind in ("simulated", "mock"):
         description = files[f"description/{kind}.urdf"]
@@ -76,6 +90,11 @@ def test_package(name: str) -> None:
     launch = files["launch/control.launch.py"].decode()
     compile(launch, "control.launch.py", "exec")
     assert 'choices=["simulated", "mock"]' in launch and f'"{package}"' in launch
+    (hardware,) = ElementTree.fromstring(files["description/simulated.urdf"]).findall("ros2_control/hardware")
+    drives = {str(entry.get("name")): str(entry.text).split(", ") for entry in hardware.findall("param")}
+    assert {name: list(map(float, drives[name])) for name in ("motor_kp", "motor_kd")} == {
+        name: given[name] for name in ("motor_kp", "motor_kd")
+    }
     every = b"".join(files.values()).decode("ascii")
     assert not re.search(r"@\w+@", every)
     declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[package]
@@ -166,7 +185,7 @@ def test_parameters_are_described_and_checked() -> None:
         if parameter["type"] == "double":
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
-            of_controller = name in {"warning_period", "command_lead", "state_publish_rate"}
+            of_controller = name in {"warning_period", "command_lead", "reference_lead", "state_publish_rate"}
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):

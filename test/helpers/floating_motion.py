@@ -45,5 +45,5 @@ def _body_twists(x: Array) -> Array:
     total = term
     for k in range(1, _TERMS):
         term = A @ term
-        total = total + Jet([level / factorial(k + 1) for level in term])
+        total = total + Jet([level / float(factorial(k + 1)) for level in term])
     return np.array(list(total))

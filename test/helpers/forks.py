@@ -59,12 +59,12 @@ class ForkServer:
             self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs)
         atexit.register(self._end)
 
-    def start(self, arguments, folder, log):
-        """Run the function with arguments; ``log`` is its stdout and stderr."""
+    def start(self, arguments, folder, log, errors=None):
+        """Run the function with arguments; ``log`` is its stdout, and its stderr, too, unless ``errors`` is that."""
         request = json.dumps([list(map(str, arguments)), str(folder), dict(os.environ)]).encode()
         assert len(request) < _LONGEST_REQUEST, "too long a command line"
         receive, send = os.pipe()
-        socket.send_fds(self._socket, [request], [log.fileno(), send])
+        socket.send_fds(self._socket, [request], [log.fileno(), (errors or log).fileno(), send])
         os.close(send)
         return Fork(receive)
 
@@ -76,7 +76,7 @@ class ForkServer:
 def _serve(requests):
     """Answer requests, each with a line with the process id and one with the exit code; return only in forks."""
     while True:
-        request, (*descriptors,), *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 2)
+        request, (*descriptors,), *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 3)
         if not request:
             sys.exit()
         if os.fork():
@@ -85,16 +85,16 @@ def _serve(requests):
             while _reaped():
                 pass
             continue
-        log, report = descriptors
+        log, errors, report = descriptors
         if pid := os.fork():
             os.write(report, b"%d\n" % pid)
             _, status = os.waitpid(pid, 0)
             os.write(report, b"%d\n" % os.waitstatus_to_exitcode(status))
             os._exit(0)
         os.close(report)
-        for standard in (1, 2):
-            os.dup2(log, standard)
-        os.close(log)
+        for standard, stream in ((1, log), (2, errors)):
+            os.dup2(stream, standard)
+            os.close(stream)
         return json.loads(request)
 
 

@@ -74,6 +74,13 @@ class NodeProcess:
         self._log.close()
 
 
+def ended(module, folder, *arguments):
+    """Exit code, output and errors of a node that ends by itself, as a fork."""
+    with (folder / "output").open("w") as output, (folder / "errors").open("w") as errors:
+        code = fork_server(f"eom_dynamics.ros.{module}").start(arguments, folder, output, errors).wait(PATIENCE)
+    return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
+
+
 class Client:
     """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
@@ -387,3 +394,21 @@ def message_fields(fields):
         return wrench_messages(value) if name in WRENCH_FIELDS else array("d", np.asarray(value, dtype=float).tobytes())
 
     return {name: converted(name, value) for name, value in fields.items()}
+
+
+def joint_trajectory(names, t, positions, **rows):
+    """A JointTrajectory at times, s, through positions, and with other arrays by the name of their field."""
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    trajectory = JointTrajectory(joint_names=names)
+    for k, at in enumerate(t):
+        fields = {"positions": positions, **rows}
+        point = JointTrajectoryPoint(**{field: array("d", values[k]) for field, values in fields.items()})
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(at * 1e9), 10**9)
+        trajectory.points.append(point)
+    return trajectory
+
+
+def stamp_of(message):
+    """The stamp in its header, ns."""
+    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec

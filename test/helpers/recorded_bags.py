@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from paths import ROOT
 
+pytest.importorskip("mcap", reason="reads bags")
+
 import eom_dynamics as eom
 from eom_dynamics.tools.report.record import Record, Stream
 from eom_dynamics.trajectory import paper_motion

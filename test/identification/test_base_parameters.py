@@ -101,7 +101,7 @@ def test_number_by_pinocchio(name: str) -> None:
     from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
     robot = load_robot(name)
-    model = pin.buildModelFromXML(robot_as_urdf(robot).text, mimic=False)
+    model = pin.buildModelFromXML(robot_as_urdf(robot).text)
     data = model.createData()
     draw = np.random.default_rng(6)
     rows = []

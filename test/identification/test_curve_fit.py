@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from eom_dynamics.identification.curve_fit import correlation_time, curve_fit
+from eom_dynamics.identification.curve_fit import autocorrelation, correlation_time, curve_fit
 from eom_dynamics.identification.exceptions import IdentificationError
 from eom_dynamics.identification.sampling import LowPass, cutoff_of, noise_level, rate_of
 
@@ -40,8 +40,10 @@ def test_covariance_of_correlated_residuals() -> None:
 
 def test_correlation_time() -> None:
     # That of the mean of 20 numbers is 20.
-    assert np.mean([correlation_time(correlated(seed)) for seed in range(10)]) == pytest.approx(WIDTH, rel=0.15)
-    assert correlation_time(np.random.default_rng(0).normal(size=COUNT)) == pytest.approx(1.0, abs=0.3)
+    assert np.mean([correlation_time(autocorrelation(correlated(seed))) for seed in range(10)]) == pytest.approx(
+        WIDTH, rel=0.15
+    )
+    assert correlation_time(autocorrelation(np.random.default_rng(0).normal(size=COUNT))) == pytest.approx(1.0, abs=0.3)
 
 
 def test_bounds_and_what_the_data_do_not_tell() -> None:

@@ -22,6 +22,8 @@ from eom_dynamics.identification.training_data import training_data
 
 SIDEWAYS = np.array([9.80665, 0.0, 0.0])
 
+RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
+
 Case = tuple[str, str]
 
 CASES: tuple[Case, ...] = (("ur5e", "joint"), ("ur5e", "motor"), ("panda", "joint"), ("sea_planar_2r", "joint"))
@@ -34,7 +36,7 @@ def source(case: Case) -> tuple[Robot, Robot, Recording, Regressor]:
     true = true_robot(robot, side)
     terms = Options(side=side).for_robot(robot).terms
     assert terms is not None
-    return robot, true, recording(robot, true, side), Regressor(robot, terms)
+    return robot, true, recording(robot, true, side, rate=RATE), Regressor(robot, terms)
 
 
 def words(case: Case, recorded: Recording) -> list[str]:
@@ -119,7 +121,7 @@ def test_base_on_the_wall(case: Case) -> None:
     """Gravity is found by least squares; a planar arm sees that of its plane."""
     robot, true, _, _ = source(case)
     robot, true = (replace(r, gravity=SIDEWAYS) for r in (robot, true))
-    (found,) = words(case, recording(robot, true, case[1]))
+    (found,) = words(case, recording(robot, true, case[1], rate=RATE))
     assert found.startswith("efforts are those of a base that is mounted otherwise: gravity is about [")
     vector = np.array([float(x) for x in found.partition("[")[2].partition("]")[0].split(",")])
     assert vector @ SIDEWAYS > 0.9 * np.linalg.norm(vector) * np.linalg.norm(SIDEWAYS)
@@ -133,7 +135,7 @@ def test_spring_beside_a_motor(case: Case) -> None:
     assert spring_notes(regressor, samples, file) == []
     joints, second = list(true.joints), robot.independent[1]
     joints[second] = replace(joints[second], parallel_spring=ParallelSpring(SignedLinearLaw(40.0), 0.3))
-    sprung = recording(robot, replace(true, joints=tuple(joints)), case[1])
+    sprung = recording(robot, replace(true, joints=tuple(joints)), case[1], rate=RATE)
     assert words(case, sprung) == []  # gravity is that of the file
     (line,) = spring_notes(regressor, *filtered(case, sprung))
     assert line.startswith(f"the effort of {robot.joint_names[1]} has a part that depends on its position")

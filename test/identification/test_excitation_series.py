@@ -69,10 +69,7 @@ def test_gradient_agrees_with_differences() -> None:
             assert abs(slope - found[i, k]) < 1e-8 * np.max(np.abs(found))
 
 
-@pytest.mark.parametrize(
-    ("frequency", "harmonics", "message"),
-    [(0.0, 5, "frequency"), (np.inf, 5, "frequency"), (1.0, 2, "from 3"), (1.0, 51, "to 50"), (1.0, 3.5, "integer")],
-)
-def test_errors(frequency: float, harmonics: Any, message: str) -> None:
+@pytest.mark.parametrize(("harmonics", "message"), [(2, "from 3"), (51, "to 50"), (3.5, "integer")])
+def test_errors(harmonics: Any, message: str) -> None:
     with pytest.raises(TrajectoryError, match=message):
-        RestSeries(frequency, harmonics, SCALE)
+        RestSeries(1.0, harmonics, SCALE)

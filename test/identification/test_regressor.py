@@ -18,10 +18,9 @@ def states(n: int, count: int = 40) -> Array:
     return np.random.default_rng(3).uniform(-2, 2, (3, count, n))
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_efforts_of_the_file(full: bool) -> None:
+def test_efforts_of_the_file() -> None:
     robot = load_robot("ur5e")
-    regressor = Regressor(robot, full=full, backend="numpy")
+    regressor = Regressor(robot, backend="numpy")
     q, qd, qdd = states(robot.n)
     tau = regressor(q, qd, qdd) @ regressor.parameters_of_file
     np.testing.assert_allclose(tau, Dynamics(robot).effort(q, qd, qdd), atol=1e-11)

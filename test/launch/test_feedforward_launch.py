@@ -40,7 +40,7 @@ def state(observer: Node, node: str) -> str:
 def plans(observer: Node, joints: int, namespace: str = "") -> bool:
     """Whether the planning node answers for a robot with so many joints."""
     zeros = [0.0] * joints
-    name = f"{namespace}/eom_dynamics/equations_of_motion"
+    name = f"{namespace}/eom_dynamics_planning/equations_of_motion"
     return ask(observer, GetEquationsOfMotion, name, position=zeros, velocity=zeros).success
 
 
@@ -135,7 +135,7 @@ def test_the_robot_s_file_does_not_overrule_the_arguments(observer: Node, tmp_pa
 def test_the_planning_node_can_be_left_out(observer: Node) -> None:
     with launched(FILE, nodes=1, planning="false"):
         wait_for(lambda: state(observer, "/eom_dynamics") == "active")
-        assert observer.count_services("/eom_dynamics/equations_of_motion") == 0
+        assert observer.count_services("/eom_dynamics_planning/equations_of_motion") == 0
 
 
 def test_a_killed_planning_node_is_respawned_while_the_stream_goes_on(observer: Node) -> None:

@@ -110,7 +110,9 @@ def test_a_robot_in_the_section_of_one_node_reaches_all(observer: Node, tmp_path
         wait_for(lambda: bool(received), observer)
         assert list(received[0].name) == ["joint_1", "joint_2"]
         request = {"position": [0.0, 0.0], "velocity": [0.0, 0.0]}
-        wait_for(lambda: ask(observer, GetEquationsOfMotion, "/eom_dynamics/equations_of_motion", **request).success)
+        wait_for(
+            lambda: ask(observer, GetEquationsOfMotion, "/eom_dynamics_planning/equations_of_motion", **request).success
+        )
 
 
 @pytest.mark.parametrize("argument", ["robot_file", "params_file", "simulated_robot_params_file"])

@@ -2,13 +2,11 @@
 """Several dynamics nodes in one process: each has its own robot, names, parameters, state and diagnostics."""
 
 import signal
-import sys
 
 import numpy as np
-import processes
 import pytest
 from composed import Composed
-from node_client import StreamClient
+from node_client import StreamClient, ended
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -75,8 +73,7 @@ def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
     ],
 )
 def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
-    command = [sys.executable, "-m", "eom_dynamics.ros.dynamics_nodes", *arguments]
-    exit_code, output, errors = processes.run(command, cwd=tmp_path)
+    exit_code, output, errors = ended("dynamics_nodes", tmp_path, *arguments)
     last = errors.splitlines()[-1]
     assert (exit_code, output) == (code, "")
     assert last.startswith("dynamics_nodes: ") and reason in last
@@ -84,7 +81,6 @@ def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
 
 
 def test_help(ros, tmp_path):
-    command = [sys.executable, "-m", "eom_dynamics.ros.dynamics_nodes", "--help"]
-    code, output, errors = processes.run(command, cwd=tmp_path)
+    code, output, errors = ended("dynamics_nodes", tmp_path, "--help")
     assert (code, errors) == (0, "")
     assert "--params-file left.yaml --node" in output

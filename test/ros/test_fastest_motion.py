@@ -6,7 +6,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from array import array
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import yaml
 pytest.importorskip("rosbags", reason="reads bags")
 
 from bag_files import STORE
-from node_client import PATIENCE, status_of
+from node_client import PATIENCE, joint_trajectory, status_of
 from paths import CONFIG
 from processes import popen
 from robot_client import BY_CLOCK, RobotClient
@@ -50,15 +49,10 @@ def parameters(tmp_path: Path) -> Path:
 def planned(planning: Any, arm: eom.ElasticArm) -> np.ndarray:
     """Samples (5, N, n) at 1 kHz of the fastest motion through the waypoints, by the service."""
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-    trajectory = JointTrajectory(joint_names=arm.robot.joint_names)
-    for k, q in enumerate(WAYPOINTS):
-        point = JointTrajectoryPoint(positions=array("d", q))
-        point.time_from_start.sec = k
-        trajectory.points.append(point)
+    trajectory = joint_trajectory(arm.robot.joint_names, [0.0, 1.0], WAYPOINTS)
     request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, timing="fastest", sample_rate=1000.0)
-    answer = planning.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    answer = planning.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
     assert answer.success, answer.message
     assert not answer.exceeded
     return np.array([np.reshape(getattr(answer, field), (-1, arm.robot.n)) for field in STATE_FIELDS])

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import processes
 import pytest
-from node_client import FRESH
+from node_client import FRESH, ended
 from paths import CONFIG
 
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -198,18 +198,14 @@ def test_without_the_events_executor_the_node_warns_and_runs(start, tmp_path, mo
 
 NODES = {
     "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "limits", "hold_last_command", "autostart"),
-    "planning_node": ("eom_dynamics/trajectory_feedforward", "joint_trajectory", "niceness", "reserved_cores"),
+    "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "niceness", "reserved_cores"),
     "simulated_robot_node": ("motor_setpoint", "joint_states", "natural_frequency", "on_timeout"),
 }
 
 
-def run(tmp_path, node, *arguments):
-    return processes.run([sys.executable, "-m", f"eom_dynamics.ros.{node}", *arguments], cwd=tmp_path)
-
-
 @pytest.mark.parametrize("node", NODES)
 def test_help_describes_topics_and_parameters(ros, tmp_path, node):
-    code, output, errors = run(tmp_path, node, "--help")
+    code, output, errors = processes.run([sys.executable, "-m", f"eom_dynamics.ros.{node}", "--help"], cwd=tmp_path)
     assert (code, errors) == (0, "")
     for word in ("--params-file", "robot_source_node", "/diagnostics", *NODES[node]):
         assert word in output
@@ -217,6 +213,6 @@ def test_help_describes_topics_and_parameters(ros, tmp_path, node):
 
 @pytest.mark.parametrize("arguments", [["--params-file", "arm.yaml"], ["arm.yaml", "--ros-args"]])
 def test_arguments_that_nothing_reads_are_refused(ros, tmp_path, arguments):
-    code, _, errors = run(tmp_path, "dynamics_node", *arguments)
+    code, _, errors = ended("dynamics_node", tmp_path, *arguments)
     assert code == 2
     assert "arm.yaml; parameters and remappings follow --ros-args" in errors

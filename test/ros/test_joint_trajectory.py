@@ -5,11 +5,10 @@ Time comes from a clock of the test, so that nothing depends on the machine's lo
 """
 
 import time
-from array import array
 
 import numpy as np
 import pytest
-from node_client import PATIENCE, status_of
+from node_client import PATIENCE, joint_trajectory, stamp_of, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -112,21 +111,11 @@ def stack(shared):
 
 
 def message(times=TIMES, positions=POSITIONS, stamp=None, names=NAMES, frame="here"):
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    trajectory = JointTrajectory(joint_names=names)
+    trajectory = joint_trajectory(names, times, positions)
     trajectory.header.frame_id = frame
     if stamp is not None:
         trajectory.header.stamp.sec, trajectory.header.stamp.nanosec = divmod(stamp, 10**9)
-    for t, row in zip(times, positions, strict=False):
-        point = JointTrajectoryPoint(positions=array("d", row))
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-        trajectory.points.append(point)
     return trajectory
-
-
-def stamp_of(answer):
-    return answer.header.stamp.sec * 10**9 + answer.header.stamp.nanosec
 
 
 def assert_commands(answers, begin, motion):

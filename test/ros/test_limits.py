@@ -6,7 +6,7 @@ from array import array
 
 import numpy as np
 import pytest
-from node_client import FRESH, Client, message_fields, status_of
+from node_client import FRESH, Client, joint_trajectory, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -96,23 +96,12 @@ def test_angles_in_degrees_are_refused_unless_limits_are_ignored(node):
     with_limits(node, "warn")
 
 
-def joint_trajectory(times, positions):
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    trajectory = JointTrajectory(joint_names=NAMES)
-    for t, row in zip(times, positions, strict=True):
-        point = JointTrajectoryPoint(positions=array("d", row))
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-        trajectory.points.append(point)
-    return trajectory
-
-
 def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them(node, planning):
     from trajectory_msgs.msg import JointTrajectory
 
     target = HOME + 0.4
     publisher = node.publisher(JointTrajectory, "joint_trajectory")
-    publisher.publish(joint_trajectory([0.0, 0.04], [HOME, target]))
+    publisher.publish(joint_trajectory(NAMES, [0.0, 0.04], [HOME, target]))
     reason = planning.wait_for_diagnostics(lambda *s: "last refused trajectory" in s[2], "the refusal")[2]
     text = reason["last refused trajectory"]
     assert text.startswith("exceeds limits: fer_joint")
@@ -121,7 +110,7 @@ def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them
     assert scaling == pytest.approx(check(ARM, motion, rate=1000.0).time_scaling, rel=1e-2)
     slower = 0.04 * scaling * 1.01
     count = len(node.feedforward)
-    slow = joint_trajectory([0.0, slower], [HOME, target])
+    slow = joint_trajectory(NAMES, [0.0, slower], [HOME, target])
     # Again and again, since the nodes may not have discovered each other.
     node.repeat(lambda: publisher.publish(slow), lambda: len(node.feedforward) > count, "the slower trajectory")
     np.testing.assert_allclose(node.feedforward[count].motor_position, HOME, atol=1e-2)  # and the deflection
@@ -216,11 +205,12 @@ def test_planning_services_report_or_refuse(planning):
     def batch():
         fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
         request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
-        return Client.call(planning, ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch", request)
+        return Client.call(planning, ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
 
     def trajectory():
-        request = ComputeTrajectoryFeedforward.Request(trajectory=joint_trajectory([0.0, 0.04], [HOME, HOME + 0.4]))
-        return Client.call(planning, ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+        motion = joint_trajectory(NAMES, [0.0, 0.04], [HOME, HOME + 0.4])
+        request = ComputeTrajectoryFeedforward.Request(trajectory=motion)
+        return Client.call(planning, ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
     answer = batch()
     assert answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")

@@ -37,7 +37,7 @@ def ask(client, kind, **fields):
     from eom_dynamics import srv
 
     kind_ = getattr(srv, kind)
-    return client.call(kind_, f"eom_dynamics/{SERVICES[kind]}", kind_.Request(**message_fields(fields)))
+    return client.call(kind_, SERVICES[kind], kind_.Request(**message_fields(fields)))
 
 
 def assert_close(actual, wanted):
@@ -378,6 +378,6 @@ def test_trajectories_are_computed_with_the_payload(node):
     points = [JointTrajectoryPoint(positions=[0.3] * N, time_from_start=Duration(sec=t)) for t in range(2)]
     request = ComputeTrajectoryFeedforward.Request(trajectory=JointTrajectory(points=points), outputs=8)
     request.payload = [payload_message(PAYLOAD)]
-    answer = node.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    answer = node.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
     efforts = eom.Dynamics(LOADED, backend="numpy").gravity([0.3] * N)
     assert_close(answer.trajectory.points[1].effort, efforts)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from node_client import Client
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -15,7 +16,7 @@ import eom_dynamics as eom
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 
 
-def terms(client, name="eom_dynamics/equations_of_motion", n=7, **fields):
+def terms(client, name="equations_of_motion", n=7, **fields):
     from eom_dynamics.srv import GetEquationsOfMotion
 
     request = GetEquationsOfMotion.Request(position=[0.1] * n, velocity=[0.1] * n, **fields)
@@ -37,21 +38,40 @@ def cores(pid):
     return {frozenset(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{pid}/task").iterdir()}
 
 
+def test_no_node_advertises_a_name_in_the_private_namespace_of_another(start):
+    dynamics = start(*IIWA, name="eom_dynamics")
+    beside = {"beside": dynamics.process}
+    clients = (
+        dynamics,
+        start.planning(*IIWA, "-p", "former_names:=false", **beside),
+        start(*IIWA, module="simulated_robot_node", client=Client, **beside),
+    )
+    for client in clients:
+        place = client.process.name, client.process.namespace
+        topics = client.node.get_publisher_names_and_types_by_node(*place)
+        services = client.node.get_service_names_and_types_by_node(*place)
+        names = {name for name, _ in (*topics, *services)}
+        assert f"{place[1]}/{place[0]}/set_parameters" in names
+        others = tuple(f"{place[1]}/{other.process.name}/" for other in clients if other is not client)
+        assert not [name for name in names if name.startswith(others)]
+
+
 def test_names_priority_and_end(start):
     client = start.planning(
         *IIWA,
         *(
             "-r",
-            "eom_dynamics/forward_dynamics:=accelerations",
+            "~/forward_dynamics:=accelerations",
             "-r",
-            "eom_dynamics/equations_of_motion:={namespace}_terms",
+            "~/equations_of_motion:={namespace}_terms",
         ),
         *("-p", "use_sim_time:=true", "-p", "niceness:=7"),
     )
     space = client.process.namespace
+    own = f"{space}/{client.process.name}"
     offered = {name for name, _ in client.node.get_service_names_and_types()}
-    assert {f"{space}/accelerations", f"{space}_terms", f"{space}/eom_dynamics/trajectory_feedforward"} <= offered
-    assert f"{space}/eom_dynamics/compute_trajectory_feedforward/_action/send_goal" in offered
+    assert {f"{space}/accelerations", f"{space}_terms", f"{own}/trajectory_feedforward"} <= offered
+    assert f"{own}/compute_trajectory_feedforward/_action/send_goal" in offered
     # Simulated time that stands still keeps nobody waiting.
     assert terms(client, f"{space}_terms").success
     bad = terms(client, f"{space}_terms", joint_names=["x"])
@@ -61,6 +81,10 @@ def test_names_priority_and_end(start):
     assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")
     assert (status[2]["last refusal"], status[2]["robot source"]) == (bad.message, "parameters robot.*")
     assert client.diagnostics[-1].status[0].name == f"{space[1:]}/{client.process.name}: planning"
+    for _ in range(2):
+        assert terms(client, "eom_dynamics/equations_of_motion").success
+    warning = f"eom_dynamics/equations_of_motion, which is now {client.process.name}/equations_of_motion"
+    assert client.process.log.count(warning) == 1
     assert client.set_parameter("niceness", 0).startswith("Trying to set a read-only parameter")
     assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
 
@@ -114,7 +138,7 @@ def test_it_ends_while_it_computes(start):
     client = start.planning(*IIWA)
     from eom_dynamics.srv import ComputeInverseDynamicsBatch
 
-    service = client.client(ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch")
+    service = client.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
     zeros = np.zeros(7 * 100_000).tobytes()
     from array import array
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -39,20 +40,11 @@ def message(
     times=TIMES, names=NAMES, fields=("positions", "velocities", "accelerations"), order=range(N), motion=MOTION
 ):
     """A JointTrajectory of these fields, and with what planners put in besides."""
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    trajectory = JointTrajectory(joint_names=[names[i] for i in order])
+    every = zip(("positions", "velocities", "accelerations"), motion, strict=True)
+    rows = {field: np.array(values)[:, list(order)] for field, values in every if field in fields}
+    trajectory = joint_trajectory([names[i] for i in order], times, **rows)
     trajectory.header.frame_id = "world"
     trajectory.header.stamp.sec = 17
-    for k, t in enumerate(times):
-        given = {
-            field: array("d", values[k][list(order)])
-            for field, values in zip(("positions", "velocities", "accelerations"), motion, strict=True)
-            if field in fields
-        }
-        point = JointTrajectoryPoint(**given)
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-        trajectory.points.append(point)
     return trajectory
 
 
@@ -60,7 +52,7 @@ def ask(client, trajectory, **options):
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
     request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, **options)
-    return client.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
 
 def table(values, columns=N):
@@ -168,7 +160,7 @@ def test_derivatives_that_are_not_followed_come_back_as_those_of_the_motion(node
 def test_a_burst_of_requests_is_answered_in_whole(node):
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
-    client = node.client(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", depth=100)
+    client = node.client(ComputeTrajectoryFeedforward, "trajectory_feedforward", depth=100)
     request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
     answers = [client.call_async(request) for _ in range(60)]
     node.wait(lambda: all(answer.done() for answer in answers), "all answers")
@@ -180,7 +172,7 @@ def test_twenty_clients_that_ask_at_once_are_all_answered(node):
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
     from rclpy.qos import QoSProfile
 
-    name = f"{node.process.namespace}/eom_dynamics/trajectory_feedforward"
+    name = f"{node.process.namespace}/{node.process.name}/trajectory_feedforward"
     clients = [
         node.node.create_client(ComputeTrajectoryFeedforward, name, qos_profile=QoSProfile(depth=100))
         for _ in range(20)
@@ -308,7 +300,9 @@ def actions_of(client):
     from eom_dynamics.action import ComputeTrajectoryFeedforward
     from rclpy.action import ActionClient
 
-    actions = ActionClient(client.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
+    actions = ActionClient(
+        client.node, ComputeTrajectoryFeedforward, f"{client.process.name}/compute_trajectory_feedforward"
+    )
     client.wait(actions.server_is_ready, "the action")
     yield partial(Goal, client, actions)
     actions.destroy()

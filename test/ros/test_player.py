@@ -4,15 +4,13 @@
 import itertools
 import re
 import signal
-import sys
 import threading
 import time
 from types import SimpleNamespace
 
 import numpy as np
-import processes
 import pytest
-from node_client import NodeProcess
+from node_client import NodeProcess, ended
 from paths import CONFIG
 from played import Play
 
@@ -246,8 +244,7 @@ def test_a_damaged_file_is_refused(ros, tmp_path):
 
 
 def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):
-    command = [sys.executable, "-m", "eom_dynamics.ros.player", "missing.npz", "answers.npz"]
-    code, _, errors = processes.run(command, cwd=tmp_path)
+    code, _, errors = ended("player", tmp_path, "missing.npz", "answers.npz")
     assert code == 2
     assert "missing.npz: cannot be read" in errors
 
@@ -257,8 +254,7 @@ def test_answers_are_not_overwritten_silently(tmp_path, ros, answers):
     np.savez(tmp_path / "setpoints.npz", **motion(3))
     kept = tmp_path / "answers.npz"
     kept.write_bytes(b"of yesterday")
-    command = [sys.executable, "-m", "eom_dynamics.ros.player", "setpoints.npz", answers]
-    code, _, errors = processes.run(command, cwd=tmp_path)
+    code, _, errors = ended("player", tmp_path, "setpoints.npz", answers)
     assert (code, kept.read_bytes()) == (2, b"of yesterday")
     assert "answers.npz: exists already; name another file, or use --force to overwrite it" in errors
 

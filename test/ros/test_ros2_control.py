@@ -96,7 +96,8 @@ def played(name, bag, limits, folder, plugin=None, **parameters_of_plugin):
     description = (package / "description/mock.urdf").read_text()
     # Mock hardware repeats commands that it has as states.
     state = '      <state_interface name="effort"/>\n    </joint>'
-    (folder / "mock.urdf").write_text(description.replace("    </joint>", state))
+    # The motors have theirs.
+    (folder / "mock.urdf").write_text(description.replace("    </joint>", state, subject.n))
     parameters = yaml.safe_load((package / "config/controllers.yaml").read_text())
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from node_client import PATIENCE, NodeProcess, status_of
+from node_client import PATIENCE, NodeProcess, stamp_of, status_of
 from paths import CONFIG
 from robot_client import BY_CLOCK, RobotClient
 
@@ -234,7 +234,7 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     assert close(motors.position, rest.motor_position, 1e-9) and close(motors.effort, rest.motor_effort, 1e-6)
 
     def distances():
-        return np.diff([m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in at_q.joints]) * 1e-9
+        return np.diff([stamp_of(m) for m in at_q.joints]) * 1e-9
 
     def in_time():
         late = np.flatnonzero(np.abs(distances() - 0.01) > 1e-4)

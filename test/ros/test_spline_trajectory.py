@@ -8,7 +8,7 @@ from array import array
 
 import numpy as np
 import pytest
-from node_client import status_of
+from node_client import stamp_of, status_of
 from paths import CONFIG
 from played import Play
 
@@ -54,10 +54,6 @@ def rest_to_rest(stamp=0, **changes):
     message = SplineTrajectory(**fields | changes)
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
     return message
-
-
-def stamp_of(answer):
-    return answer.header.stamp.sec * 10**9 + answer.header.stamp.nanosec
 
 
 def without_stamps(log):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import yaml
-from node_client import Client, status_of
+from node_client import Client, stamp_of, status_of
 from played import played
 from soak_rows import report_fault
 from urdf_arms import fresh_mass, urdf_arm
@@ -264,10 +264,6 @@ class Trajectories:
         message.header.frame_id = frame
         write_spline(message, motion, NAMES)
         self._publisher.publish(message)
-
-
-def stamp_of(message):
-    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
 def follow(commands, times, motion, urdf):

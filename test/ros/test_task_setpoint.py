@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from differences import deviation
-from node_client import status_of
+from node_client import stamp_of, status_of
 from paths import CONFIG
 from scipy.interpolate import CubicSpline
 
@@ -55,7 +55,7 @@ def stream(node, path, t, frame=""):
         if k % 100 == 99:  # less than what its queue holds
             node.wait(lambda k=k: answered(node) + refusals(node) - refused > k, "answers")
     node.wait(lambda: answered(node) + refusals(node) - refused >= len(t), "all answers")
-    stamps = [m.header.stamp.sec * 10**9 + m.header.stamp.nanosec - START for m in node.feedforward]
+    stamps = [stamp_of(m) - START for m in node.feedforward]
     return {round(stamp * 1e-9 / (t[1] - t[0])): m for stamp, m in zip(stamps, node.feedforward, strict=True)}
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 import numpy as np
 import pytest
+from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -29,21 +29,14 @@ def node(start_shared: Any) -> Any:
 
 
 def message(times: Any = TIMES, positions: Any = POSITIONS, names: list[str] = NAMES) -> Any:
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    trajectory = JointTrajectory(joint_names=names)
-    for t, q in zip(times, positions, strict=True):
-        point = JointTrajectoryPoint(positions=array("d", q))
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-        trajectory.points.append(point)
-    return trajectory
+    return joint_trajectory(names, times, positions)
 
 
 def ask(node: Any, **options: Any) -> Any:
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
     request = ComputeTrajectoryFeedforward.Request(**{"trajectory": message(), **options})
-    return node.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    return node.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
 
 def test_the_service_finds_the_fastest_motion(node: Any) -> None:
@@ -106,7 +99,9 @@ def test_a_cancelled_goal_leaves_the_node_alive(node: Any) -> None:
     from eom_dynamics.action import ComputeTrajectoryFeedforward
     from rclpy.action import ActionClient
 
-    actions = ActionClient(node.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
+    actions = ActionClient(
+        node.node, ComputeTrajectoryFeedforward, f"{node.process.name}/compute_trajectory_feedforward"
+    )
     node.wait(actions.server_is_ready, "the action")
 
     def done(future: Any) -> Any:

@@ -57,7 +57,7 @@ def ask(client, tool, **options):
     from eom_dynamics.srv import ComputeTrajectoryFeedforward
 
     request = ComputeTrajectoryFeedforward.Request(tool_trajectory=tool, **options)
-    return client.call(ComputeTrajectoryFeedforward, "eom_dynamics/trajectory_feedforward", request)
+    return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
 
 def tool_poses(q):
@@ -93,7 +93,9 @@ def test_the_action_answers_like_the_service(node, ros):
     from eom_dynamics.action import ComputeTrajectoryFeedforward
     from rclpy.action import ActionClient
 
-    client = ActionClient(node.node, ComputeTrajectoryFeedforward, "eom_dynamics/compute_trajectory_feedforward")
+    client = ActionClient(
+        node.node, ComputeTrajectoryFeedforward, f"{node.process.name}/compute_trajectory_feedforward"
+    )
     node.wait(client.server_is_ready, "the action")
     goal = ComputeTrajectoryFeedforward.Goal(tool_trajectory=poses(), trajectory=start_at(Q), sample_rate=50.0)
     sent = client.send_goal_async(goal)

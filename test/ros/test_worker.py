@@ -68,7 +68,7 @@ def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path, monke
     from eom_dynamics.srv import ComputeForwardDynamics
 
     client = start("--params-file", CONFIG / "iiwa.yaml", module="planning_node", client=Client, prefix=FRESH)
-    service = client.client(ComputeForwardDynamics, "eom_dynamics/forward_dynamics")
+    service = client.client(ComputeForwardDynamics, "forward_dynamics")
     service.call_async(ComputeForwardDynamics.Request())
     client.wait((tmp_path / "begun").exists, "the job")
     assert client.process.stop(signal.SIGTERM) == 0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
@@ -264,7 +265,7 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion() -
     motion = minimum_time(arm, PLANAR, limits=limits)
     t = np.linspace(0.0, motion.end, 20001)
     effort = arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0]
-    assert 0.99 < np.sqrt(np.trapezoid(effort**2, t) / motion.end) / most <= 1.0 + 1e-6
+    assert 0.99 < np.sqrt(trapezoid(effort**2, t) / motion.end) / most <= 1.0 + 1e-6
     scaling = check(arm, free, rate=1000.0, limits=limits).time_scaling
     assert scaling is not None
     assert free.duration < motion.duration < scaling * free.duration

@@ -37,15 +37,14 @@ def test_it_passes_the_poses_and_rests_at_both_ends(count):
 
 
 def test_twists_are_derivatives_of_the_pose():
-    motion = through_poses(TIMES, POSES)
-    for t in (0.6, 1.1, 1.6, 2.5, 3.5):
-        C, V, *rest = motion.derivatives(t)
-        rate = derivative(lambda s, t=t: motion.derivatives(t + s, 0)[0], step=0.004)
+    motion, t = through_poses(TIMES, POSES), np.array([0.6, 1.1, 1.6, 2.5, 3.5])
+    levels = motion.derivatives(t)
+    rates = [derivative(lambda s, k=k: motion.derivatives(t + s, k)[-1], step=0.004) for k in range(4)]
+    for C, rate, V in zip(levels[0], rates[0], levels[1], strict=True):
         twist = lie.inverse(C) @ rate
         assert deviation([twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]], V, floor=1.0) < 1e-10
-        for k, found in enumerate(rest, start=2):
-            expected = derivative(lambda s, t=t, k=k: motion.derivatives(t + s, k - 1)[-1], step=0.004)
-            assert deviation(found, expected, floor=np.max(np.abs(found))) < 1e-9
+    for found, expected in zip(np.reshape(levels[2:], (-1, 6)), np.reshape(rates[1:], (-1, 6)), strict=True):
+        assert deviation(found, expected, floor=np.max(np.abs(found))) < 1e-9
 
 
 def test_all_four_derivatives_are_continuous_at_the_knots():
@@ -104,7 +103,7 @@ BAD = {
     "no rotation": (
         ([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
         {},
-        r"poses\[1\] is no pose: it must be a rotation matrix",
+        r"poses\[1\] is not a homogeneous transform: it must be a rotation matrix",
     ),
     "half a turn": (([0.0, 1.0], [np.eye(4), HALF]), {}, r"between poses\[0\] and poses\[1\] there is half a turn"),
     "five derivatives": (([0.0, 1.0], POSES[:2]), {"start": np.zeros((5, 6))}, "start must be"),

@@ -99,7 +99,7 @@ def test_the_fastest_motion_along_lines() -> None:
         (lambda P: P[[0, 0, 1]], 0.1, "poses 0 and 1 have the same position"),
         (lambda P: P[[0, 1, 0]], 0.1, "turns back at waypoint 1"),
         (lambda P: P, 0.0, "corner must be a positive distance"),
-        (lambda P: 2 * P, 0.1, r"poses\[0\] is no pose"),
+        (lambda P: 2 * P, 0.1, r"poses\[0\] is not a homogeneous transform"),
     ],
 )
 def test_what_is_refused(change: Any, corner: float, message: str) -> None:

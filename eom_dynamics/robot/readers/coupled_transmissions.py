@@ -56,8 +56,6 @@ def read_coupled(element: Element, where: str, ratio: Mapping[int, float]) -> Co
     """Read a coupled transmission; None if its kind is unknown or it has not two motors and two joints.
 
     Args:
-        element: of the transmission.
-        where: its location in the file.
         ratio: reductions, by identity of the elements of joints; none is 0.
     """
     named = (child for child in element.children if child.tag in ("type", "plugin"))

@@ -132,15 +132,7 @@ def read_groups(
 def _group(
     robot: Section, key: str, joints: Sequence[str], what: str, make: Callable[[Array], SharedElement]
 ) -> JointGroup[SharedElement]:
-    """Read a coupling of joints by a square matrix.
-
-    Args:
-        robot: the robot's section.
-        key: name of the section within.
-        joints: names of the joints that may be coupled.
-        what: description of these joints, for errors.
-        make: makes a coupled spring or transmission from a matrix (g, g).
-    """
+    """Read a coupling of joints by a square matrix."""
     with robot.section(key) as section, named(section):
         names = tuple(section.names("joints"))
         for name in names:

@@ -33,14 +33,7 @@ class DescriptionFile(NamedTuple):
     expand: Expand
 
     def text(self, largest: int) -> str:
-        """Return the description.
-
-        Args:
-            largest: maximum size in bytes.
-
-        Raises:
-            RobotDescriptionError: it cannot be read, is larger, or is not UTF-8 text.
-        """
+        """Return the description."""
         if self.content is None:
             assert self.path is not None
             return read_text(self.path, largest)
@@ -50,21 +43,13 @@ class DescriptionFile(NamedTuple):
 
 
 def refuse_special_file(path: Path) -> None:
-    """Refuse paths that exist but are not regular files, such as folders and pipes.
-
-    Raises:
-        RobotDescriptionError: it is not a regular file.
-    """
+    """Refuse paths that exist but are not regular files, such as folders and pipes."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise RobotDescriptionError(f"{path}: cannot be read: not a file")
 
 
 def read_text(path: Path, largest: int) -> str:
     """Read a file as UTF-8 text.
-
-    Args:
-        path: the file.
-        largest: maximum size in bytes.
 
     Raises:
         RobotDescriptionError: the file cannot be read, is larger, or is not UTF-8 text.

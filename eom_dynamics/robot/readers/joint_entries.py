@@ -23,8 +23,6 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
     """Return a one-degree-of-freedom joint with the entries of its section in place of its own.
 
     Args:
-        joint: the joint.
-        section: entries of the joint.
         actuated: whether it has a motor; the entries of motor and spring are not read for a joint that has none.
     """
     joint = replace(

@@ -91,11 +91,7 @@ def read_description(
     xacro_arguments: Mapping[str, str] = MappingProxyType({}),
     expand: Expand = expand_xacro,
 ) -> Description:
-    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file.
-
-    Raises:
-        RobotDescriptionError: as of :func:`load_robot`.
-    """
+    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file."""
     packaged = source in packaged_robots()
     found = PARAMETER_FILE if packaged else format_of(source)
     is_text = found is not None and not packaged and found.recognizes(source)

@@ -80,11 +80,7 @@ def is_parameters(text: str) -> bool:
 
 
 def read_parameter_file(file: DescriptionFile) -> Description:
-    """Read the robot of a parameter file.
-
-    Raises:
-        RobotDescriptionError: it does not describe exactly one robot, or cannot be used.
-    """
+    """Read the robot of a parameter file."""
     from .parameter_file import find_robot  # with PyYAML, which no other format needs
 
     _, parameters = find_robot(file.text(MAX_BYTES), file.label)

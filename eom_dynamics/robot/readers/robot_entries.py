@@ -33,8 +33,6 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
     """Return a robot with these entries taken from its section; others remain.
 
     Args:
-        description: the robot.
-        robot: its section.
         groups: whether to read the spring and the transmission that several joints share.
     """
     robot.skip("coupled_stiffness", "transmission")

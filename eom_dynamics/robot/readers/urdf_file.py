@@ -24,11 +24,7 @@ PACKAGE = "package://"
 
 
 def read_urdf_file(file: DescriptionFile) -> Description:
-    """Read the text of a URDF, a ``.urdf`` file, or a ``.xacro`` file.
-
-    Raises:
-        RobotDescriptionError: the file cannot be read, expanded or used.
-    """
+    """Read the text of a URDF, a ``.urdf`` file, or a ``.xacro`` file."""
     if file.inertia_reference is not None:
         refuse_reference(file)
     if file.path is None or not file.path.name.endswith(XACRO_ENDING):
@@ -49,12 +45,7 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
     """Read the file that the entry ``urdf`` of a robot's section names, with its ``xacro_arguments``.
 
     Args:
-        robot: the section.
         folder: that of the parameter file, which relative paths start from; None if the section is from no file.
-        expand: expands a xacro file.
-
-    Raises:
-        RobotDescriptionError: the file cannot be found, read, expanded or used.
     """
     path = _located(robot, robot.text("urdf"), folder)
     is_xacro = path.endswith(XACRO_ENDING)

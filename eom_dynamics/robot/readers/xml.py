@@ -28,10 +28,6 @@ def is_xml(text: str) -> bool:
 def parse(text: str, source: str) -> Element:
     """Parse a document and return its root element.
 
-    Args:
-        text: the document.
-        source: file or topic that it comes from; every message begins with it.
-
     Raises:
         RobotDescriptionError: the text is too large, has a document type declaration, or is not XML.
     """

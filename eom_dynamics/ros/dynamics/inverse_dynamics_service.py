@@ -29,7 +29,6 @@ class InverseDynamicsService:
         """Create the service.
 
         Args:
-            node: the node.
             evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
             limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
         """
@@ -51,11 +50,7 @@ class InverseDynamicsService:
         return response
 
     def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
-        """Write the command for a request into a response.
-
-        Raises:
-            StateError: the request cannot be answered.
-        """
+        """Write the command for a request into a response."""
         evaluator, limit_policy = self._evaluator(), self._limit_policy()
         if request.include_matrices and len(request.base):
             raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")

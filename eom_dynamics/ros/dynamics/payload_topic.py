@@ -31,12 +31,7 @@ class PayloadTopic:
     """
 
     def __init__(self, node: RobotNode, evaluator: Callable[[], SetpointEvaluator]) -> None:
-        """Subscribe, and create the service.
-
-        Args:
-            node: the node.
-            evaluator: returns the current evaluator; raises StateError if there is none now.
-        """
+        """Subscribe, and create the service."""
         self._node, self._evaluator = node, evaluator
         self._worker = Worker(node, "payload")
         self._prepared: SetpointEvaluator | None = None

@@ -36,13 +36,7 @@ class SchedulingError(EomDynamicsError, RuntimeError):
 
 
 def schedule(processors: str, priority: int, *, locks_memory: bool) -> list[str]:
-    """Apply CPU affinity, priority and locked memory where permitted; return the reasons for failures.
-
-    Args:
-        processors: as for :func:`stream_on_processors`.
-        priority: as for :func:`stream_in_real_time`.
-        locks_memory: whether to :func:`lock_memory`.
-    """
+    """Apply CPU affinity, priority and locked memory where permitted; return the reasons for failures."""
     problems = []
     for apply in (
         lambda: stream_on_processors(processors),

@@ -44,13 +44,7 @@ class SplineTopic:
     """
 
     def __init__(self, node: RobotNode, player: TrajectoryPlayer, arm: Callable[[], ElasticArm]) -> None:
-        """Subscribe.
-
-        Args:
-            node: the node.
-            player: plays the trajectories.
-            arm: returns the current arm; raises TrajectoryError if trajectories cannot be played now.
-        """
+        """Subscribe."""
         self._node, self._player, self._arm = node, player, arm
         self._worker = Worker(node, "trajectories")
         # Of its own: a stop must not wait until others are validated.

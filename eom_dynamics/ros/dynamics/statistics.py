@@ -58,12 +58,7 @@ class StreamStatistics:
         self.expired += 1
 
     def exceed(self, ratio: float, violation: str) -> None:
-        """Count a command that exceeds limits.
-
-        Args:
-            ratio: largest ratio of value to limit.
-            violation: text of that violation.
-        """
+        """Count a command that exceeds limits."""
         self.exceeding += 1
         if ratio > self._worst:
             self._worst, self._worst_violation = ratio, violation

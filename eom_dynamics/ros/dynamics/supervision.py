@@ -63,9 +63,7 @@ class Supervision:
         """Wait for an arm.
 
         Args:
-            node: the node.
             send: publishes a response to a loss by an evaluator, in the message order of a command.
-            deactivate: deactivates the node.
             publishers: counts publishers of setpoints.
             playing: whether setpoints are those of a trajectory.
         """

@@ -103,8 +103,6 @@ class TrajectoryPlayer:
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
             stamp: ns; 0 for now.
-            frame_id: frame of the setpoints.
-            arm: the arm.
             judge: receives the check of limits of the transition to the motion; raises TrajectoryError to refuse it.
 
         Raises:

@@ -34,17 +34,7 @@ _PARTIALS = ("acceleration_by_position", "acceleration_by_velocity", "accelerati
 def inverse_dynamics_batch(
     arm: ElasticArm, request: ComputeInverseDynamicsBatch.Request, limits: str = "warn"
 ) -> ComputeInverseDynamicsBatch.Response:
-    """Answer ComputeInverseDynamicsBatch.
-
-    Args:
-        arm: the arm.
-        request: the request.
-        limits: what to do with samples that exceed limits: ``warn``, ``refuse`` or ``ignore``.
-
-    Raises:
-        LimitError: a sample exceeds a limit, and ``limits`` is ``refuse``.
-        StateError: the request is invalid.
-    """
+    """Answer ComputeInverseDynamicsBatch."""
     outputs = request.outputs or request.EFFORT | request.MOTOR
     if outputs & ~(request.EFFORT | request.MOTOR):
         raise StateError(f"outputs must be EFFORT, MOTOR, their sum, or 0 for both, is {outputs}")
@@ -71,12 +61,7 @@ def inverse_dynamics_batch(
 
 
 def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Request) -> ComputeForwardDynamics.Response:
-    """Answer ComputeForwardDynamics.
-
-    Raises:
-        StateError: the request is invalid.
-        RobotDescriptionError: the robot has no forward dynamics.
-    """
+    """Answer ComputeForwardDynamics."""
     order = JointOrders(arm).of(request.joint_names)
     most = request.MAX_SAMPLES_WITH_PARTIALS if request.include_partials else request.MAX_SAMPLES
     q, qd, tau = read_samples(request, order, ("position", "velocity", "effort"), most=most)
@@ -107,12 +92,7 @@ _WEIGHTS = (ALL, POSITION, POINTING)
 def inverse_kinematics_batch(
     arm: ElasticArm, request: ComputeInverseKinematics.Request
 ) -> ComputeInverseKinematics.Response:
-    """Answer ComputeInverseKinematics.
-
-    Raises:
-        StateError: the request is invalid.
-        KernelError: there is no C compiler.
-    """
+    """Answer ComputeInverseKinematics."""
     count = len(request.pose)
     if count > request.MAX_SAMPLES:
         raise StateError(f"pose has {count} entries, may have {request.MAX_SAMPLES}: split the request")

@@ -11,6 +11,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,9 @@ from ...trajectory import Spline
 from ..interfaces import TrajectoryStatus
 from ..robot_node import RobotNode
 from ..worker import Worker
+from .services import names_of, warn_of_former
+
+_NAME = "follow_joint_trajectory"
 
 _SECOND = 10**9
 
@@ -70,7 +74,6 @@ class FollowTrajectory:
     def __init__(
         self,
         node: RobotNode,
-        name: str,
         fit: Callable[[JointTrajectory], tuple[Sequence[str], Spline]],
         publish: Callable[[Spline, Header, str], None],
         stop: Callable[[], None],
@@ -79,43 +82,46 @@ class FollowTrajectory:
         """Create the action; logs that control_msgs is missing if it is.
 
         Args:
-            node: the node.
-            name: name of the action.
             fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
             publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
             stop: has the dynamics node bring the motion under way to rest.
             refuse: reports that the trajectory of a status is refused, and why.
         """
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
-        self._names = RequestNames("follow_joint_trajectory")
+        self._names = RequestNames(_NAME)
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
-        self._action: ActionServer | None = None
+        self._actions: list[ActionServer] = []
         try:
             from control_msgs.action import FollowJointTrajectory
         except ImportError:
-            node.get_logger().info(f"no action {name}: control_msgs is not installed (ros-jazzy-control-msgs)")
+            node.get_logger().info(f"no action {_NAME}: control_msgs is not installed (ros-jazzy-control-msgs)")
             return
         self.kind = FollowJointTrajectory
         self._worker = Worker(node, "goals")
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, 10)
-        self._action = ActionServer(
-            node,
-            FollowJointTrajectory,
-            name,
-            self._execute,
-            callback_group=ReentrantCallbackGroup(),
-            goal_callback=self._consider,
-            cancel_callback=lambda _: CancelResponse.ACCEPT,
-        )
+        group = ReentrantCallbackGroup()
+        self._actions = [
+            ActionServer(
+                node,
+                FollowJointTrajectory,
+                name,
+                self._execute,
+                callback_group=group,
+                goal_callback=partial(self._consider, name),
+                cancel_callback=lambda _: CancelResponse.ACCEPT,
+            )
+            for name in names_of(node, _NAME)
+        ]
 
     def close(self) -> None:
-        """Destroy the action server; destroying the node does not."""
-        if self._action is not None:
-            self._action.destroy()
+        """Destroy the action servers; destroying the node does not."""
+        for action in self._actions:
+            action.destroy()
 
-    async def _consider(self, request: Any) -> GoalResponse:
+    async def _consider(self, name: str, request: Any) -> GoalResponse:
         """Accept a goal once the dynamics node plays its motion."""
+        warn_of_former(self._node, name)
         told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
         execution = self._executions[told.request] = _Execution(self._node, request, self.kind)
         published = False
@@ -246,11 +252,7 @@ class _Execution:
         return {name: x for name, x in known.items() if math.isfinite(x)}
 
     async def answer(self) -> None:
-        """Wait for the dynamics node, to which the motion was sent.
-
-        Raises:
-            TrajectoryError: it refuses the motion, or does not answer.
-        """
+        """Wait for the dynamics node, to which the motion was sent."""
         missing = TrajectoryError("no node has answered on trajectory_status: is dynamics_node running and active?")
         await self._within_patience(self.accepted, missing)
 

@@ -16,7 +16,7 @@ from ...exceptions import StateError
 from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...robot import Robot
-from ...robot.payload import payload_shape, with_parameters
+from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable
 from ..interfaces import Payload
 from ..robot_node import RobotNode
@@ -49,18 +49,11 @@ class CarriedPayloads:
         self.arm, self._at_tools = arm, {}
 
     def loaded(self, arm: ElasticArm, payloads: Sequence[Payload]) -> ElasticArm:
-        """The arm with the payloads of a request, or else those of the topic.
-
-        Raises:
-            RobotDescriptionError: a payload is physically inconsistent, or the robot has no such tool.
-            StateError: there are too many.
-        """
+        """The arm with the payloads of a request, or else those of the topic."""
         if len(payloads) > _DEPTH:
             raise StateError(f"payload has {len(payloads)} entries, may have {_DEPTH}")
-        parameters = np.zeros((len(arm.robot.tools), 10))
-        for message in payloads or tuple(self._at_tools.values()):
-            tool, own = read_payload(message).at_tool(arm.robot)
-            parameters[tool] += own
+        carried = map(read_payload, payloads or tuple(self._at_tools.values()))
+        parameters = payload_parameters(arm.robot, list(carried))
         return _with_payloads(arm, parameters.tobytes()) if np.any(parameters) else arm
 
     def report(self) -> dict[str, str]:

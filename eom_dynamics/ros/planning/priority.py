@@ -20,10 +20,6 @@ def give_way(niceness: int, reserved_cores: int) -> None:
     """Lower the priority of all threads and leave cores to other processes; Linux only.
 
     Threads that linear algebra libraries have started are included, since Linux sets both per thread.
-
-    Args:
-        niceness: nice value of all threads, unless theirs is higher.
-        reserved_cores: number of cores left to others; at least one is used.
     """
     if sys.platform != "linux":
         return

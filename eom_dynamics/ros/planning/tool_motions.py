@@ -22,11 +22,6 @@ def tool_motion(
     """Times (K,) of the poses of a MultiDOFJointTrajectory, and the joint motion from ``start`` (n,).
 
     ``progress`` is called as by :func:`.follow`.
-
-    Raises:
-        StateError: the message is invalid.
-        TrajectoryError: there is no such motion.
-        KernelError: there is no C compiler.
     """
     found = read_tool_trajectory(trajectory)
     motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)

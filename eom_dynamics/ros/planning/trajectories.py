@@ -39,17 +39,9 @@ def answer_trajectory(
     """Answer the service or action ComputeTrajectoryFeedforward.
 
     Args:
-        arm: the arm.
-        request: request or goal.
-        answer: type of the response or result.
         progress: called periodically with a fraction from 0 to 1; exceptions it raises end the computation.
         limits: what to do if the motion exceeds limits: ``refuse`` it, or ``warn`` or ``ignore``, which answer alike.
         measured: returns the present positions (n,) of joints by their names; raises StateError.
-
-    Raises:
-        LimitError: the motion exceeds a limit, and ``limits`` is ``refuse``.
-        StateError: the request is invalid.
-        TrajectoryError: no motion satisfies the request.
     """
     if request.outputs and request.outputs != _Constants.NONE and request.outputs & ~_ALL:
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
@@ -107,19 +99,7 @@ def timed(
     timing: str,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> tuple[Array, Spline]:
-    """Retime a motion and its waypoints (K,), as requested.
-
-    Args:
-        arm: the arm.
-        motion: the motion.
-        times: of its waypoints, s.
-        timing: ``slow_down`` or ``fastest``.
-        progress: as for :func:`answer_trajectory`.
-
-    Raises:
-        StateError: the timing is unknown.
-        TrajectoryError: no timing meets the limits.
-    """
+    """Retime a motion and its waypoints (K,), as requested."""
     if timing == _Constants.FASTEST:
         fastest = minimum_time(arm, motion, progress=progress)
         return motion.start + fastest.times_at(times), Spline(motion.start + fastest.t, fastest.states)
@@ -138,12 +118,7 @@ def _part(progress: Callable[[float], Any], begin: float, end: float) -> Callabl
 
 
 def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spline:
-    """Fit a smooth motion to the points of a trajectory, with the options of a request.
-
-    Raises:
-        StateError: a point or an option is invalid.
-        TrajectoryError: no motion satisfies the options.
-    """
+    """Fit a smooth motion to the points of a trajectory, with the options of a request."""
     if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
     if options.ends not in ("", _Constants.REST, _Constants.FREE):

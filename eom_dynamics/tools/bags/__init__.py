@@ -14,12 +14,12 @@ except ImportError:
     require("replay")
     raise
 
-from .bag import Bag, Topic
+from .bag import Bag
 from .layout import Layout, LayoutError, Layouts, Rows
 from .mcap_writer import StreamWriter
 from .output import BagWriter, Storage, open_writer
 from .storage import BagError
-from .types import OutputTopic, own_definitions, typestore
+from .types import OutputTopic, Topic, own_definitions, typestore
 
 __all__ = [
     "Bag",

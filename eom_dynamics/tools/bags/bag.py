@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 import zstandard
-from rosbags.typesys.store import Typestore
 
 from ...scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile
 from .storage import BagError, Block
-from .types import typestore
+from .types import Topic
 
 METADATA = "metadata.yaml"
 
@@ -46,27 +45,6 @@ _BLOCK_BYTES = 2**26
 
 # Times of recording are from 1970 on, ns; the sum of two of them fits 64 bits.
 _TIMES = range(2**62)
-
-
-class Topic(NamedTuple):
-    """A topic of a bag.
-
-    Attributes:
-        name: of the topic.
-        type: of its messages.
-        definition: text of the type in the bag; empty if the bag has none.
-    """
-
-    name: str
-    type: str
-    definition: str
-
-    def types(self) -> Typestore:
-        """Return the types to read the messages by; BagError as for :func:`typestore`."""
-        try:
-            return typestore(self.type, self.definition)
-        except BagError as error:
-            raise BagError(f"topic {self.name}: {error}") from None
 
 
 class Bag:
@@ -100,7 +78,7 @@ class Bag:
                 raise BagError(self._damage[-1] if self._damage else f"{path}: not a bag: no .db3 or .mcap file in it")
             if self._files[0].path == path:
                 self.custom_data = self._files[0].custom_data
-            self.topics = sorted({Topic(*topic[:3]) for file in self._files for topic in file.topics.values()})
+            self.topics = sorted({topic for file in self._files for topic in file.topics.values()})
             if (count := sum(len(file.topics) for file in self._files)) > _MOST_TOPICS:
                 raise BagError(f"{path}: has {count:,} topics, more than the {_MOST_TOPICS:,} that are read")
             if not self.topics and self.damage:
@@ -138,11 +116,10 @@ class Bag:
         Raises:
             BagError: the messages are not serialised as CDR.
         """
+        if topic.encoding != "cdr":
+            raise BagError(f"topic {topic.name}: messages are serialised as {topic.encoding!r:.40}, not cdr")
         for place, file in enumerate(self._files):
-            numbers = [number for number, stored in file.topics.items() if Topic(*stored[:3]) == topic]
-            for number in numbers:
-                if (encoding := file.topics[number].encoding) != "cdr":
-                    raise BagError(f"topic {topic.name}: messages are serialised as {encoding!r:.40}, not cdr")
+            numbers = [number for number, stored in file.topics.items() if stored == topic]
             if not numbers:
                 continue
             blocks = file.blocks(numbers)

@@ -57,10 +57,8 @@ def unpack_chunk(data: bytes, compression: str, size: int, allowance: Allowance)
     """Decompress a chunk of an MCAP file.
 
     Args:
-        data: the chunk.
         compression: ``zstd``, ``lz4``, or empty for none.
         size: of the result, as the chunk says, bytes.
-        allowance: of the file.
 
     Raises:
         ValueError: it is larger than it says or than is allowed, or its compression is unknown.

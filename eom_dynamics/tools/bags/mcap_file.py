@@ -25,7 +25,8 @@ from mcap.stream_reader import StreamReader
 
 from .compression import Allowance, TooLargeError, unpack_chunk
 from .mcap_writer import CUSTOM_DATA
-from .storage import BagError, Block, Damage, StoredTopic
+from .storage import BagError, Block, Damage
+from .types import Topic
 
 _RECORD = struct.Struct("<BQ")
 _MESSAGE = struct.Struct("<HIQQ")
@@ -55,14 +56,10 @@ class McapFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the topics: from the index, or from the whole file if it has none.
-
-        Raises:
-            BagError: the file is not MCAP.
-        """
+        """Read the topics: from the index, or from the whole file if it has none."""
         self.path = path
         self.damage = Damage(f"try: mcap recover {shlex.quote(str(path))} -o recovered.mcap")
-        self.topics: dict[int, StoredTopic] = {}
+        self.topics: dict[int, Topic] = {}
         self.custom_data: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}
         self._size = path.stat().st_size
@@ -200,9 +197,7 @@ class McapFile:
             schema = self._schemas.get(record.schema_id, Schema(0, b"", "", ""))
             readable = schema.encoding in ("ros2msg", "ros2idl")
             definition = schema.data.decode(errors="replace") if readable else ""
-            self.topics[record.id] = StoredTopic(
-                record.topic, schema.name, definition, record.message_encoding or "cdr"
-            )
+            self.topics[record.id] = Topic(record.topic, schema.name, definition, record.message_encoding or "cdr")
 
     def _report(self, what: str, error: Exception) -> None:
         ends = isinstance(error, (struct.error, EndOfFile, RecordLengthLimitExceeded))

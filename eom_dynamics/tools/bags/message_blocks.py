@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from .bag import Bag, Topic
+from .bag import Bag
 from .layout import Bytes, Layout, LayoutError, Layouts, Rows
+from .types import Topic
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,6 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
     """Read the messages of a topic in the order of recording.
 
     Args:
-        bag: the bag.
-        topic: one of its topics.
         unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
 
     Raises:

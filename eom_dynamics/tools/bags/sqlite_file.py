@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from .storage import BagError, Block, Damage, StoredTopic
+from .storage import BagError, Block, Damage
+from .types import Topic
 
 # Messages read at a time: as many are left out where one of them is damaged.
 _STEP = 64
@@ -41,11 +42,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the topics.
-
-        Raises:
-            BagError: the file is not a database of a bag, or SQLite refuses it as damaged.
-        """
+        """Read the topics."""
         # Ubuntu's sqlite3 lacks .recover; ros2 bag reindex wants the number in the file name.
         remedy = (
             f"try: mkdir recovered; sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
@@ -143,12 +140,12 @@ class SqliteFile:
         if name == "messages" and not any(c[1] == "id" and c[2].upper() == "INTEGER" and c[5] for c in columns):
             raise sqlite3.DatabaseError(f"table {name} has no primary key id")
 
-    def _topics(self) -> dict[int, StoredTopic]:
+    def _topics(self) -> dict[int, Topic]:
         definitions: dict[str, str] = {}
         with suppress(sqlite3.OperationalError):  # files of ROS 2 before Iron have no such table
             query = "SELECT topic_type, encoded_message_definition FROM message_definitions"
             definitions = dict(self._query(query))
         return {
-            number: StoredTopic(str(name), str(kind), str(definitions.get(kind, "")), str(encoding))
+            number: Topic(str(name), str(kind), str(definitions.get(kind, "")), str(encoding))
             for number, name, kind, encoding in self._query("SELECT id, name, type, serialization_format FROM topics")
         }

@@ -40,22 +40,6 @@ class Damage:
         return [*first, *self._listed[1:], *([f"… and {self._others} more places"] if self._others else [])]
 
 
-class StoredTopic(NamedTuple):
-    """A topic in a file.
-
-    Attributes:
-        name: of the topic.
-        type: of its messages.
-        definition: text of the type and of all types that it uses; empty if the file has none.
-        encoding: of the messages; ROS 2 writes ``cdr``.
-    """
-
-    name: str
-    type: str
-    definition: str
-    encoding: str
-
-
 class Block(NamedTuple):
     """Messages in the order in which they were recorded.
 

@@ -110,11 +110,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
 
 
 def _check_fields(types: Mapping[str, Any], given: str, known: Mapping[str, Any], name: str, path: str) -> None:
-    """Refuse a type that lacks fields of a known one, or has others of their names.
-
-    Raises:
-        BagError: for the first such field.
-    """
+    """Refuse a type that lacks fields of a known one, or has others of their names."""
     own, wanted = dict(types[given][1]), dict(known[name][1])
     missing = [field for field in _NEEDED.get(name) or wanted if field not in own]
     if missing:
@@ -196,7 +192,6 @@ def serialized(kind: str, **values: Any) -> bytes:
     """Serialise a message of a type of ROS 2 Jazzy or of this package, as CDR in little-endian order.
 
     Args:
-        kind: the type.
         values: fields by name, others are zero or empty; messages within it are mappings of their fields.
     """
     store = typestore(kind)
@@ -220,6 +215,29 @@ def _entry(store: Typestore, description: Any, value: Any) -> Any:
     if element == Nodetype.BASE and of[0] != "string":
         return np.array([x or 0 for x in entries] if value is None else entries, dtype=of[0])
     return [_entry(store, (element, of), each) for each in entries]
+
+
+class Topic(NamedTuple):
+    """A topic of a bag.
+
+    Attributes:
+        name: of the topic.
+        type: of its messages.
+        definition: text in the bag of the type and of all types that it uses; empty if the bag has none.
+        encoding: of the messages; ROS 2 writes ``cdr``.
+    """
+
+    name: str
+    type: str
+    definition: str
+    encoding: str = "cdr"
+
+    def types(self) -> Typestore:
+        """Return the types to read the messages by; BagError as for :func:`typestore`."""
+        try:
+            return typestore(self.type, self.definition)
+        except BagError as error:
+            raise BagError(f"topic {self.name}: {error}") from None
 
 
 class OutputTopic(NamedTuple):

@@ -26,7 +26,6 @@ def benchmark(robot: Robot, rounds: int) -> dict[str, Any]:
     """Time one state per call, and a batch.
 
     Args:
-        robot: the robot.
         rounds: samples of each time.
 
     Returns:

@@ -55,7 +55,6 @@ def interleaved(tasks: Mapping[str, TimedTask], rounds: int, *, at_least: float 
     """Time tasks, interleaved in rotating order.
 
     Args:
-        tasks: by name.
         rounds: number of samples of each.
         at_least: shortest duration of a sample, s; shorter tasks are repeated.
     """

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -124,12 +124,29 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of text")
 
 
-# --- Motions ----------------------------------------------------------------------------------
+# --- Options ----------------------------------------------------------------------------------
+
+
+def add_number(
+    parser: Any, name: str, metavar: str, default: float, what: str, kind: Callable[[str], float] = positive
+) -> None:
+    """Add a number with a default, which its help names, to a parser or group."""
+    parser.add_argument(name, metavar=metavar, type=kind, default=default, help=f"{what}; default: %(default)g")
 
 
 def add_hz(parser: Any, name: str, default: float, what: str) -> None:
     """Add a positive number of Hz to a parser or group."""
-    parser.add_argument(name, metavar="HZ", type=positive, default=default, help=f"{what}; default: %(default)g")
+    add_number(parser, name, "HZ", default, what)
+
+
+def add_choice(parser: Any, name: str, choices: Sequence[str], what: str) -> None:
+    """Add a choice, by default the first one, which its help names, to a parser or group."""
+    parser.add_argument(name, choices=choices, default=choices[0], help=f"{what}; default: %(default)s")
+
+
+def add_repeated(parser: Any, name: str, metavar: str, kind: Callable[[str], Any], what: str) -> None:
+    """Add an option that may be repeated, with a list of values, to a parser or group."""
+    parser.add_argument(name, metavar=metavar, type=kind, action="append", default=[], help=what)
 
 
 def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,10 +161,7 @@ def add_model_errors(
     """Add relative errors of the simulated springs and bodies, None by default.
 
     Args:
-        parser: of the command.
-        least, most: allowed errors.
         errors: defaults of ``stiffness`` and ``mass``, for the help.
-        note: beginning of the help.
     """
     for name, what in (("stiffness", "springs"), ("mass", "bodies")):
         parser.add_argument(
@@ -174,30 +188,17 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     """Add ROBOT and the options that select a part of it.
 
     Args:
-        parser: of the command.
         name: ``robot`` for a positional argument, ``--robot`` for an option.
-        note: end of the help text, such as the default.
-        keywords: further settings of the argument, as for ``add_argument``.
     """
     sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file"
     robot: Any = parser.add_argument(name, metavar="ROBOT", help=f"{sources}{note}", **keywords)
     robot.completer = _completions  # read by argcomplete
     part = parser.add_argument_group("part of the robot")
     part.add_argument("--root", metavar="LINK", help="link to use as the base; default: the root of the description")
-    part.add_argument(
-        "--tip",
-        metavar="LINK",
-        action="append",
-        default=[],
-        help="link where the robot ends; may be repeated; default: all links below the root",
-    )
-    part.add_argument(
-        "--tool",
-        metavar="LINK",
-        action="append",
-        default=[],
-        help="link or frame where an external wrench acts; may be repeated; default: the tips, else the last body",
-    )
+    tips = "link where the robot ends; may be repeated; default: all links below the root"
+    add_repeated(part, "--tip", "LINK", str, tips)
+    wrenches = "link or frame where an external wrench acts; may be repeated; default: the tips, else the last body"
+    add_repeated(part, "--tool", "LINK", str, wrenches)
     part.add_argument(
         "--branches",
         choices=BRANCHES,
@@ -209,14 +210,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
         choices=UNPHYSICAL,
         help="how to treat physically inconsistent inertia; default: warn for URDF and xacro, refuse for .yaml",
     )
-    part.add_argument(
-        "--xacro",
-        metavar="NAME:=VALUE",
-        type=_assignment,
-        action="append",
-        default=[],
-        help="argument of a xacro file; may be repeated",
-    )
+    add_repeated(part, "--xacro", "NAME:=VALUE", _assignment, "argument of a xacro file; may be repeated")
 
 
 def robot_options(arguments: argparse.Namespace) -> RobotOptions:
@@ -232,11 +226,7 @@ def robot_options(arguments: argparse.Namespace) -> RobotOptions:
 
 
 def load(arguments: argparse.Namespace) -> Robot:
-    """Load the robot that the arguments name.
-
-    Raises:
-        RobotDescriptionError: it cannot be used as described.
-    """
+    """Load the robot that the arguments name."""
     return robot_options(arguments).load(arguments.robot)
 
 
@@ -260,23 +250,11 @@ def _assignment(text: str) -> tuple[str, str]:
 def add_convention_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the conventions that map names and efforts of a recording to the robot's."""
     group = parser.add_argument_group("conventions of the recording, each option may be repeated")
-    group.add_argument(
-        "--rename",
-        metavar="PATTERN=REPLACEMENT",
-        type=_renaming,
-        action="append",
-        default=[],
-        help="replace a regular expression in the names of joints, such as ^left_= to remove a prefix",
-    )
+    renaming = "replace a regular expression in the names of joints, such as ^left_= to remove a prefix"
+    add_repeated(group, "--rename", "PATTERN=REPLACEMENT", _renaming, renaming)
     for name, what in (("scale", "effort for a recorded 1, such as N m/A"), ("offset", "added to efforts, N m or N")):
-        group.add_argument(
-            f"--effort-{name}",
-            metavar="[JOINT=]X",
-            type=named("JOINT", any_number),
-            action="append",
-            default=[],
-            help=f"{what}, of all joints or of one of the robot",
-        )
+        of_joints = f"{what}, of all joints or of one of the robot"
+        add_repeated(group, f"--effort-{name}", "[JOINT=]X", named("JOINT", any_number), of_joints)
 
 
 def conventions(options: argparse.Namespace) -> Conventions:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from .arguments import add_json, add_robot_arguments, load, whole_number
+from .arguments import add_json, add_number, add_robot_arguments, load, whole_number
 from .console import fail
 
 SUMMARY = "time the inverse dynamics compared with other libraries"
@@ -19,18 +19,12 @@ SUMMARY = "time the inverse dynamics compared with other libraries"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, note="; default: %(default)s", nargs="?", default="iiwa")
-    parser.add_argument(
-        "--rounds", metavar="N", type=whole_number, default=20, help="samples per time; default: %(default)s"
-    )
+    add_number(parser, "--rounds", "N", 20, "samples per time", whole_number)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the benchmark and print it; return the exit code, 1 if a result differs from the closed form.
-
-    Raises:
-        RobotDescriptionError: the robot cannot be used as described.
-    """
+    """Run the benchmark and print it; return the exit code, 1 if a result differs from the closed form."""
     from ..benchmark.robot_benchmark import as_text, benchmark, failures
 
     robot = load(options)

@@ -25,7 +25,7 @@ from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
 from ..writing import check_folder, write_folder
-from .arguments import add_output_folder, add_robot_arguments, load
+from .arguments import add_choice, add_output_folder, add_robot_arguments, load
 from .console import complain
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
@@ -60,23 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
-    parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=PRECISIONS[0],
-        help=f"of the numbers in the languages {', '.join(_WITH_PRECISION)}, the only ones that may be requested with "
-        "single; default: %(default)s",
-    )
+    languages = ", ".join(_WITH_PRECISION)
+    precision = f"of the numbers in the languages {languages}, the only ones that may be requested with single"
+    add_choice(parser, "--precision", PRECISIONS, precision)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the code and list it; returns the exit code, 1 if the code fails its own test.
-
-    Raises:
-        EomDynamicsError: the robot cannot be used, the folder is not empty or cannot be written, or a function or
-            language is not available for the robot or here, see :func:`.capabilities`.
-        OSError: the folder cannot be read.
-    """
+    """Write the code and list it; returns the exit code, 1 if the code fails its own test."""
     if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
         options.parser.error("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
     if options.robot is None and not options.generic:

@@ -22,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file; returns the exit code.
-
-    Raises:
-        EomDynamicsError: the robot cannot be used, or not be written in this format, or the file cannot be written.
-    """
+    """Write the file; returns the exit code."""
     chosen = formats.format_of(options.output.name)
     assert chosen is not None and chosen.write is not None  # by its type
     written = chosen.write(load(options))

@@ -26,6 +26,7 @@ from ..writing import check_folder
 from .arguments import (
     add_json,
     add_model_errors,
+    add_number,
     add_output_folder,
     add_robot_arguments,
     given_errors,
@@ -54,20 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
     # Below 100 Hz, numerical differentiation is too coarse to check derivatives.
-    parser.add_argument(
-        "--rate",
-        metavar="HZ",
-        type=number(lambda x: 100 <= x <= 10_000, "a number from 100 to 10000"),
-        default=1000.0,
-        help="setpoints per second; default: %(default)g",
-    )
-    parser.add_argument(
-        "--duration",
-        metavar="S",
-        type=number(lambda x: 0.5 <= x <= 600, "a number from 0.5 to 600"),
-        default=5.0,
-        help="of the motion, s; default: %(default)g",
-    )
+    rate = number(lambda x: 100 <= x <= 10_000, "a number from 100 to 10000")
+    add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", rate)
+    duration = number(lambda x: 0.5 <= x <= 600, "a number from 0.5 to 600")
+    add_number(parser, "--duration", "S", 5.0, "of the motion, s", duration)
     add_output_folder(parser, default=Path("demo"))
     parser.add_argument(
         "--identify",
@@ -79,12 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play, check, write and print; returns the exit code, 1 if a check fails.
-
-    Raises:
-        EomDynamicsError: the robot cannot be used, a library is missing, or the folder cannot be written.
-        OSError: the folder cannot be read.
-    """
+    """Play, check, write and print; returns the exit code, 1 if a check fails."""
     errors = given_errors(options, _MODEL_ERRORS)
     if errors and not options.identify:
         raise EomDynamicsError("--stiffness-error and --mass-error need --identify")
@@ -165,17 +151,7 @@ def _shown(
 
 
 def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[str, Any]:
-    """Run the example that identifies a simulated robot, and return its results.
-
-    Args:
-        robot: as its file describes it.
-        errors: relative, of stiffness and mass.
-        folder: for what the example writes, in ``identification``.
-
-    Raises:
-        EomDynamicsError: the example is not installed.
-        SystemExit: it failed, and has said why.
-    """
+    """Run the example that identifies a simulated robot, and return its results."""
     from ...robot.writers.parameters import robot_as_yaml
     from ..demo.processes import child_command, exit_by_signals
 

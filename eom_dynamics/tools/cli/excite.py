@@ -15,15 +15,17 @@ from ...extras import require
 from ...robot import Robot
 from ..writing import check_folder
 from .arguments import (
+    add_choice,
     add_hz,
     add_json,
+    add_number,
     add_output_folder,
+    add_repeated,
     add_robot_arguments,
     load,
     not_negative,
     number,
     path,
-    positive,
     share,
     whole_number,
 )
@@ -47,33 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add_output_folder(parser, "OUT")
     motion = parser.add_argument_group("motion")
-    motion.add_argument("--period", metavar="S", type=positive, default=10.0, help="s; default: %(default)g")
-    motion.add_argument(
-        "--harmonics", metavar="L", type=whole_number, default=8, help="of 1/period, from 3; default: %(default)s"
-    )
-    motion.add_argument(
-        "--periods", metavar="N", type=whole_number, default=1, help="number of periods; default: %(default)s"
-    )
+    add_number(motion, "--period", "S", 10.0, "s")
+    add_number(motion, "--harmonics", "L", 8, "of 1/period, from 3", whole_number)
+    add_number(motion, "--periods", "N", 1, "number of periods", whole_number)
     add_hz(motion, "--rate", 1000.0, "of setpoints")
     add_hz(motion, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
-    motion.add_argument(
-        "--format", choices=("mcap", "sqlite3"), default="mcap", help="of the bag; default: %(default)s"
-    )
+    add_choice(motion, "--format", ("mcap", "sqlite3"), "of the bag")
     limits = parser.add_argument_group(
         "limits, in place of those in the robot's file",
         "X for all joints, X,X,… for each, or JOINT=X for one; may be repeated. Write negative ones as --lower=-2",
     )
     for name, what in _LIMITS.items():
-        limits.add_argument(
-            f"--{name.replace('_', '-')}", metavar="[JOINT=]X", type=_values, action="append", default=[], help=what
-        )
-    limits.add_argument(
-        "--share",
-        metavar="X",
-        type=share,
-        default=0.9,
-        help="share of all limits to use; default: %(default)g",
-    )
+        add_repeated(limits, f"--{name.replace('_', '-')}", "[JOINT=]X", _values, what)
+    add_number(limits, "--share", "X", 0.9, "share of all limits to use", share)
     limits.add_argument(
         "--spheres",
         metavar="FILE",
@@ -81,60 +69,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file "
         "with lists LINK: [[x, y, z, radius], …] in m; default: no collision check",
     )
-    limits.add_argument(
-        "--clearance", metavar="M", type=not_negative, default=0.0, help="between spheres, m; default: %(default)g"
-    )
+    add_number(limits, "--clearance", "M", 0.0, "between spheres, m", not_negative)
     search = parser.add_argument_group("optimisation")
-    search.add_argument(
-        "--term",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="parameter of each joint to identify besides the inertias, such as viscous or rotor_inertia; repeatable",
-    )
-    search.add_argument(
-        "--noise",
-        metavar="[JOINT=]X",
-        type=_values,
-        action="append",
-        default=[],
-        help="standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort",
-    )
-    search.add_argument(
-        "--condition-weight",
-        metavar="C",
-        type=not_negative,
-        default=2.0,
-        help="weight of the condition number beside the determinant of the information; with 0 the motion is "
-        "D-optimal; default: %(default)g",
-    )
-    search.add_argument(
-        "--candidates",
-        metavar="N",
-        type=whole_number,
-        default=100,
-        help="number of random motions, the best of which is the start; default: %(default)s",
-    )
-    search.add_argument(
-        "--iterations", metavar="N", type=whole_number, default=300, help="at most; default: %(default)s"
-    )
-    search.add_argument(
-        "--seed",
-        metavar="N",
-        type=number(lambda x: x >= 0 and x == int(x), "a whole number from 0 on"),
-        default=0,
-        help="of the random motions; default: %(default)g",
-    )
+    terms = "parameter of each joint to identify besides the inertias, such as viscous or rotor_inertia; repeatable"
+    add_repeated(search, "--term", "NAME", str, terms)
+    noise = "standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort"
+    add_repeated(search, "--noise", "[JOINT=]X", _values, noise)
+    weight = "weight of the condition number beside the determinant of the information; with 0 the motion is D-optimal"
+    add_number(search, "--condition-weight", "C", 2.0, weight, not_negative)
+    candidates = "number of random motions, the best of which is the start"
+    add_number(search, "--candidates", "N", 100, candidates, whole_number)
+    add_number(search, "--iterations", "N", 300, "at most", whole_number)
+    seed = number(lambda x: x >= 0 and x == int(x), "a whole number from 0 on")
+    add_number(search, "--seed", "N", 0, "of the random motions", seed)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit.
-
-    Raises:
-        EomDynamicsError: the robot cannot be loaded or lacks limits, no motion meets them, or a library is missing.
-        OSError: a file cannot be read, or the folder cannot be written.
-    """
+    """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit."""
     require("replay")
     # After the check for the libraries that these import.
     from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
@@ -210,11 +162,7 @@ def _values(text: str) -> _Values:
 
 
 def _by_joint(robot: Robot, flag: str, given: list[_Values]) -> dict[str, float]:
-    """Numbers by joint; later ones take the place of earlier ones.
-
-    Raises:
-        EomDynamicsError: a joint is unknown, or the number of values is wrong.
-    """
+    """Numbers by joint; later ones take the place of earlier ones."""
     names, result = robot.joint_names, {}
     for name, values in given:
         if name:

@@ -69,11 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the robot; returns the exit code.
-
-    Raises:
-        RobotDescriptionError: the robot cannot be used as described.
-    """
+    """Print the robot; returns the exit code."""
     if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):

@@ -20,6 +20,7 @@ from ...extras import require
 from .arguments import (
     add_hz,
     add_json,
+    add_number,
     add_output_file,
     add_robot_arguments,
     load,
@@ -56,32 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")
     add_hz(parser, "--bandwidth", 10.0, "up to which errors are learned")
     parser.add_argument("--gain", metavar="X", type=share, default=0.8, help="part of an error that is corrected; 0.8")
-    parser.add_argument(
-        "--forgetting", metavar="X", type=share, default=1.0, help="part of the correction that is kept; default: 1"
-    )
+    add_number(parser, "--forgetting", "X", 1.0, "part of the correction that is kept", share)
     model = parser.add_argument_group("errors of the model, of both signs, for which learning must converge")
     for name, default in (("stiffness", 0.1), ("mass", 0.1), ("rotor-inertia", 0.1)):
-        model.add_argument(
-            f"--{name}-error", metavar="X", type=_error, default=default, help="relative; default: %(default)g"
-        )
-    model.add_argument("--delay-error", metavar="S", type=not_negative, default=0.0, help="s; default: 0")
-    parser.add_argument(
-        "--natural-frequency",
-        metavar="W",
-        type=not_negative,
-        default=70.0,
-        help="of the motors' PD, rad/s; default: %(default)g",
-    )
+        add_number(model, f"--{name}-error", "X", default, "relative", _error)
+    add_number(model, "--delay-error", "S", 0.0, "s", not_negative)
+    add_number(parser, "--natural-frequency", "W", 70.0, "of the motors' PD, rad/s", not_negative)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Learn, write and print; returns the exit code, 1 where learning is refused.
-
-    Raises:
-        EomDynamicsError: robot, motion or bags cannot be used, or a library is missing.
-        OSError: a file cannot be read or written.
-    """
+    """Learn, write and print; returns the exit code, 1 where learning is refused."""
     require("replay")
     require("simulate")
     from ...elastic import ElasticArm

@@ -32,12 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Record: the recorder replaces this process and returns the exit code.
-
-    Raises:
-        EomDynamicsError: the file exists or has a wrong name, the namespace is invalid, or a library is missing.
-        OSError: the recorder cannot be started.
-    """
+    """Record: the recorder replaces this process and returns the exit code."""
     require("replay")
     require_ros()
     if options.output.suffix != ".mcap":

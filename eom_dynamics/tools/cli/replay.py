@@ -20,9 +20,11 @@ from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...terminal import printable
 from ..writing import whole_file
 from .arguments import (
+    add_choice,
     add_convention_arguments,
     add_json,
     add_motion_arguments,
+    add_repeated,
     add_robot_arguments,
     conventions,
     html_path,
@@ -77,12 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the results as a page, overwriting an existing one: an index and the comparison of each bag",
     )
     node = parser.add_argument_group("parameters of the node, by their names there")
-    node.add_argument(
-        "--effort-command",
-        choices=("motor", "joint"),
-        default="motor",
-        help="entries of the topic effort_command; default: %(default)s",
-    )
+    add_choice(node, "--effort-command", ("motor", "joint"), "entries of the topic effort_command")
     node.add_argument(
         "--limits",
         choices=(*LIMIT_POLICIES, "fail"),
@@ -99,13 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time by which commands are ahead of setpoints, s; default: that of the recording, or else "
         "that of the robot's file; measured and planned motions: 0",
     )
-    node.add_argument(
-        "--hold-last-command",
-        choices=("stiffness", "always", "never"),
-        default="stiffness",
-        help="which refused setpoints are answered with the last valid command: those with an unusable stiffness, all, "
-        "or none; default: %(default)s",
+    held = (
+        "which refused setpoints are answered with the last valid command: those with an unusable stiffness, all, or "
+        "none"
     )
+    add_choice(node, "--hold-last-command", ("stiffness", "always", "never"), held)
     check = parser.add_argument_group("checks, with exit code 1 if one fails")
     check.add_argument(
         "--compare",
@@ -115,14 +110,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the names of the outputs",
     )
     for name, kind in (("atol", "absolute"), ("rtol", "relative")):
-        check.add_argument(
-            f"--{name}",
-            metavar="[FIELD=]X",
-            type=named("FIELD", not_negative),
-            action="append",
-            default=[],
-            help=f"allowed {kind} difference of all fields or of one, such as effort; may be repeated; default: 1e-9",
-        )
+        allowed = f"allowed {kind} difference of all fields or of one, such as effort; may be repeated; default: 1e-9"
+        add_repeated(check, f"--{name}", "[FIELD=]X", named("FIELD", not_negative), allowed)
     check.add_argument(
         "--match",
         choices=("recorded", "stamp"),
@@ -134,14 +123,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("effort", "motor_effort"),
         help="compare this field of the commands with the recorded effort: RMS difference of each joint",
     )
-    check.add_argument(
-        "--tolerance",
-        metavar="[JOINT=]X",
-        type=named("JOINT", not_negative),
-        action="append",
-        default=[],
-        help="with --against: allowed RMS difference of all joints or of one, N m or N; may be repeated",
-    )
+    rms = "with --against: allowed RMS difference of all joints or of one, N m or N; may be repeated"
+    add_repeated(check, "--tolerance", "[JOINT=]X", named("JOINT", not_negative), rms)
     check.add_argument("--strict", action="store_true", help="fail on damaged bags and on messages that are refused")
     many = parser.add_argument_group("several bags")
     many.add_argument("--resume", action="store_true", help="keep outputs that exist, and write the missing ones")
@@ -150,12 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay, compare and print; returns the exit code, 1 if a bag or a check fails.
-
-    Raises:
-        EomDynamicsError: the arguments contradict each other, a single bag cannot be replayed, or a library is missing.
-        OSError: a file cannot be read.
-    """
+    """Replay, compare and print; returns the exit code, 1 if a bag or a check fails."""
     require("replay")
     if options.page is not None:
         require("report")

@@ -54,10 +54,6 @@ def run(options: argparse.Namespace) -> int:
 
     It is 1 if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
     of a bag; 2 without a page.
-
-    Raises:
-        EomDynamicsError: the robot cannot be used, or a library is missing.
-        OSError: the page cannot be written.
     """
     require("report")
     check_file(options.output, force=options.force)

@@ -102,10 +102,6 @@ def run(options: argparse.Namespace) -> int:
     """Simulate, write and print; returns the exit code.
 
     It is 1 if no arm can be followed to the end, or if energy and work differ.
-
-    Raises:
-        EomDynamicsError: the robot or the trajectory cannot be loaded or simulated, or a library is missing.
-        OSError: a file cannot be read, or the folder cannot be written.
     """
     errors = given_errors(options, _MODEL_ERRORS)
     if options.exact and errors:

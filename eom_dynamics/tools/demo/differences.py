@@ -28,7 +28,6 @@ def differentiate(samples: Array, step: float, derivative: int, order: int = 8) 
 
     Args:
         samples: (N, n); a NaN makes the derivatives that depend on it NaN.
-        step: s.
         derivative: 1 or 2.
         order: order of the error in ``step``, 6 or 8.
 

@@ -247,7 +247,6 @@ def deflection(arm: ElasticArm, links: Array, motors: Array) -> Array:
     """Return the deflections of the springs, theta - q behind a transmission, or their rates.
 
     Args:
-        arm: springs and transmission.
         links: joint variables (N, n), or their rates.
         motors: motor positions (N, m), or their rates.
     """
@@ -263,7 +262,6 @@ def motor_load(arm: ElasticArm, deltas: Sequence[Array], tau: Array) -> Array:
     """Return the efforts of the springs at the motors (N, m), N m or N.
 
     Args:
-        arm: springs and transmission.
         deltas: deflections of the springs and their rates, each (N, m).
         tau: efforts on the links (N, n), which rigid joints transmit.
     """

@@ -53,9 +53,6 @@ def follow(nodes: Mapping[str, Process], player: Process, report: Callable[[int,
         nodes: that the player needs, by their names in messages.
         player: prints lines of JSON with the counts ``sent`` and ``received``.
         report: called ten times per second with both.
-
-    Raises:
-        RunError: a node ended first, or the player failed.
     """
     while player.exit_code is None:
         for name, node in nodes.items():

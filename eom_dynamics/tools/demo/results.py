@@ -32,19 +32,11 @@ def write_results(
     """Write index.html, demo.png, data.npz and data.csv.
 
     Args:
-        folder: created if necessary; other files in it stay.
-        plan: setpoints that were played.
-        recording: the node's answers.
-        evaluation: their checks.
         tracking: feedforwards compared in simulation, or the reason why they were not.
         identification: folder of an identification, which is copied and named by the page.
-        force: write into a folder that is not empty.
 
     Returns:
         The path of the page.
-
-    Raises:
-        FolderError: the folder cannot be written; what was in it stays.
     """
     with whole_folder(folder, force=force) as aside:
         write_npz(aside / "data.npz", plan, recording)

@@ -34,14 +34,7 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
     """Play a plan to a node.
 
     Args:
-        plan: setpoints to play.
-        robot: the robot that the node loads, as for :func:`eom_dynamics.load_robot`.
-        options: part of the robot to load.
         report: called ten times per second with the numbers of setpoints sent and answered so far.
-
-    Raises:
-        RunError: the node or the player ended early.
-        RobotDescriptionError: the node cannot load this part of the robot.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(exit_by_signals())
@@ -78,8 +71,6 @@ def parameter_file(source: str, options: RobotOptions, folder: Path) -> Path:
 
     Args:
         source: packaged name, path, or text of a URDF, as for :func:`eom_dynamics.load_robot`.
-        options: part of the robot to use.
-        folder: for the file.
 
     Raises:
         RobotDescriptionError: the source is a parameter file, of which the node takes all, and options select a part.

@@ -30,13 +30,7 @@ def write_setpoints(
     Args:
         folder: an empty folder, whose name is that of the bag's file.
         motion: with a start and an end.
-        joint_names: (n,) its joints.
         rate: of the setpoints, Hz.
-        storage: format of the bag.
-
-    Raises:
-        TrajectoryError: the rate is not positive, or there are too many samples.
-        OSError: the folder cannot be written to.
     """
     samples = sample(motion, rate)
     since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)

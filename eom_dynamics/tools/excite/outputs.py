@@ -29,16 +29,8 @@ def write_outputs(
     """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
 
     Args:
-        folder: created if necessary; other files in it stay.
-        task, found: the task and its result.
         rate: of setpoints and states, Hz.
         waypoints: rate of the points of the JointTrajectory, Hz.
-        storage: format of the bag.
-        force: write into a folder that is not empty.
-
-    Raises:
-        FolderError: the folder cannot be written; what was in it stays.
-        TrajectoryError: there are too many samples.
     """
     names, motion = task.robot.joint_names, found.trajectory
     samples = sample(motion, rate)

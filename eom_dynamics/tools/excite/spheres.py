@@ -20,9 +20,6 @@ def read_spheres(path: Path) -> dict[str, Any]:
     Args:
         path: a .urdf file, whose ``collision`` elements with a ``sphere`` are read; or a YAML file of lists
             ``link: [[x, y, z, radius], …]``.
-
-    Raises:
-        RobotDescriptionError: the file cannot be read, or has no spheres.
     """
     text = read_text(path, MAX_CHARACTERS)
     found = _of_yaml(text, path) if format_of(path.name) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))

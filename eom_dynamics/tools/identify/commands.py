@@ -73,10 +73,7 @@ def command_timing(
 ) -> tuple[CommandTiming | None, list[str]]:
     """Timing of the commands in recordings, and notes; None where there are none.
 
-    Args:
-        robot: as identified; of its numbers, only the shapes of the laws of its springs count.
-        recordings: with the commands.
-        source, motors: where in their files links and motors are.
+    Of the identified robot, only the shapes of the laws of its springs count.
     """
     delays, periods, notes = [], [], []
     for each in recordings:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
@@ -26,12 +26,6 @@ from ...identification.residuals import EffortErrors
 from ...robot import Robot
 from .sides import MotorSource, TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 
-MODES = ("auto", "both", "resonance", "off")
-"""Springs and motors are identified from both sides of the springs, from the resonance of the motors, or not at all;
-``auto``: from what was recorded, where the robot has springs."""
-
-BOTH = "both sides of the springs"
-
 # Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
 _CHANCE = 4.0
 
@@ -43,7 +37,7 @@ class ElasticFit:
     Attributes:
         robot: as described by its file.
         elasticity: what was identified.
-        training, validation: both sides of the springs, each motion by itself.
+        training: both sides of the springs, each motion by itself.
         training_score, validation_score: figures of them.
         notes: what is not identifiable from the data, and warnings, a line each.
     """
@@ -51,7 +45,6 @@ class ElasticFit:
     robot: Robot
     elasticity: Elasticity
     training: tuple[ArmRecording, ...]
-    validation: tuple[ArmRecording, ...]
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
@@ -85,7 +78,7 @@ class ResonanceResult:
 def mode_of(
     asked: str, robot: Robot, options: ElasticOptions, training: Sequence[TwoSidedRecording]
 ) -> tuple[str, list[str]]:
-    """Resolve ``auto`` of MODES by the recordings; return the mode and notes.
+    """Resolve ``auto`` by the recordings, where the robot has springs; return the mode of :class:`.Request` and notes.
 
     Raises:
         IdentificationError: what was asked for was not recorded.
@@ -133,9 +126,12 @@ def identify_both_sides(
     parts, notes = arm_recordings(training, robot, source)
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
-    score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
+
+    def scores(found: Elasticity) -> tuple[ElasticScore, ElasticScore | None]:
+        return elastic_score(robot, found, parts), elastic_score(robot, found, judged) if judged else None
+
+    score, judgement = scores(elasticity)
     figures = judgement or score
-    assert score is not None and figures is not None
     worse = {what: list(compress(robot.joint_names, getattr(figures, what).worse)) for what in ("springs", "motors")}
     same = [name for name in _no_better(robot, elasticity, score.springs) if name not in worse["springs"]]
     for kept, than in ((worse, "worse than"), ({"springs": same}, "no better than")):
@@ -144,10 +140,9 @@ def identify_both_sides(
             notes.append(f"identified ones predict efforts {than} those of the file, which are kept: {listed}")
     if any(worse.values()) or same:
         elasticity = elasticity.without(springs=[*worse["springs"], *same], motors=worse["motors"])
-        score, judgement = (elastic_score(robot, elasticity, x) for x in (parts, judged))
-    assert score is not None
-    more_notes = tuple(dict.fromkeys([*notes, *more, *elasticity.notes]))
-    return ElasticFit(robot, elasticity, tuple(parts), tuple(judged), score, judgement, more_notes)
+        score, judgement = scores(elasticity)
+    notes = list(dict.fromkeys([*notes, *more, *elasticity.notes]))
+    return ElasticFit(robot, elasticity, tuple(parts), score, judgement, tuple(notes))
 
 
 def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> list[str]:
@@ -195,13 +190,5 @@ def identify_motor_side(
     assert each.motors is not None
     motors = motors_in_joint_units(each.motors, robot, source.unit)
     fit, notes = identify_resonance(robot, motors, options)
-    return ResonanceResult(
-        replace(robot),
-        fit,
-        motors,
-        (
-            f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file",
-            *(f"{motors.name}: {line}" for line in motors.notes),
-            *notes,
-        ),
-    )
+    told = f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file"
+    return ResonanceResult(robot, fit, motors, (told, *(f"{motors.name}: {line}" for line in motors.notes), *notes))

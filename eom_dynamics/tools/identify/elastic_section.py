@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -13,8 +14,8 @@ from ...identification import frequency_response
 from ...identification.elastic_arm import measured
 from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
-from ..pages.charts import chart, place, plain, short
-from ..pages.html_page import table
+from ..pages.charts import chart, place, short
+from ..pages.html_page import section, table
 from ..pages.style import color
 from ..pages.units import effort_units, position_units
 from .elastic import ElasticFit, ResonanceResult
@@ -34,20 +35,17 @@ def elastic_section(found: ElasticFit | ResonanceResult) -> tuple[str, dict[str,
             "Springs: measured efforts over deflections, offsets taken away, filtered; the spring of the file and the "
             "identified one. Friction: measured efforts of motors less those of rotors and springs, over the velocity."
         )
-    pairs = "".join(place(name) for name in figures)
-    tables = f"<h3>Identified numbers</h3>{table(number_rows(found), text_columns=4)}"
+    tables = [f"<h3>Identified numbers</h3>{table(number_rows(found), text_columns=4)}"]
     if isinstance(found, ElasticFit):
         scores = {"Validation": found.validation_score, "Training": found.training_score}
-        tables += "".join(
+        tables += [
             f"<h3>{name}, RMS residual</h3>{table(residual_rows(found, score), text_columns=3)}"
             for name, score in scores.items()
             if score is not None
-        )
-    html = (
-        f'<section>\n<h2>Springs and motors</h2>\n<p class="soft">Identified {escape(method(found))}. '
-        f'{escape(about)}</p>\n<div class="pair">{pairs}</div>\n{tables}\n</section>'
-    )
-    return html, figures
+        ]
+    charts = f'<div class="pair">{"".join(map(place, figures))}</div>'
+    text = escape(f"Identified {method(found)}. {about}")
+    return section("Springs and motors", charts, *tables, text=text), figures
 
 
 def _springs(found: ElasticFit) -> dict[str, go.Figure]:
@@ -59,15 +57,15 @@ def _springs(found: ElasticFit) -> dict[str, go.Figure]:
             continue
         delta, tau = _filtered_springs(found, k)
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
-        figure = chart(plain(f"{joint.name}: spring"), f"deflection [{position}]", effort)
+        figure = chart(f"{joint.name}: spring", f"deflection [{position}]", effort)
         if len(tau):
-            _dots(figure, delta, tau - offset, k)
+            add_dots(figure, delta, tau - offset, color(k))
         reach = delta if len(delta) else np.array([-1e-2, 1e-2])
         grid: Array = np.linspace(min(0.0, float(np.min(reach))), max(0.0, float(np.max(reach))), _CURVE, dtype=float)
         if not joint.spring.is_rigid:
             before = joint.spring.load(grid, np.zeros_like(grid))
-            _line(figure, grid, before, "file", {"color": "gray", "dash": "dash"})
-        _line(figure, grid, spring.spring.load(grid, np.zeros_like(grid)), "identified", {"color": "black"})
+            add_line(figure, grid, before, "file", {"color": "gray", "dash": "dash"})
+        add_line(figure, grid, spring.spring.load(grid, np.zeros_like(grid)), "identified", {"color": "black"})
         if spring.table is not None:
             x, y, deviation = spring.table
             figure.add_scatter(
@@ -93,10 +91,10 @@ def _motor_friction(found: ElasticFit) -> dict[str, go.Figure]:
         v, rest = _friction_samples(found, joint, k)
         if not len(v):
             continue
-        figure = chart(plain(f"{joint.name}: friction of the motor"), f"velocity [{position}/s]", effort)
-        _dots(figure, v, rest - motor.parameters.get("offset", (0.0, 0.0))[0], k)
+        figure = chart(f"{joint.name}: friction of the motor", f"velocity [{position}/s]", effort)
+        add_dots(figure, v, rest - motor.parameters.get("offset", (0.0, 0.0))[0], color(k))
         grid = float(np.max(np.abs(v))) * np.sign(u := np.linspace(-1, 1, _CURVE)) * np.square(u)  # denser around zero
-        _line(figure, grid, motor.friction.effort(grid), "identified", {"color": "black"})
+        add_line(figure, grid, motor.friction.effort(grid), "identified", {"color": "black"})
         figures[f"motor_friction_{k}"] = figure.update_layout(showlegend=True)
     return figures
 
@@ -110,10 +108,9 @@ def _responses(found: ResonanceResult) -> dict[str, go.Figure]:
     for k, (name, (effort, position)) in enumerate(zip(found.robot.joint_names, units, strict=True)):
         response = frequency_response(t, motors.q[:, k], motors.tau[:, k])
         inside = (response.frequency >= fit.band[0]) & (response.frequency <= fit.band[1])
-        figure = chart(plain(f"{name}: motion over effort"), "frequency [Hz]", f"{position}/({effort})")
-        gain = np.abs(response.response[inside])
-        line = {"color": color(k), "width": 2}
-        figure.add_scatter(x=response.frequency[inside], y=short(gain), mode="lines", line=line, name="measured")
+        figure = chart(f"{name}: motion over effort", "frequency [Hz]", f"{position}/({effort})")
+        gain, style = np.abs(response.response[inside]), {"color": color(k), "width": 2}
+        figure.add_scatter(x=response.frequency[inside], y=short(gain), mode="lines", line=style, name="measured")
         for label, frequencies, dash in (
             ("antiresonance", fit.antiresonance, "dot"),
             ("resonance", fit.resonance, "dash"),
@@ -131,11 +128,8 @@ def _filtered_springs(found: ElasticFit, k: int) -> tuple[Array, Array]:
     for x in found.training:
         low_pass = _low_pass(found, k, x.t)
         if low_pass is not None and measured(x.tau[:, k]):
-            pairs.append([low_pass.thinned(s) for s in (x.theta[:, k] - x.q[:, k], x.tau[:, k])])
-    if not pairs:
-        return np.zeros(0), np.zeros(0)
-    delta, tau = (np.concatenate(each) for each in zip(*pairs, strict=True))
-    return delta, tau
+            pairs.append((low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k])))
+    return _joined(pairs)
 
 
 def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
@@ -149,10 +143,12 @@ def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, A
         columns = (velocity[2:-2], rate_of(velocity, low_pass.period), x.tau[4:-4, k], x.motor_effort[4:-4, k])
         v, acceleration, tau, effort = (low_pass.thinned(s) for s in columns)
         pairs.append((v, effort - joint.rotor_inertia * acceleration - joint.actuator.gear.load(tau, v)))
-    if not pairs:
-        return np.zeros(0), np.zeros(0)
-    v, rest = (np.concatenate(each) for each in zip(*pairs, strict=True))
-    return v, rest
+    return _joined(pairs)
+
+
+def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    nothing = np.zeros(0)
+    return np.concatenate([nothing, *(x for x, _ in pairs)]), np.concatenate([nothing, *(y for _, y in pairs)])
 
 
 def _low_pass(found: ElasticFit, k: int, t: Array) -> LowPass | None:
@@ -164,17 +160,19 @@ def _low_pass(found: ElasticFit, k: int, t: Array) -> LowPass | None:
     return low_pass if len(t) > 4 * low_pass.reach + 16 else None
 
 
-def _dots(figure: go.Figure, x: Array, y: Array, k: int) -> None:
+def add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
+    """Draw measured values, thinned."""
     kept = slice(None, None, max(1, len(x) // _DOTS))
     figure.add_scatter(
         x=short(x[kept]),
         y=short(y[kept]),
         mode="markers",
-        marker={"size": 4, "color": color(k), "opacity": 0.4},
+        marker={"size": 4, "color": shade, "opacity": 0.4},
         name="measured",
         hoverinfo="skip",
     )
 
 
-def _line(figure: go.Figure, x: Array, y: Array, name: str, line: dict[str, object]) -> None:
-    figure.add_scatter(x=short(x), y=short(y), mode="lines", line={"width": 2, **line}, name=name)
+def add_line(figure: go.Figure, x: Array, y: Array, name: str, style: dict[str, object]) -> None:
+    """Draw a curve."""
+    figure.add_scatter(x=short(x), y=short(y), mode="lines", line={"width": 2, **style}, name=name)

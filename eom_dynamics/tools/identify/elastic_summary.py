@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...identification.elastic_scores import ElasticScore
 from ...robot import Joint
+from ...units import at_joint
 from ..pages.numbers import number
 from ..pages.units import effort_units
 from ..text_tables import columns
-from .elastic import BOTH, ElasticFit, ResonanceResult
+from .elastic import ElasticFit, ResonanceResult
 from .summary import error_figures, numbers, percent, with_deviation
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
@@ -40,21 +42,9 @@ _UNITS = {
 
 _MOTOR = ("viscous", "asymmetry", "coulomb", "stribeck", "stribeck_velocity", "smoothing_velocity")
 
-HEADER = ("joint", "part", "parameter", "unit", "file", "identified")
-"""Column titles of :func:`number_rows`."""
-
-RESIDUAL_HEADER = ("joint", "efforts of", "unit", "before", "after", "relative")
-"""Column titles of :func:`residual_rows`."""
-
 
 class Number(NamedTuple):
-    """An identified number.
-
-    Attributes:
-        joint, part, name, unit: what it is; the part is ``spring``, ``motor`` or ``gear``.
-        file: value in the robot's file; NaN where it has none.
-        value, deviation: identified value, and its standard deviation.
-    """
+    """An identified number of a part, such as ``spring``, of a joint, beside that of the file, NaN without any."""
 
     joint: str
     part: str
@@ -69,28 +59,23 @@ def identified(found: ElasticFit | ResonanceResult) -> list[Number]:
     """All identified numbers, by joint."""
     rows: list[Number] = []
     for k, joint in enumerate(found.robot.independent_joints):
-        own = _from_resonance(joint, found, k) if isinstance(found, ResonanceResult) else _from_both_sides(joint, found)
-        rows += [
-            Number(joint.name, part, name, unit or _unit(name, joint), file, *pair)
-            for part, name, unit, file, pair in own
-        ]
+        rows += (
+            _from_resonance(joint, found, k) if isinstance(found, ResonanceResult) else _from_both_sides(joint, found)
+        )
     return rows
 
 
 def number_rows(found: ElasticFit | ResonanceResult) -> list[tuple[str, ...]]:
     """Return a header, and a row for each identified number."""
-    return [
-        HEADER,
-        *(
-            (x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation))
-            for x in identified(found)
-        ),
-    ]
+    lines: list[tuple[str, ...]] = [("joint", "part", "parameter", "unit", "file", "identified")]
+    for x in identified(found):
+        lines.append((x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation)))
+    return lines
 
 
 def residual_rows(found: ElasticFit, score: ElasticScore) -> list[tuple[str, ...]]:
     """Return a header, and rows of residuals for each joint with both sides of its spring."""
-    rows: list[tuple[str, ...]] = [RESIDUAL_HEADER]
+    rows: list[tuple[str, ...]] = [("joint", "efforts of", "unit", "before", "after", "relative")]
     for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
         for side, own in (("spring", score.springs), ("motor", score.motors)):
             if np.isfinite(own.after[k]):
@@ -101,7 +86,7 @@ def residual_rows(found: ElasticFit, score: ElasticScore) -> list[tuple[str, ...
 
 def method(found: ElasticFit | ResonanceResult) -> str:
     """Source of the identified numbers, in words."""
-    return found.fit.method if isinstance(found, ResonanceResult) else f"from {BOTH}"
+    return found.fit.method if isinstance(found, ResonanceResult) else "from both sides of the springs"
 
 
 def as_text(found: ElasticFit | ResonanceResult) -> str:
@@ -134,18 +119,15 @@ def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
             rows = zip(("deflections", "efforts", "deviations"), fit.table, strict=True)
             joints[name]["spring"]["table"] = {key: numbers(values) for key, values in rows}
     for which, score in (("training", found.training_score), ("validation", found.validation_score)):
-        result[which] = (
-            None if score is None else {"springs": error_figures(score.springs), "motors": error_figures(score.motors)}
-        )
+        sides = None if score is None else {"springs": score.springs, "motors": score.motors}
+        result[which] = sides and {side: error_figures(errors) for side, errors in sides.items()}
     return result
 
 
 def comments(found: ElasticFit | ResonanceResult, about: Mapping[str, str] | None = None) -> str:
     """Return comments for a parameter file: each identified number with its standard deviation.
 
-    Args:
-        found: springs and motors.
-        about: names and values to begin with, where these are all that was identified.
+    Names and values ``about`` the run come first, where springs and motors are all that was identified.
     """
     lines = []
     if about is not None:
@@ -158,78 +140,69 @@ def comments(found: ElasticFit | ResonanceResult, about: Mapping[str, str] | Non
     return "".join(f"# {line}\n" for line in [*lines, *found.notes])
 
 
-_Row = tuple[str, str, str, float, tuple[float, float]]
+def _number(
+    joint: Joint, part: str, name: str, file: float, pair: tuple[float, float], unit: str | None = None
+) -> Number:
+    """A number; its unit, at revolute joints, is by default that of its name."""
+    return Number(joint.name, part, name, at_joint(unit or _UNITS.get(name, ""), joint.type), file, *pair)
 
 
-def _from_both_sides(joint: Joint, found: ElasticFit) -> Iterator[_Row]:
+def _from_both_sides(joint: Joint, found: ElasticFit) -> Iterator[Number]:
+    row = partial(_number, joint)
     spring, motor = found.elasticity.springs.get(joint.name), found.elasticity.motors.get(joint.name)
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
     if spring is not None:
         for name, pair in spring.parameters.items():
             if not name.startswith("effort["):
-                yield "spring", name, "", of_file.get(name, np.nan), pair
+                yield row("spring", name, of_file.get(name, np.nan), pair)
         if spring.table is not None:
-            unit = _unit("offset", joint)
             for delta, effort, deviation in zip(*spring.table, strict=True):
                 before = np.nan
                 if not joint.spring.is_rigid:
                     before = float(joint.spring.load(np.array([delta]), np.zeros(1))[0])
-                at = f"effort at {number(float(delta))} {_in_units('rad', joint)}"
-                yield "spring", at, unit, before, (float(effort), float(deviation))
-        if np.isfinite(spring.hysteresis[1]) and _switched(spring.hysteresis):
-            yield "spring", "hysteresis width", "", np.nan, spring.hysteresis
+                at = f"effort at {number(float(delta))} {at_joint('rad', joint.type)}"
+                yield row("spring", at, before, (float(effort), float(deviation)), "N m")
+        if np.isfinite(spring.hysteresis[1]) and spring.hysteresis != (0.0, 0.0):
+            yield row("spring", "hysteresis width", np.nan, spring.hysteresis)
     if motor is not None:
         friction = joint.actuator.friction
         if "rotor_inertia" in motor.parameters:
-            yield "motor", "rotor inertia", "", float(joint.rotor_inertia), motor.rotor_inertia
+            yield row("motor", "rotor inertia", float(joint.rotor_inertia), motor.rotor_inertia)
         for name in _MOTOR:
             if name in motor.parameters:
                 stribeck = float(friction.static) - float(friction.coulomb)
                 file = stribeck if name == "stribeck" else float(getattr(friction, name, np.nan))
-                yield "motor", name.replace("_", " "), "", file, motor.parameters[name]
+                yield row("motor", name.replace("_", " "), file, motor.parameters[name])
         if "efficiency" in motor.parameters:
-            yield "motor", "efficiency", "", float(joint.actuator.gear.efficiency), motor.parameters["efficiency"]
+            yield row("motor", "efficiency", float(joint.actuator.gear.efficiency), motor.parameters["efficiency"])
         if "offset" in motor.parameters:
-            yield "motor", "offset", "A" if motor.of_current else "", np.nan, motor.parameters["offset"]
+            yield row("motor", "offset", np.nan, motor.parameters["offset"], "A" if motor.of_current else "N m")
         if motor.torque_constant is not None:
             file = float(joint.actuator.motor.torque_constant)
             gain = motor.parameters["torque_per_current"]
-            yield "motor", "torque per current", "", file * abs(joint.gear_ratio), gain
-            yield "motor", "torque constant", "", file, motor.torque_constant
+            yield row("motor", "torque per current", file * abs(joint.gear_ratio), gain)
+            yield row("motor", "torque constant", file, motor.torque_constant)
     gear = found.elasticity.gears.get(joint.name)
     if gear is not None:
-        yield "gear", "ratio", "", float(joint.gear_ratio), gear.ratio
+        yield row("gear", "ratio", float(joint.gear_ratio), gear.ratio)
 
 
-def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[_Row]:
+def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[Number]:
+    row = partial(_number, joint)
     fit, friction = found.fit, joint.actuator.friction
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
 
     def pair(values: Any) -> tuple[float, float]:
         return float(values[k, 0]), float(values[k, 1])
 
-    yield "spring", "stiffness", "", of_file.get("stiffness", np.nan), pair(fit.stiffness)
-    yield "spring", "damping", "", of_file.get("damping", np.nan), pair(fit.damping)
-    yield "motor", "rotor inertia", "", float(joint.rotor_inertia), pair(fit.rotor_inertia)
-    yield "motor", "viscous", "", float(friction.viscous), pair(fit.viscous)
+    yield row("spring", "stiffness", of_file.get("stiffness", np.nan), pair(fit.stiffness))
+    yield row("spring", "damping", of_file.get("damping", np.nan), pair(fit.damping))
+    yield row("motor", "rotor inertia", float(joint.rotor_inertia), pair(fit.rotor_inertia))
+    yield row("motor", "viscous", float(friction.viscous), pair(fit.viscous))
     if np.any(fit.coulomb):
-        yield "motor", "coulomb", "", float(friction.coulomb), pair(fit.coulomb)
+        yield row("motor", "coulomb", float(friction.coulomb), pair(fit.coulomb))
     if fit.link_inertia is not None:
-        yield "link", "link inertia", "", np.nan, fit.link_inertia
+        yield row("link", "link inertia", np.nan, fit.link_inertia)
     # Of the whole arm, sorted: of no joint, but of as many.
-    yield "arm", "antiresonance", "", np.nan, (float(fit.antiresonance[k]), np.inf)
-    yield "arm", "resonance", "", np.nan, (float(fit.resonance[k]), np.inf)
-
-
-def _switched(pair: tuple[float, float]) -> bool:
-    return pair != (0.0, 0.0)
-
-
-def _unit(name: str, joint: Joint) -> str:
-    return _in_units(_UNITS.get(name, ""), joint)
-
-
-def _in_units(unit: str, joint: Joint) -> str:
-    if joint.type != "prismatic":
-        return unit
-    return unit.replace("N m", "N").replace("kg m²", "kg").replace("rad", "m")
+    yield row("arm", "antiresonance", np.nan, (float(fit.antiresonance[k]), np.inf))
+    yield row("arm", "resonance", np.nan, (float(fit.resonance[k]), np.inf))

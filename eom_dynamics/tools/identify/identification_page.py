@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
-from string import Template
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,12 +14,12 @@ from ...identification import Fit, Recording, Score
 from ...identification.filtering import FilteredSamples
 from ...identification.joint_terms import TERMS, Motion
 from ..pages.charts import chart, over_time, place, short
-from ..pages.html_page import definitions, page, table
+from ..pages.html_page import lines, results_page, section, table
 from ..pages.numbers import number
 from ..pages.style import CURVE_POINTS, color
 from ..pages.thinning import thinned
 from ..pages.units import effort_units, position_units, together
-from .elastic_section import elastic_section
+from .elastic_section import add_dots, add_line, elastic_section
 from .elastic_summary import method
 from .run import IdentificationResult
 from .summary import base_rows, percent, rows, term_rows, without_bias
@@ -40,54 +38,64 @@ _MEASURED, _PREDICTED = color(0), color(1)
 
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
+_CHARTS = (
+    "Click a curve in a legend to hide it, double-click to show it alone. Drag over a chart to zoom all charts over "
+    "time, double-click to reset."
+)
+
+_RESIDUALS = (
+    "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
+    "of each file gives for the filtered motion, beside efforts that are filtered in the same way, and as recorded "
+    "(unfiltered); relative to the standard deviation of the measured effort; whiteness: share of the first "
+    "autocorrelations of what the fit leaves that are those of white noise, 65 to 95 % if there is nothing left to "
+    "explain; fit, not file: the same with what only the fit knows, dry friction that is filtered like the efforts, "
+    "and terms that no file has."
+)
+
+_OF_FRICTION = "Dots: measured effort less that of the identified inertias and offsets. Line: identified friction."
+
+_PARAMETERS = (
+    "Bodies are counted from 1; m, mx, Ixx: mass (kg), first moment (kg m) and inertia (kg m²) about the origin of the "
+    "body. The linear estimate uses the data alone, ± its standard deviation; the identified value is that of "
+    "physically consistent inertias, close to the file where they are not identifiable."
+)
+
 
 def identification_page(found: IdentificationResult, about: Mapping[str, str]) -> str:
-    """Make the page.
-
-    Args:
-        found: the results.
-        about: names and values for the foot of the page.
-    """
-    fit = found.link_fit
-    section, figures = ("", {}) if found.elastic is None else elastic_section(found.elastic)
-    notes = _notes(found.notes)
+    """Make the page of the results, with names and values ``about`` the run at its foot."""
+    name, fit = found.robot.name, found.link_fit
+    elastic, figures = ("", {}) if found.elastic is None else elastic_section(found.elastic)
     if fit is None:
         assert found.elastic is not None
-        template = _template("resonance_page.html")
-        lead = escape(f"Springs and motors {method(found.elastic)}.")
-        headline = escape(f"Identification of {found.robot.name}")
-        body = template.substitute(headline=headline, lead=lead, notes=notes, elastic=section, about=definitions(about))
-        return page(f"{found.robot.name}: eom_dynamics identify", body, figures)
-    shown = list(found.validation) or list(found.training)
-    which = "validation" if found.validation else "training"
-    figures |= _efforts(fit, *_longest(fit, shown), which) | _friction(fit, found.training)
-    trials = _trials(fit)
-    figures |= {"trials": trials} if trials is not None else {}
-    tables = [f"<h3>{name}</h3>{table(_unbroken(rows(fit, score)), text_columns=2)}" for name, score in _scores(fit)]
-    body = _template("identification_page.html").substitute(
-        headline=escape(f"Identification of {fit.robot.name}"),
-        lead=escape(
-            f"{len(fit.regressor.base)} base parameters, {', '.join(fit.regressor.terms) or 'no terms'} of "
-            f"{fit.robot.n} joints; cut-off {number(fit.filter.cutoff)} Hz; estimator {fit.options.estimator}."
-        ),
-        verdict=_verdict(found, fit),
-        notes=notes,
-        scores="".join(tables),
-        efforts="".join(place(name) for name in figures if name.startswith(("effort", "residual"))),
-        friction=_friction_section([name for name in figures if name.startswith("friction")]),
-        elastic=section,
-        terms=table(term_rows(fit)) if fit.regressor.terms else "",
-        base=table(base_rows(fit)) if fit.options.inertia else "",
-        trials=place("trials") if trials is not None else "<p>The cut-off was given.</p>",
-        about=definitions(about),
+        lead = f"Springs and motors {method(found.elastic)}."
+        sections = [lines("lead", [lead]), _notes(found.notes), elastic]
+        return results_page("identify", name, f"Identification of {name}", sections, figures, about)
+    which, recordings = ("validation", found.validation) if found.validation else ("training", found.training)
+    efforts = _efforts(fit, *_longest(fit, recordings), which)
+    friction, trials = _friction(fit, found.training), _trials(fit)
+    lead = (
+        f"{len(fit.regressor.base)} base parameters, {', '.join(fit.regressor.terms) or 'no terms'} of "
+        f"{fit.robot.n} joints; cut-off {number(fit.filter.cutoff)} Hz; estimator {fit.options.estimator}."
     )
-    return page(f"{fit.robot.name}: eom_dynamics identify", body, figures)
+    scores = [f"<h3>{which}</h3>{table(_unbroken(rows(fit, score)), text_columns=2)}" for which, score in _scores(fit)]
+    terms = table(term_rows(fit)) if fit.regressor.terms else ""
+    base = table(base_rows(fit)) if fit.options.inertia else ""
+    sections = [lines("lead", [lead]), _verdict(found, fit), _notes(found.notes), f'<p class="soft">{_CHARTS}</p>']
+    sections += [section("Residuals", *scores, text=_RESIDUALS)]
+    sections += [section("Measured and predicted effort", *map(place, efforts))]
+    if friction:  # of the links; none where friction is that of the motors
+        charts = f'<div class="pair">{"".join(map(place, friction))}</div>'
+        sections += [section("Friction over velocity", charts, text=_OF_FRICTION)]
+    sections += [elastic, section("Identified parameters", terms, base, text=_PARAMETERS)]
+    sections += [section("Choice of the filter", *map(place, trials), text="" if trials else "The cut-off was given.")]
+    figures |= efforts | friction | trials
+    return results_page("identify", name, f"Identification of {name}", sections, figures, about)
 
 
 def _verdict(found: IdentificationResult, fit: Fit) -> str:
     """Whether the new file is better, by how much, and what is still unexplained."""
     score, which = (fit.validation, "that it has not seen") if fit.validation else (fit.training, "of the training")
-    failed = "".join(f'<p class="verdict bad">Failed: {escape(line)}.</p>' for line in found.failures)
+    failed = lines("verdict bad", [f"Failed: {line}." for line in found.failures])
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = score.after / score.before
     known = np.isfinite(ratio)
@@ -108,7 +116,7 @@ def _verdict(found: IdentificationResult, fit: Fit) -> str:
             f"<p>What is left is systematic at {escape(', '.join(names))}: look for friction of another shape below, "
             "flexibility, a payload, or efforts of cables.</p>"
         )
-    return f'{failed}<p class="verdict {kind}">{escape(lead)}</p>{_by_joint(fit, score)}{remaining}'
+    return f"{failed}{lines(f'verdict {kind}', [lead])}{_by_joint(fit, score)}{remaining}"
 
 
 def _by_joint(fit: Fit, score: Score) -> str:
@@ -116,42 +124,27 @@ def _by_joint(fit: Fit, score: Score) -> str:
     units = effort_units(fit.robot)
     header = ("joint", f"given [{together(units)}]", "new", "change", "left")
     values = zip(fit.robot.joint_names, score.before, score.after, score.relative, strict=True)
-    lines = []
+    cells = [header]
     for name, before, after, relative in values:
         change = percent(after / before - 1) if before > 0 else percent(np.nan)
-        lines.append((name, number(before), number(after), change, percent(relative)))
-    return table([header, *lines], text_columns=1) + (
+        cells.append((name, number(before), number(after), change, percent(relative)))
+    return table(cells, text_columns=1) + (
         f'<p class="soft">RMS errors of the effort that the given and the new file predict{escape(without_bias(fit))}. '
         "Left: that of the new file, relative to the standard deviation of the measured effort.</p>"
     )
 
 
-def _unbroken(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _unbroken(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Rows whose units, such as N m, stay on one line where a page is narrow."""
-    return [tuple(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in line) for line in lines]
-
-
-def _template(name: str) -> Template:
-    return Template(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    return [tuple(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in row) for row in cells]
 
 
 def _notes(notes: Sequence[str]) -> str:
     """A list of notes that opens on a click, since a recording may have many."""
     if not notes:
         return ""
-    lines = "".join(f"<li>{escape(line)}.</li>" for line in notes)
-    return f"<details><summary>{len(notes)} note{'s' * (len(notes) > 1)}</summary><ul>{lines}</ul></details>"
-
-
-def _friction_section(places: Sequence[str]) -> str:
-    """Charts of the friction of the links; nothing without any, as where friction is that of the motors."""
-    if not places:
-        return ""
-    charts = "".join(map(place, places))
-    return (
-        '<section>\n<h2>Friction over velocity</h2>\n<p class="soft">Dots: measured effort less that of the identified '
-        f'inertias and offsets. Line: identified friction.</p>\n<div class="pair">{charts}</div>\n</section>'
-    )
+    items = "".join(f"<li>{escape(line)}.</li>" for line in notes)
+    return f"<details><summary>{len(notes)} note{'s' * (len(notes) > 1)}</summary><ul>{items}</ul></details>"
 
 
 def _scores(fit: Fit) -> list[tuple[str, Score]]:
@@ -214,14 +207,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
             continue
         effort = np.concatenate([values[rows, j] for values, rows in zip(rest, used, strict=True)])
         figure = chart(joint, f"velocity [{position}/s]", f"friction [{unit}]")
-        figure.add_scatter(
-            x=short(v),
-            y=short(effort),
-            mode="markers",
-            marker={"size": 4, "color": _MEASURED, "opacity": 0.4},
-            name="measured",
-            hoverinfo="skip",
-        )
+        add_dots(figure, v, effort, _MEASURED)
         u = np.linspace(-1, 1, 401)
         grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
         motion = Motion(
@@ -231,9 +217,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> dict[str, go.Figure]:
             stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
         )
         law = sum((fit.terms[name][j] * TERMS[name].basis(motion) for name in own), np.zeros_like(grid))
-        figure.add_scatter(
-            x=grid, y=short(law), mode="lines", line={"color": _PREDICTED, "width": 2}, name="identified"
-        )
+        add_line(figure, grid, law, "identified", {"color": _PREDICTED})
         figures[f"friction_{j}"] = figure
     return figures
 
@@ -244,10 +228,10 @@ def _rest(fit: Fit, samples: FilteredSamples, own: Sequence[str]) -> Array:
     return np.asarray(samples.tau - fit.predict(samples) + friction)
 
 
-def _trials(fit: Fit) -> go.Figure | None:
-    """Chart of the error of held-out efforts over the cut-off."""
+def _trials(fit: Fit) -> dict[str, go.Figure]:
+    """Chart of the error of held-out efforts over the cut-off, if it was chosen."""
     if not fit.trials:
-        return None
+        return {}
     figure = chart(
         "RMS error of held-out efforts as recorded, geometric mean of the joints",
         "cut-off [Hz]",
@@ -264,4 +248,4 @@ def _trials(fit: Fit) -> go.Figure | None:
                 line={"color": color(k)},
                 name="measured velocities" if measured else "differences of positions",
             )
-    return figure.update_xaxes(type="log", dtick="D2").update_layout(showlegend=True)
+    return {"trials": figure.update_xaxes(type="log", dtick="D2").update_layout(showlegend=True)}

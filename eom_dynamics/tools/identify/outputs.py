@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of an identified robot: a parameter file, or a URDF."""
+"""The file of an identified robot: a parameter file, a URDF, or the URDF that it was read from with other numbers."""
 
 from __future__ import annotations
 
 import warnings
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...exceptions import RobotDescriptionWarning
+from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...identification import Fit
 from ...identification.parallel_springs import LINE, SCALE, TABLE
-from ...robot import Robot
+from ...robot import Joint, Robot
 from ...robot.formats import PARAMETER_FILE, format_of
+from ...robot.writers.urdf import add_inertia
 from ..robot_options import RobotOptions
 from .elastic import ElasticFit, ResonanceResult
 from .elastic_summary import comments as elastic_comments
-from .patched_urdf import patched_urdf
 from .run import IdentificationResult
 from .summary import comments
 
@@ -27,11 +28,9 @@ def write_and_verify(
     """Write the file of an identified robot, reload it, and score it.
 
     Args:
-        path: of the file; its ending is the format.
-        source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
+        path, source, about: as for :func:`robot_file`.
         robot_options: the part of the source that was loaded.
         found: the results.
-        about: names and values for comments.
 
     Returns:
         The results with the figures of the reloaded file, and a line for each thing that is not in it.
@@ -109,3 +108,69 @@ def _not_in_file(fit: Fit | None, elastic: ElasticFit | ResonanceResult | None) 
             "identify with --side joint",
         )
     return lines
+
+
+def patched_urdf(text: str, robot: Robot) -> str:
+    """Write the inertias and friction of a robot into the URDF that it was read from.
+
+    Links that are fixed to a link that moves are part of its body: the inertia of all is written to the link that the
+    joint moves, and the others lose theirs.
+
+    Raises:
+        RobotDescriptionError: the text is not a URDF with the joints of the robot.
+    """
+    try:
+        root = ET.fromstring(text, parser=ET.XMLParser(target=ET.TreeBuilder(insert_comments=True)))
+    except ET.ParseError as error:
+        raise RobotDescriptionError(f"not a URDF: {error}") from None
+    joints = {element.get("name", ""): element for element in root.findall("joint")}
+    links = {element.get("name", ""): element for element in root.findall("link")}
+    if missing := [joint.name for joint in robot.joints if joint.name not in joints]:
+        raise RobotDescriptionError(
+            f"{robot.name}: the URDF has no joint {', '.join(missing)}; one with several variables cannot be patched"
+        )
+    moving = {joint.name for joint in robot.joints}
+    for joint in robot.joints:
+        element = joints[joint.name]
+        child = _named(element, "child")
+        if child not in links:
+            raise RobotDescriptionError(f"{robot.name}: the URDF has no link {child}, the child of {joint.name}")
+        _set_inertia(links[child], joint)
+        _set_friction(element, joint)
+        for fixed in _fixed_to(child, joints, moving):
+            for old in links[fixed].findall("inertial"):
+                links[fixed].remove(old)
+    return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _named(joint: ET.Element, which: str) -> str:
+    found = joint.find(which)
+    return "" if found is None else found.get("link", "")
+
+
+def _fixed_to(link: str, joints: dict[str, ET.Element], moving: set[str]) -> list[str]:
+    """Links below a link that do not move relative to it."""
+    below = [
+        _named(element, "child")
+        for name, element in joints.items()
+        if name not in moving and _named(element, "parent") == link
+    ]
+    return [name for child in below for name in (child, *_fixed_to(child, joints, moving))]
+
+
+def _set_inertia(link: ET.Element, joint: Joint) -> None:
+    for old in link.findall("inertial"):
+        link.remove(old)
+    add_inertia(link, joint.inertial)
+    for new in link.findall("inertial"):
+        new.tail = "\n  "
+
+
+def _set_friction(element: ET.Element, joint: Joint) -> None:
+    if not joint.damping and not joint.friction:
+        return
+    dynamics = element.find("dynamics")
+    if dynamics is None:
+        dynamics = ET.SubElement(element, "dynamics")
+    dynamics.set("damping", repr(float(joint.damping)))
+    dynamics.set("friction", repr(float(joint.friction)))

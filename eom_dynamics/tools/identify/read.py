@@ -9,7 +9,7 @@ replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -31,9 +31,6 @@ from ..bags.types import COMMAND, JOINT_STATE
 from ..replay.conventions import DEFAULT, Conventions
 from ..replay.sources import is_of_motors
 
-UNITS = ("auto", "rad", "deg")
-"""Units of recorded positions; ``auto`` takes degrees where positions fit the robot's limits in these alone."""
-
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 
 TABLES = (".csv", ".parquet")
@@ -54,7 +51,7 @@ class Source:
         topic: of the positions and efforts; None for the only one with joint states.
         effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
         conventions: names of joints, and units of efforts.
-        position_unit: one of UNITS.
+        position_unit: ``rad``, ``deg``, or ``auto`` for degrees where positions fit the robot's limits in these alone.
         effort_delay: by which efforts are late, s.
         columns: first parts of the names of a table's columns of positions, velocities and efforts.
     """
@@ -76,6 +73,18 @@ class Columns:
     values: dict[str, Array]
     bad: int = 0
 
+    def seconds(self, origin: int) -> Array:
+        """Times (N,) since a stamp, s."""
+        return np.asarray((self.stamp - origin) * 1e-9, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class NumericTable:
+    """Columns of numbers (N,) of a .csv or .parquet file, by name; aliases are replaced."""
+
+    path: Path
+    values: dict[str, Array]
+
 
 def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
     """Read a recording of a robot.
@@ -94,25 +103,25 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
         return read_stamped(file, robot, source or Source())[0]
 
 
-def opened(path: Path) -> AbstractContextManager[Bag | Path]:
-    """Open a bag; a table is read by its path."""
-    return nullcontext(path) if path.suffix in TABLES else Bag(path)
+def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
+    """Open a bag, or read a table."""
+    return nullcontext(_read_table(path)) if path.suffix in TABLES else Bag(path)
 
 
-def read_stamped(file: Bag | Path, robot: Robot, source: Source) -> tuple[Recording, int]:
-    """Read as :func:`read_recording` from an open bag, or a table; with the stamp of time zero, ns."""
+def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
+    """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
-    path = file.path if isinstance(file, Bag) else file
     columns, efforts = _bag(file, source) if isinstance(file, Bag) else (_table(file, source.columns), None)
+    origin = int(columns.stamp[0]) if len(columns.stamp) else 0
     columns.names = tuple(source.conventions.names(columns.names))
-    recording = _recording(path.name, robot, columns, source)
+    recording = _recording(file.path.name, robot, columns, origin, source)
     if efforts is not None:
         efforts.names = tuple(source.conventions.names(efforts.names))
-        recording = _with_efforts(recording, columns, efforts, source)
+        recording = _with_efforts(recording, efforts, origin, source)
     recording = _in_radians(recording, robot, source.position_unit)
     if source.effort_delay:
         recording = recording.without_delay(source.effort_delay)
-    return recording, int(columns.stamp[0]) if len(columns.stamp) else 0
+    return recording, origin
 
 
 def _bag(bag: Bag, source: Source) -> tuple[Columns, Columns | None]:
@@ -134,12 +143,15 @@ def _topic(bag: Bag, name: str | None) -> Topic:
     if not chosen:
         wanted = f"topic {name}" if name else "topic"
         raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
-    if len(chosen) > 1:
-        names = ", ".join(topic.name for topic in chosen)
-        raise BagError(
-            f"{bag.path}: has {len(chosen)} topics of type {JOINT_STATE}; name one of them, --topic: {names}"
-        )
-    return chosen[0]
+    return only_one(bag, chosen, f"of type {JOINT_STATE}", "--topic")
+
+
+def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
+    """The topic of this kind; raises BagError if there are several, of which an option names one."""
+    if len(topics) > 1:
+        names = ", ".join(topic.name for topic in topics)
+        raise BagError(f"{bag.path}: has {len(topics)} topics {kind}; name one of them, {option}: {names}")
+    return topics[0]
 
 
 def read_topic(bag: Bag, topic: Topic) -> Columns:
@@ -161,23 +173,18 @@ def read_topic(bag: Bag, topic: Topic) -> Columns:
     return Columns(np.concatenate(stamps), *joined(parts), len(bad))
 
 
-def _table(path: Path, columns: Sequence[str]) -> Columns:
-    if not path.is_file():
-        raise IdentificationError(f"{path}: there is no such file")
-    table = _parquet(path) if path.suffix == ".parquet" else _csv(path)
-    named = {}
-    for name, values in table.items():
-        named[_unaliased(name)] = values
+def _table(table: NumericTable, columns: Sequence[str]) -> Columns:
+    named, path = table.values, table.path
     if "t" in named:
         t = named["t"]
     elif "stamp" in named:
         t = named["stamp"] * 1e-9
     else:
-        raise IdentificationError(f"{path}: has no column t or time; it has {listed(table)}")
+        raise IdentificationError(f"{path}: has no column t or time; it has {listed(named)}")
     position = columns[0]
     joints = tuple(name.partition(".")[2] for name in named if name.startswith(f"{position}."))
     if not joints:
-        raise IdentificationError(f"{path}: has no columns {position}.NAME; it has {listed(table)}")
+        raise IdentificationError(f"{path}: has no columns {position}.NAME; it has {listed(named)}")
     known = np.isfinite(t)
     start = t[np.argmax(known)] if known.any() else 0.0
     known &= np.abs(t - start) < _LONGEST
@@ -190,21 +197,14 @@ def _table(path: Path, columns: Sequence[str]) -> Columns:
     return Columns(stamp, joints, fields, int(np.sum(~known)))
 
 
-def column_names(path: Path) -> list[str]:
-    """Names of the columns of a table, aliases replaced.
-
-    Raises:
-        IdentificationError: the file is not a table.
-        OSError: it cannot be read.
-    """
+def _read_table(path: Path) -> NumericTable:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
-    if path.suffix == ".csv":
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            names = [name.strip().strip('"') for name in file.readline().split(",")]
-    else:
-        names = list(_parquet(path, schema=True))
-    return [_unaliased(name) for name in names]
+    columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    named = [(_unaliased(name), values) for name, values in columns]
+    if twice := duplicates(name for name, _ in named):
+        raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
+    return NumericTable(path, dict(named))
 
 
 def _unaliased(name: str) -> str:
@@ -212,12 +212,7 @@ def _unaliased(name: str) -> str:
     return _ALIASES.get(kind, kind) + dot + joint
 
 
-def _refuse_duplicates(path: Path, names: Sequence[str]) -> None:
-    if twice := duplicates(map(_unaliased, names)):
-        raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
-
-
-def _csv(path: Path) -> dict[str, Array]:
+def _csv(path: Path) -> list[tuple[str, Array]]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             header = [name.strip().strip('"') for name in file.readline().split(",")]
@@ -232,31 +227,28 @@ def _csv(path: Path) -> dict[str, Array]:
         raise IdentificationError(
             f"{path}: the first line names {len(header)} columns, the others have {rows.shape[1]}"
         )
-    _refuse_duplicates(path, header)
-    return dict(zip(header, rows.T, strict=True))
+    return list(zip(header, rows.T, strict=True))
 
 
-def _parquet(path: Path, *, schema: bool = False) -> dict[str, Array]:
+def _parquet(path: Path) -> list[tuple[str, Array]]:
     require("parquet")
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     try:
-        # Without columns where names alone are asked for.
-        table = parquet.read_schema(path).empty_table() if schema else parquet.read_table(path)
+        table = parquet.read_table(path)
     except (pa.ArrowInvalid, pa.ArrowException) as error:
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
-    _refuse_duplicates(path, table.column_names)
-    result = {}
+    result = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            result[name] = np.asarray(column.to_numpy(), dtype=float)
+            result.append((name, np.asarray(column.to_numpy(), dtype=float)))
     return result
 
 
-def _recording(name: str, robot: Robot, columns: Columns, source: Source) -> Recording:
+def _recording(name: str, robot: Robot, columns: Columns, origin: int, source: Source) -> Recording:
     notes = [f"{columns.bad:,} messages or rows could not be read"] if columns.bad else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
@@ -282,18 +274,16 @@ def _recording(name: str, robot: Robot, columns: Columns, source: Source) -> Rec
     qd = of_robot("velocity", 0.0) if "velocity" in columns.values else None
     if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
         qd = None
-    t = _seconds(columns.stamp, columns.stamp)
-    return Recording(
-        robot.joint_names, t, of_robot("position", 0.0), tau, qd, name, tuple(notes), assumed=tuple(missing)
-    )
+    t, q = columns.seconds(origin), of_robot("position", 0.0)
+    return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing))
 
 
-def _with_efforts(recording: Recording, columns: Columns, efforts: Columns, source: Source) -> Recording:
+def _with_efforts(recording: Recording, efforts: Columns, origin: int, source: Source) -> Recording:
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
         raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
     names, _ = _matched(recording.joint_names, efforts.names)
-    at, t = _seconds(efforts.stamp, columns.stamp), _seconds(columns.stamp, columns.stamp)
+    at, t = efforts.seconds(origin), recording.t
     tau = np.full(recording.q.shape, np.nan)
     for k, joint in enumerate(recording.joint_names):
         if joint in names:
@@ -306,11 +296,6 @@ def _with_efforts(recording: Recording, columns: Columns, efforts: Columns, sour
             f"{', '.join(efforts.names[:20])}"
         )
     return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
-
-
-def _seconds(stamp: NDArray[np.int64], origin: NDArray[np.int64]) -> Array:
-    """Stamps (N,), ns, as seconds since the first of others."""
-    return np.asarray((stamp - (origin[0] if len(origin) else 0)) * 1e-9, dtype=float)
 
 
 def _matched(joints: Sequence[str], recorded: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -368,11 +353,3 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     names = list(compress(robot.joint_names, beyond))
     where = "is beyond its limits" if len(names) == 1 else "are beyond their limits"
     return converted.with_note(f"positions are in degrees, since {', '.join(names)} {where} otherwise; converted")
-
-
-def described(recordings: Mapping[str, Recording]) -> list[str]:
-    """Describe each recording on one line: samples, duration, rate."""
-    return [
-        f"{name}: {len(recording):,} samples, {recording.duration:.1f} s at {1 / recording.period:.4g} Hz"
-        for name, recording in recordings.items()
-    ]

@@ -39,7 +39,8 @@ class Request:
         hold_out: share of each recording to hold out for validation; None for HELD_OUT where there are no files for
             validation, and recordings are long enough.
         source, motors: where in the files links and motors are.
-        springs: one of :data:`.elastic.MODES`.
+        springs: what springs and motors are identified from: ``both`` sides of the springs, the ``resonance`` of the
+            motors, nothing if ``off``, or ``auto``: what was recorded.
         link_options, elastic_options: what is identified of links, and of springs and motors.
         tolerance: of RMS residuals of the links, N m or N, or None.
     """

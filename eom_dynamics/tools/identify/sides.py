@@ -19,11 +19,7 @@ from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
 from ..bags import Bag, BagError
 from ..bags.types import COMMAND, JOINT_STATE
-from .read import Columns, Source, column_names, opened, read_stamped, read_topic
-
-MOTOR_UNITS = ("auto", "rad", "deg", "shaft")
-"""Units of motor positions: on the link side of the gears, or of the shafts before them, with their torques; ``auto``
-takes the one in which motors move as far as links."""
+from .read import Columns, NumericTable, Source, only_one, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
@@ -47,7 +43,8 @@ class MotorSource:
         topic: of the motors' positions and efforts; None for the only one whose name ends in ``motor_states``.
         effort_topic: of their efforts, if they are on another one, such as commands.
         current_topic: of their currents, A, in the efforts of JointState.
-        unit: one of MOTOR_UNITS.
+        unit: of positions: ``rad`` or ``deg`` on the link side of the gears, ``shaft`` before them, with the torques of
+            shafts, or ``auto`` for the one in which motors move as far as links.
         delay: by which efforts and currents are late, s: half a step where they are means of the step before.
     """
 
@@ -100,11 +97,10 @@ class TwoSidedRecording:
             held = np.any([(side.t >= start) & (side.t < end) for start, end in spans], axis=0)
             return side[~held], side[held]
 
-        others = [parts(side) for side in (self.motors, self.currents)]
-        (motors, judged_motors), (currents, judged_currents) = others
+        motors, currents = parts(self.motors), parts(self.currents)
         return (
-            TwoSidedRecording(training, motors, currents, self.origin),
-            TwoSidedRecording(held_out, judged_motors, judged_currents, self.origin),
+            TwoSidedRecording(training, motors[0], currents[0], self.origin),
+            TwoSidedRecording(held_out, motors[1], currents[1], self.origin),
         )
 
 
@@ -117,20 +113,14 @@ def read_sides(
     *,
     links_alone: bool = False,
 ) -> TwoSidedRecording:
-    """Read a recording of links, motors, or both, with the commands in a bag.
+    """Read a recording of links, motors, or both, with the commands in a bag; errors as for :func:`.read_recording`.
 
     Args:
         path: of a bag, or of a .csv or .parquet file.
         robot: whose joints and motors, one each, have the same names.
-        source: where in the file the links are.
-        motors: where the motors are.
+        source, motors: where in the file links and motors are.
         progress: called with the fraction read.
         links_alone: whether motors are left out.
-
-    Raises:
-        BagError: the bag cannot be read, or lacks a topic.
-        IdentificationError: a table lacks columns, or nothing of the robot was recorded.
-        OSError: a file cannot be read.
     """
     source, motors = source or Source(), motors or MotorSource()
     motor_source = replace(
@@ -155,11 +145,11 @@ def read_sides(
                 sources["motors"] = replace(motor_source, topic=topic)
             if motors.current_topic is not None:
                 sources["currents"] = replace(current_source, topic=topic, effort_topic=motors.current_topic)
-        elif not links_alone:
-            names = {name.partition(".")[0] for name in column_names(path)}
+        elif isinstance(file, NumericTable) and not links_alone:
+            names = {name.partition(".")[0] for name in file.values}
             given = names & {"motor_effort", "current"}
             if "motor_position" in names:
-                sources = sources if {"position", "q"} & names else {}
+                sources = sources if "position" in names else {}
                 sources["motors"] = motor_source
             elif given:
                 raise IdentificationError(
@@ -182,15 +172,9 @@ def read_sides(
 def arm_recordings(
     sides: Sequence[TwoSidedRecording], robot: Robot, source: MotorSource
 ) -> tuple[list[ArmRecording], list[str]]:
-    """Both sides of the springs at common times, in link-side units.
+    """Both sides of the springs at common times, in link-side units: a recording for each motion, and notes.
 
-    Args:
-        sides: recordings of both sides.
-        robot: with gear ratios for positions of shafts.
-        source: units and delay.
-
-    Returns:
-        A recording for each motion, of one step all, and notes, a line each.
+    Positions of shafts are converted by the gear ratios of the robot.
 
     Raises:
         IdentificationError: sides were not recorded at the same time, or units are unclear.
@@ -217,7 +201,8 @@ def arm_recordings(
                 f"{each.links.name}: positions of {', '.join(filled)} were not recorded; those of their motors are "
                 "used, and their springs and motors stay as in the file"
             )
-            converted = [_with_positions_of_motors(part, robot, filled) for part in converted]
+            without = [name in filled for name in robot.joint_names]
+            converted = [replace(x, q=np.where(without, x.theta, x.q), qd=None) for x in converted]
         parts += [part.centered(source.delay) if source.delay else part for part in converted]
     return parts, notes
 
@@ -227,12 +212,6 @@ def motors_alone(sides: TwoSidedRecording) -> list[str]:
     if sides.links is None or sides.motors is None:
         return []
     return [name for name in sides.links.assumed if name not in sides.motors.assumed]
-
-
-def _with_positions_of_motors(part: ArmRecording, robot: Robot, names: Sequence[str]) -> ArmRecording:
-    """The recording with motor positions for those of the links of these joints."""
-    q = np.where([name in names for name in robot.joint_names], part.theta, part.q)
-    return replace(part, q=q, qd=None)
 
 
 def motors_in_joint_units(motors: Recording, robot: Robot, unit: str) -> Recording:
@@ -297,25 +276,16 @@ def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
 
 
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
-    """Whether a bag has links, and the topic of its motors.
-
-    Raises:
-        BagError: the bag lacks a topic, or has several of motors.
-    """
-    states = [topic.name for topic in bag.topics if topic.type == JOINT_STATE]
+    """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
+    states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
     if motors is not None:
-        found = [name for name in states if name.lstrip("/") == motors.lstrip("/")]
+        found = [topic for topic in bag.named(motors) if topic in states]
         if not found:
-            raise BagError(
-                f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {', '.join(states) or 'none'}"
-            )
+            listed = ", ".join(topic.name for topic in states) or "none"
+            raise BagError(f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {listed}")
     else:
-        found = [name for name in states if name.endswith(_STATES)]
-        if links is not None:
-            found = [name for name in found if name.lstrip("/") != links.lstrip("/")]
-    if len(found) > 1:
-        raise BagError(
-            f"{bag.path}: has {len(found)} topics of motors; name one of them, --motor-topic: {', '.join(found)}"
-        )
-    others = [name for name in states if name not in found]
-    return bool(others) or not found or links is not None, found[0] if found else None
+        named = [] if links is None else bag.named(links)
+        found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
+    if not found:
+        return True, None
+    return len(states) > 1 or links is not None, only_one(bag, found, "of motors", "--motor-topic").name

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...arrays import Array
 from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
 from ...identification.residuals import EffortErrors
 from ...recursion import PARAMETERS
+from ...units import at_joint
 from ..pages.numbers import NOTHING, number
 from ..pages.units import effort_units, together
 from ..text_tables import columns
@@ -28,26 +29,14 @@ _INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
 
 def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
     """Return a header, and a row of figures for each joint."""
-    header = ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file")
-    values = zip(
-        fit.robot.joint_names,
-        effort_units(fit.robot),
-        score.before,
-        score.after,
-        score.before_unfiltered,
-        score.unfiltered,
-        score.relative,
-        score.whiteness,
-        score.of_fit,
-        strict=True,
-    )
-    return [
-        header,
-        *(
-            (name, unit, *map(number, efforts), percent(relative), percent(white), number(of_fit))
-            for name, unit, *efforts, relative, white, of_fit in values
-        ),
+    lines: list[tuple[str, ...]] = [
+        ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file")
     ]
+    efforts = np.stack([score.before, score.after, score.before_unfiltered, score.unfiltered], axis=1)
+    for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
+        shares = percent(score.relative[j]), percent(score.whiteness[j])
+        lines.append((name, unit, *map(number, efforts[j]), *shares, number(score.of_fit[j])))
+    return lines
 
 
 def as_text(fit: Fit) -> str:
@@ -84,19 +73,12 @@ def verdict(fit: Fit) -> list[str]:
     lines = [line + (end if fit.options.suspect == "keep" else "") for line in fit.contradictions]
     if fit.rejected is None or not fit.rejected.surely_worse.any():
         return lines
-    which = "training" if fit.validation is None else "validation"
-    values = zip(
-        fit.robot.joint_names,
-        effort_units(fit.robot),
-        fit.rejected.before,
-        fit.rejected.after,
-        fit.rejected.surely_worse,
-        strict=True,
-    )
-    listed = []
-    for name, unit, before, after, worse in values:
-        if worse:
-            listed.append(f"{name} ({number(after)} instead of {number(before)} {unit})")
+    _, which = _judged(fit)
+    names, units, rejected = fit.robot.joint_names, effort_units(fit.robot), fit.rejected
+    listed = [
+        f"{names[j]} ({number(rejected.after[j])} instead of {number(rejected.before[j])} {units[j]})"
+        for j in np.flatnonzero(rejected.surely_worse)
+    ]
     kept = "all joints" if len(fit.kept) == fit.robot.n else ", ".join(fit.kept)
     return [
         *lines,
@@ -107,11 +89,10 @@ def verdict(fit: Fit) -> list[str]:
 
 def term_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Return a header, and for each joint the parameters of its terms with standard deviations."""
-    header = ("joint", *(_with_unit(fit, name) for name in fit.regressor.terms))
-    lines = []
-    for j, name in enumerate(fit.robot.joint_names):
-        lines.append((name, *(term_cell(fit, term, j) for term in fit.regressor.terms)))
-    return [header, *lines]
+    terms = fit.regressor.terms
+    lines: list[tuple[str, ...]] = [("joint", *(_with_unit(fit, term) for term in terms))]
+    lines += [(name, *(term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
+    return lines
 
 
 def term_cell(fit: Fit, term: str, j: int) -> str:
@@ -123,23 +104,12 @@ def term_cell(fit: Fit, term: str, j: int) -> str:
 
 def base_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Return a header, and the base parameters in words with their values."""
-    file = fit.regressor.parameters_of_file
-    inertial = fit.regressor.inertial
-    header = ("base parameter", "file", "linear estimate", "identified")
-    return [
-        header,
-        *(
-            (words, number(before), _if_known(x, spread), number(after))
-            for words, before, x, spread, after in zip(
-                fit.regressor.base.words,
-                file,
-                fit.estimate.x[:inertial],
-                fit.base_deviations[:inertial],
-                fit.vector[:inertial],
-                strict=True,
-            )
-        ),
-    ]
+    file, identified = fit.regressor.parameters_of_file, fit.vector
+    lines: list[tuple[str, ...]] = [("base parameter", "file", "linear estimate", "identified")]
+    for k, words in enumerate(fit.regressor.base.words):
+        linear = _if_known(fit.estimate.x[k], fit.base_deviations[k])
+        lines.append((words, number(file[k]), linear, number(identified[k])))
+    return lines
 
 
 def with_deviation(value: float, deviation: float) -> str:
@@ -155,7 +125,7 @@ def _if_known(value: float, deviation: float) -> str:
 def as_json(fit: Fit) -> dict[str, Any]:
     """Return the results for JSON; unknown numbers are null."""
     inertial = fit.regressor.inertial
-    result: dict[str, Any] = {
+    return {
         "robot": fit.robot.name,
         "joints": list(fit.robot.joint_names),
         "side": fit.options.side,
@@ -172,42 +142,29 @@ def as_json(fit: Fit) -> dict[str, Any]:
             name: {"values": numbers(fit.terms[name]), "deviations": numbers(fit.term_deviations[name])}
             for name in fit.regressor.terms
         },
-        "base_parameters": [
-            {"name": words, "value": value, "deviation": deviation}
-            for words, value, deviation in zip(
-                fit.regressor.base.words,
-                numbers(fit.estimate.x[:inertial]),
-                numbers(fit.base_deviations[:inertial]),
-                strict=True,
-            )
-        ],
-        "parameters": [
-            {"name": name, "value": value, "deviation": deviation}
-            for name, value, deviation in zip(
-                parameter_names(fit.robot), numbers(fit.parameters), numbers(fit.parameter_deviations), strict=True
-            )
-        ],
+        "base_parameters": _listed(fit.regressor.base.words, fit.estimate.x[:inertial], fit.base_deviations[:inertial]),
+        "parameters": _listed(parameter_names(fit.robot), fit.parameters, fit.parameter_deviations),
         "not_in_file": not_in_file(fit),
         "notes": list(fit.notes),
     }
-    return result
+
+
+def _listed(names: Sequence[str], values: Array, deviations: Array) -> list[dict[str, Any]]:
+    rows = zip(names, numbers(values), numbers(deviations), strict=True)
+    return [{"name": name, "value": value, "deviation": deviation} for name, value, deviation in rows]
 
 
 def comments(fit: Fit, about: Mapping[str, str]) -> str:
     """Return comments for a parameter file: each identified number with its standard deviation."""
     lines = ["Identified by eom_dynamics identify; values ± one standard deviation."]
     lines += [f"{name}: {value}" for name, value in about.items()]
-    figures = fit.validation or fit.training
-    which = "validation" if fit.validation is not None else "training"
+    figures, which = _judged(fit)
     lines += [f"Failed: {line}" for line in verdict(fit)]
     lines += [f"Residuals are those{without_bias(fit)}"] if without_bias(fit) else []
-    pairs = (figures.before, figures.after, figures.before_unfiltered, figures.unfiltered)
-    for name, *rms in zip(fit.robot.joint_names, *pairs, strict=True):
-        words = [number(x) for x in rms]
-        lines.append(
-            f"RMS residual on {which}, {name}: {words[0]} before, {words[1]} by this file; unfiltered {words[2]} and "
-            f"{words[3]}"
-        )
+    lines += [
+        f"RMS residual on {which}, {name}: {before} before, {after} by this file; unfiltered {unfiltered} and {other}"
+        for name, _, before, after, unfiltered, other, *_ in rows(fit, figures)[1:]
+    ]
     if fit.options.inertia:
         lines.append("Inertias about the origins of the bodies, of the data and the prior together:")
         table = fit.parameters.reshape(-1, PARAMETERS), fit.parameter_deviations.reshape(-1, PARAMETERS)
@@ -228,13 +185,18 @@ def comments(fit: Fit, about: Mapping[str, str]) -> str:
 
 def failures(fit: Fit, tolerance: float) -> list[str]:
     """Return a line for each joint whose RMS residual exceeds the tolerance, on validation if there is any."""
-    score, which = (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
+    score, which = _judged(fit)
     pairs = zip(fit.robot.joint_names, effort_units(fit.robot), score.after, strict=True)
     return [
         f"RMS {which} residual of {name} is {number(rms)} {unit}, tolerance {tolerance:g}"
         for name, unit, rms in pairs
         if rms > tolerance
     ]
+
+
+def _judged(fit: Fit) -> tuple[Score, str]:
+    """The figures that the fit is judged by, and of what data they are."""
+    return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
 
 
 def numbers(values: Array) -> list[float | None]:
@@ -274,10 +236,7 @@ def _velocities(fit: Fit) -> str:
 
 def _with_unit(fit: Fit, term: str) -> str:
     """A term with the unit of its parameter, or the units where joints of both kinds have it."""
-    turning = TERMS[term].unit
-    sliding = turning.replace("N m", "N").replace("rad", "m").replace("kg m²", "kg")
-    kinds = (sliding if joint.type == "prismatic" else turning for joint in fit.robot.independent_joints)
-    units = together(tuple(kinds))
+    units = together([at_joint(TERMS[term].unit, joint.type) for joint in fit.robot.independent_joints])
     return f"{term} [{units}]" if units else term
 
 

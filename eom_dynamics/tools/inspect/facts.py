@@ -118,15 +118,7 @@ def _assumed(robot: Robot) -> list[str]:
 
 
 def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
-    """Return the poses of the tools, ready for JSON.
-
-    Args:
-        robot: the robot.
-        q: joint variables (n,), rad or m.
-
-    Raises:
-        StateError: q has the wrong length or is not finite.
-    """
+    """Return the poses of the tools at joint variables q (n,), rad or m, ready for JSON."""
     kinematics = Kinematics(robot)
     tools = []
     for tool in robot.tools:

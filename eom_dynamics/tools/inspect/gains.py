@@ -43,10 +43,6 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         robot: with springs, rotors, and the period and delay of its drives.
         q: joint variables (n,), rad or m.
         bandwidth: Hz.
-
-    Raises:
-        RobotDescriptionError: the arm cannot be simulated.
-        StateError: q or the bandwidth cannot be used.
     """
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
     kp, kd = motor_gains(plant, q, w)

@@ -13,11 +13,7 @@ from ...robot import Robot
 
 
 def motors(robot: Robot, poses: Array) -> list[dict[str, Any]]:
-    """Numbers of each motor, ready for JSON; empty if the robot's description has no motors.
-
-    Args:
-        robot: the robot.
-        poses: (N, n) joint variables, rad or m.
+    """Numbers of each motor at poses (N, n), ready for JSON; empty if the robot's description has no motors.
 
     Returns:
         Dictionaries with ``motor``; ``gear_ratio``; ``rotor_inertia`` on the link side of the gear, kg m² or kg, and

@@ -72,13 +72,7 @@ def elastic_joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str, Any]]) -> list[str]:
-    """Warnings about implausible numbers, one sentence each.
-
-    Args:
-        robot: the robot.
-        elastic: of :func:`elastic_joints`.
-        motors: of :func:`.motors.motors`.
-    """
+    """Warnings about implausible numbers, one sentence each."""
     arm, joints = ElasticArm(robot), robot.independent_joints
     links = np.diagonal(arm.dynamics.mass_matrix(np.zeros(robot.n))).tolist()
     size = _size(robot)

@@ -23,7 +23,7 @@ TEMPLATE = """\
       # convention: body_screws             # body_screws | spatial_screws | dh | modified_dh
       inertia_reference: com                # inertias are about: com (centre of mass) | link (origin of the body)
       # gravity: [0.0, 0.0, -9.80665]       # gravitational acceleration in the frame of the base
-      # unphysical: refuse                  # refuse | warn about inertia that no body can have
+      # unphysical: refuse                  # refuse | warn about physically inconsistent inertia
       # rotor_model: reduced                # reduced | complete: docs/elastic_joints.md
       # command_period: 1.0e-3              # time from one command of the drives to the next, s; 0: unknown
       # drive_delay: 0.0                    # time from a command to its effect on the motors, s
@@ -78,7 +78,6 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
     """Return a parameter file that names a URDF or xacro file, to fill in with its springs and motors.
 
     Args:
-        robot: of the file.
         urdf: its path, absolute or relative to the parameter file.
         options: other entries, such as ``tip``.
     """

@@ -87,14 +87,11 @@ def add_joints(
     markers: bool = False,
     line: Mapping[str, Any] | None = None,
 ) -> None:
-    """Draw one curve for each joint.
+    """Draw one curve for each joint: values (N, n) over time.
 
     Args:
-        figure: over time.
-        names: of the joints (n,).
         units: of the values of each joint (n,).
         t: (N,) s.
-        values: (N, n).
         points: maximum number of points of a curve.
         colors: of the joints; by default those of their indices.
         kind: of the curves, if a figure has several kinds, such as "measured".

@@ -21,10 +21,7 @@ def page(title: str, body: str, figures: Mapping[str, go.Figure], *, wide: bool 
     """Make an HTML page.
 
     Args:
-        title: of the window, as text.
         body: HTML, with :func:`eom_dynamics.tools.pages.charts.place` for each figure.
-        figures: by the names of their places.
-        wide: use the whole width of a wide screen.
     """
     return Template(_asset("page.html")).substitute(
         title=escape(title),
@@ -50,13 +47,9 @@ def results_page(
     """Make the page of a command: heading, sections, and facts about the run.
 
     Args:
-        command: its name.
         name: of what was computed, for the title of the window.
-        heading: of the page, as text.
         sections: HTML, such as of :func:`section`.
-        figures: by the names of their places.
         about: names and values, as text.
-        wide: use the whole width of a wide screen.
     """
     header = f'<header>\n<div class="soft">eom_dynamics {command}</div>\n<h1>{escape(heading)}</h1>\n</header>'
     body = "\n".join([header, *sections, section("About this run", definitions(about))])

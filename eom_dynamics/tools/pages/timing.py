@@ -19,9 +19,7 @@ def by_percentile(title: str, seconds: Array, points: int, period: float | None 
     """Draw the distribution of durations by percentile, with room for the rare long ones.
 
     Args:
-        title: of the chart.
         seconds: (N,) durations, s; NaN if unknown.
-        points: maximum number of points.
         period: to compare with, s; drawn as a line.
     """
     figure = chart(title, "percentile", "µs")
@@ -59,12 +57,9 @@ def over_run(
     """Draw durations over the times at which they began: as points, or as a band if there are too many.
 
     Args:
-        title: of the chart.
         t: (N,) times at which they began, s.
         seconds: (N,) durations, s; NaN if unknown.
         start, end: of the run, s.
-        points: maximum number of points.
-        group: of charts that zoom together.
         period: to compare with, s; drawn as a line.
     """
     figure = over_time(title, "µs", start, end, group=group)

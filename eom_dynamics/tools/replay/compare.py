@@ -158,10 +158,6 @@ class MatchedRows(NamedTuple):
 def check_golden(golden: Path, topics: Collection[str]) -> None:
     """Refuse a golden bag without comparable topics, before anything is computed.
 
-    Args:
-        golden: the bag.
-        topics: names of the topics to compare.
-
     Raises:
         BagError: the bag cannot be read, is visibly damaged, or has none of the topics.
         OSError: a file cannot be read.
@@ -176,12 +172,6 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
     """Compare the topics of a bag with those of the same names in a golden one.
 
     Messages are matched by their times, in the order of the bags.
-
-    Args:
-        path: the bag.
-        golden: the bag to compare with.
-        tolerances: by field.
-        match: which times to match.
 
     Returns:
         A row for each topic and field; those with ``beyond`` > 0 differ.

@@ -28,12 +28,7 @@ _BLOCK = 4096
 
 
 def check_golden_table(golden: Path) -> None:
-    """Refuse a golden table without comparable columns, before anything is computed.
-
-    Raises:
-        BagError: it is not a table of commands.
-        OSError: the file cannot be read.
-    """
+    """Refuse a golden table without comparable columns, before anything is computed."""
     with _reading(golden):
         _columns(golden, _open(golden).schema_arrow)
 
@@ -41,12 +36,6 @@ def check_golden_table(golden: Path) -> None:
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
     """Compare a table of commands, as a replay writes it, with a golden one.
-
-    Args:
-        path: the table.
-        golden: the table to compare with.
-        tolerances: by field.
-        match: which times to match.
 
     Returns:
         A row for each field; those with ``beyond`` > 0 differ.

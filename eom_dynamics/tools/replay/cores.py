@@ -94,9 +94,7 @@ def over_cores(
     """Run jobs on the cores of this machine.
 
     Args:
-        jobs: by index.
         outcomes: takes the outcome of each job by its index.
-        processes: number of them.
         report: called with the fractions of the bags in progress.
     """
     # Processes start as copies of one that has imported this module, which takes longer than replaying a short bag.

@@ -127,13 +127,7 @@ class Evaluation:
     """
 
     def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
-        """Prepare for an arm.
-
-        Args:
-            arm: the arm.
-            options: parameters of the node; by default its defaults.
-            lead: of the commands, s.
-        """
+        """Prepare for an arm; ``lead`` is that of the commands, s."""
         self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), Violations(), FitFigures()
         self._options, self._lead = options or CommandOptions(), lead
         self._evaluator = SetpointEvaluator(arm, lead=lead)

@@ -104,16 +104,8 @@ def joint_state_batches(
     """Fit the measured motion, and sample it at the times of the measurements.
 
     Args:
-        bag: the bag.
-        topic: of the measured positions.
         joint_names: of the robot; messages may have other joints, too.
         cutoff: Hz; higher frequencies count as noise.
-        refusals: counts messages that cannot be used.
-        figures: takes the errors of the fit.
-        conventions: of the recording.
-
-    Raises:
-        BagError: the bag's definition of the type differs in a field that is read.
     """
     samples = _samples(bag, topic, joint_names, refusals, conventions)
     for motion in _motions(_counted(samples, figures.repeats)):

@@ -135,11 +135,7 @@ def _settled(job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str]
 def _over_cluster(
     jobs: dict[int, Job], outcomes: dict[int, Outcome], address: str, report: Callable[[Sequence[float]], None]
 ) -> None:
-    """Do jobs on a Dask cluster; arguments as of :func:`.cores.over_cores`, with the address of the scheduler.
-
-    Raises:
-        EomDynamicsError: the scheduler cannot be reached, or Dask is missing.
-    """
+    """Do jobs on a Dask cluster; arguments as of :func:`.cores.over_cores`, with the address of the scheduler."""
     require("cluster")
     from distributed import Client, as_completed
 

@@ -53,7 +53,6 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
     """Replay a bag.
 
     Args:
-        job: what to do.
         progress: called with the fraction of the bag read.
 
     Raises:
@@ -144,16 +143,7 @@ def _without_efforts(job: Job, bag: Bag, topic: Topic) -> str:
 
 
 def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
-    """Load the robot of the first message on a topic robot_description; None if a bag has none.
-
-    Args:
-        bag: the bag.
-        options: part of the robot to take.
-
-    Raises:
-        BagError: the message cannot be read.
-        RobotDescriptionError: its URDF cannot be used.
-    """
+    """Load the robot of the first message on a topic robot_description; None if a bag has none."""
     for topic in bag.topics:
         if topic.type == STRING and topic.name.rpartition("/")[2] == "robot_description":
             source = f"{bag.path}: topic {topic.name}"

@@ -16,9 +16,7 @@ def results_page(results: Sequence[Result], failures: Sequence[Sequence[str]], a
     """Return the page.
 
     Args:
-        results: of the bags.
         failures: lines on the failures of each bag; none if it passed.
-        about: names and values for the foot of the page.
     """
     failed = sum(map(bool, failures))
     counts = [(f"{len(results):,}", "bags"), (f"{len(results) - failed:,}", "passed"), (f"{failed:,}", "failed")]

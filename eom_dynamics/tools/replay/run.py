@@ -128,11 +128,7 @@ def _replay_alone(job: Job, progress: Progress | None) -> Outcome:
 
 
 def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
-    """Return a job for each bag, with an output of its name in the folder.
-
-    Raises:
-        BagError: two bags would have the same output.
-    """
+    """Return a job for each bag, with an output of its name in the folder."""
     taken: dict[Path, Path] = {}
     jobs = []
     for path in bags:
@@ -163,10 +159,6 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
     """Return why golden bags cannot be compared with, by job, before anything is computed or written.
 
     Bags to replay that cannot be read are left to the replay, which reports them without stopping the others.
-
-    Raises:
-        BagError: none of the golden bags can be compared with.
-        OSError: a file cannot be read.
     """
     refused: dict[Job, str] = {}
     usable = False

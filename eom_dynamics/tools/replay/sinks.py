@@ -27,11 +27,6 @@ from .messages import Serializer, output_topics
 def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_BagSink | _Table]:
     """Begin an output; it appears when the context ends without an error, if it was closed.
 
-    Args:
-        job: what to write, and where.
-        namespace: of the topics.
-        robot, motor_names: whose commands are written.
-
     Raises:
         FolderError: the output cannot be written, exists, or was not made by a replay and must not be overwritten.
     """
@@ -71,11 +66,7 @@ def _bag_sink(folder: Path, job: Job, namespace: str) -> Iterator[_BagSink]:
 
 
 def check_replaceable(job: Job) -> None:
-    """Refuse to overwrite anything but the output of a replay: a recording cannot be repeated.
-
-    Raises:
-        FolderError: the output is the input, or was not made by a replay.
-    """
+    """Refuse to overwrite anything but the output of a replay: a recording cannot be repeated."""
     output = job.output
     if not os.path.lexists(output) or (output.is_dir() and not any(output.iterdir())):
         return

@@ -45,19 +45,7 @@ class Sampling(NamedTuple):
 def read_setpoints(
     bag: Bag, topic: Topic, robot: Robot, sampling: Sampling, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
-    """Read the setpoints of a topic, sample its trajectories, or fit its measured positions.
-
-    Args:
-        bag: the bag.
-        topic: one of its topics, of a type in INPUT_TYPES.
-        robot: whose joints move.
-        sampling: of trajectories and measured positions.
-        refusals: counts messages that cannot be used.
-        figures: takes the errors of the fit.
-
-    Raises:
-        BagError: the messages cannot be read.
-    """
+    """Read the setpoints of a topic, sample its trajectories, or fit its measured positions."""
     names = sampling.conventions.names
     if topic.type == JOINT_STATE:
         return joint_states.joint_state_batches(
@@ -74,9 +62,6 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
     """Lead of the commands over the motion of a topic, s.
 
     Args:
-        bag: the bag.
-        topic: of the motion.
-        robot: whose joints move.
         given: by default, that of the first command which was recorded with the setpoints, or that of the robot; none
             for motions that were measured or planned.
     """
@@ -116,7 +101,6 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
     """Choose the topic to replay.
 
     Args:
-        bag: the bag.
         name: of the topic; by default the only one of the first type in INPUT_TYPES that the bag has, motor topics
             excluded.
 
@@ -153,9 +137,6 @@ def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Ba
     """Read the setpoints of a topic by the definition that the bag itself holds of them.
 
     Wrenches may be ``geometry_msgs/Wrench[]`` or, as in bags of earlier releases, ``float64[]``, moment first.
-
-    Raises:
-        BagError: the definition differs in a field that is read.
     """
     definition = dict(topic.types().fielddefs[topic.type][1])
     for block in read_blocks(bag, topic, refusals.add):

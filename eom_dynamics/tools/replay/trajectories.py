@@ -38,14 +38,7 @@ class _Planned(NamedTuple):
 
 
 def trajectory_batches(bag: Bag, topic: Topic, rate: float, refusals: Refusals) -> Iterator[Batch]:
-    """Sample the trajectories of a topic.
-
-    Args:
-        bag: the bag.
-        topic: of the trajectories.
-        rate: sampling rate, Hz.
-        refusals: counts trajectories that cannot be used.
-    """
+    """Sample the trajectories of a topic."""
     before: _Planned | None = None
     for recorded, message in read_messages(bag, topic, refusals.add):
         try:

@@ -136,8 +136,6 @@ def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
     """Draw a record: charts by section and name, without empty ones.
 
     Args:
-        record: to draw.
-        points: maximum number of points of a curve.
         group: of the charts over time, which zoom together.
     """
     drawing = _Drawing(record, points, group)

@@ -51,19 +51,12 @@ def read_records(
     """Read the records of a bag, and compute commands if they are missing and the robot is known.
 
     Args:
-        path: of the bag.
         robot: of the recording; None for the URDF on robot_description in the bag, if any.
         sampling: of trajectories and measured positions, to compute commands.
-        robot_options: part of the robot that the bag describes.
         progress: is called with the fraction of the bag read, 0 to 1.
 
     Returns:
         At least one record, each with messages.
-
-    Raises:
-        BagError: it is not a bag, is too damaged, or has none of these topics.
-        RobotDescriptionError: the robot cannot be used.
-        OSError: a file cannot be read.
     """
     with Bag(path) as bag:
         robot = described_robot(bag, robot_options) if robot is None else robot

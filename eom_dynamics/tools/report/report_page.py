@@ -22,12 +22,7 @@ from .record import Record, Stream, Units
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
-    """Make one HTML page of records, which shows one at a time.
-
-    Args:
-        records: at least one, each with messages.
-        about: names and values, as text.
-    """
+    """Make one HTML page of records, which shows one at a time."""
     points = points_of_curve(records)
     figures: dict[str, go.Figure] = {}
     parts = []

@@ -51,18 +51,11 @@ def write_results(
     """Write index.html, tracking.png and data.npz.
 
     Args:
-        folder: created if necessary; other files in it stay.
-        comparison: the results.
-        about: names and values for the foot of the page.
         sweep: the results over errors of the model.
         of_links: feedback of the links, with a sweep.
-        force: write into a folder that is not empty.
 
     Returns:
         The path of the page.
-
-    Raises:
-        FolderError: the folder cannot be written; what was in it stays.
     """
     with whole_folder(folder, force=force) as aside:
         np.savez_compressed(

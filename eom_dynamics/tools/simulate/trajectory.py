@@ -31,16 +31,11 @@ def read_trajectory(
 
     Args:
         name: :data:`COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
-        robot: whose joints move.
         duration: s, at most LONGEST; None for all of a file, or 5 s of the example motion.
         rate: Hz, of the samples of a .npz file without times.
 
     Returns:
         The motion, and times (T,) at 500 Hz, s.
-
-    Raises:
-        StateError: the file does not hold a motion of the robot, or a longer one than LONGEST.
-        OSError: the file cannot be read.
     """
     if name == COSINE:
         motion: SupportsDerivatives = paper_motion(robot.n)

@@ -109,7 +109,7 @@ def main():
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     calls = requests(load_robot("iiwa"))
-    clients = {name: node.create_client(kind, f"eom_dynamics/{name}") for name, (kind, _, _) in calls.items()}
+    clients = {name: node.create_client(kind, f"planning/{name}") for name, (kind, _, _) in calls.items()}
     counts, first, problem, missed = dict.fromkeys(calls, 0), {}, "", 0
     for client in clients.values():
         client.wait_for_service(PATIENCE)

@@ -120,7 +120,8 @@ def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
     space = client.process.namespace
     arguments = (*IIWA, "-p", "niceness:=10")
     monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
-    planning = start.planning(*arguments, beside=client.process)
+    options = {"name": "planning", "beside": client.process}
+    planning = start.planning(*arguments, **options)
     callers = [
         script("batch_planner", f"planner_{k}.json", namespace=space, stdout=(tmp_path / f"ready_{k}").open("w"))
         for k in range(2)
@@ -131,7 +132,7 @@ def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
     if how == "SIGSTOP":
         fault = stop_and_continue(process, STOPPED)
     elif victim == "planning node":
-        fault = Fault(process.kill, lambda: start.planning(*arguments, discovered=False, beside=client.process), 0.5)
+        fault = Fault(process.kill, lambda: start.planning(*arguments, discovered=False, **options), 0.5)
     else:
         fault = kill(process)
     counts = stream(client, f"{victim}: {how}, while two planners call", fault)

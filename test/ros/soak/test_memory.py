@@ -37,12 +37,12 @@ def test_memory_exhausted_in_a_batch(start, tmp_path, fault_row, left):
 
     client = start(*IIWA, "-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000", client=Client)
     planning = start.planning(*IIWA, beside=client.process)
-    service = planning.client(ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch")
+    service = planning.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
     states = paper_motion(7).derivatives(np.linspace(0.0, 10.0, STATES))
     whole = ComputeInverseDynamicsBatch.Request(**message_fields(dict(zip(STATE_FIELDS, states, strict=True))))
     few = {name: x[:10] for name, x in zip(STATE_FIELDS, states, strict=True)}
     one = ComputeInverseDynamicsBatch.Request(**message_fields(few))
-    planning.call(ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch", one)
+    planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", one)
     pid, asked = planning.process.process.pid, []
 
     def exhaust(sent):
@@ -60,7 +60,7 @@ def test_memory_exhausted_in_a_batch(start, tmp_path, fault_row, left):
     ended = planning.process.process.poll()
     if ended is None:
         resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-        again = planning.call(ComputeInverseDynamicsBatch, "eom_dynamics/inverse_dynamics_batch", one)
+        again = planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", one)
         assert again.success
     answer = asked[0].result() if asked[0].done() else None
     told = "not answered" if answer is None else "answered" if answer.success else f"refused: {answer.message}"

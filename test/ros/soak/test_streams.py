@@ -27,7 +27,7 @@ def test_a_long_stream(start, script, row, tmp_path, monkeypatch, seconds, rate,
     script("echo_node", namespace=f"{space}/echo")
     if planners:
         monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
-        start.planning(*IIWA, "-p", "niceness:=10", beside=client.process)
+        start.planning(*IIWA, "-p", "niceness:=10", name="planning", beside=client.process)
     callers = [
         script("batch_planner", f"planner_{k}.json", namespace=space, stdout=(tmp_path / f"ready_{k}").open("w"))
         for k in range(planners)

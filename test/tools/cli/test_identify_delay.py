@@ -115,7 +115,7 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
     given = load_robot("planar_2r")
     timing = CommandTiming(Delay(5e-3, 0.0), Delay(2e-3, 0.0))
     elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
-    elastic = ElasticFit(given, elasticity, (), (), cast(ElasticScore, None), None, ())
+    elastic = ElasticFit(given, elasticity, (), cast(ElasticScore, None), None, ())
     fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
     monkeypatch.setattr(run, "verified", lambda *_: fits[1])
     links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))

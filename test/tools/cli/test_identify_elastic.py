@@ -27,7 +27,6 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.tools.cli import identify as command
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.identify import elastic
 
 ROBOT = load_robot("sea_planar_2r")
 NAMES = ROBOT.joint_names
@@ -399,7 +398,6 @@ def test_options_name_what_the_library_has() -> None:
     assert elastic_options.ACTUATOR_TERMS == command._MOTOR_TERMS
     assert elastic_options.SPRING_TERMS == command._SPRING_TERMS
     assert (*elastic_options.joint_laws(), elastic_options.KEEP) == command._LAWS
-    assert elastic.MODES == command._SPRINGS
 
 
 def test_link_encoders_on_a_part_of_the_joints(

@@ -37,6 +37,9 @@ T = np.linspace(0.0, 0.2, 201)
 STATES = dict(zip(STATE_NAMES, paper_motion(2).derivatives(T), strict=True))
 ROBOT = load_robot("planar_2r")
 
+# Without the sweep over model errors, which two tests look at: it takes most of the time.
+ALONE = ["simulate", "planar_2r", "cosine", "--no-sweep", "-o"]
+
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
@@ -103,13 +106,13 @@ def test_only_springs_of_packaged_robots_are_called_example_values(tmp_path: Pat
     own.write_text((ROOT / "config/planar_2r.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     for robot, says in (("planar_2r", True), (str(own), False)):
         folder = tmp_path / Path(robot).stem
-        assert main(["simulate", robot, "cosine", "-o", str(folder)]) == 0
+        assert main(["simulate", robot, *ALONE[2:], str(folder)]) == 0
         assert ("example values" in (folder / "index.html").read_text(encoding="utf-8")) is says
 
 
 @pytest.mark.usefixtures("simulated")
 def test_the_table_has_a_row_for_each_gain_and_feedforward(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path)]) == 0
+    assert main([*ALONE, str(tmp_path)]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [words[1] for words in lines if words and words[0] == "20"] == ["none", "rigid", "flatness"]
     assert [words[2] for words in lines if words[:2] == ["open", "loop"]] == ["none", "rigid", "flatness"]
@@ -119,7 +122,7 @@ def test_the_table_has_a_row_for_each_gain_and_feedforward(tmp_path: Path, capsy
 def test_the_audit_is_of_the_arm_with_flatness_and_the_highest_gain(
     tmp_path: Path, comparison: Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["simulate", "planar_2r", "cosine", "-o", str(tmp_path), "--audit"]
+    command = [*ALONE, str(tmp_path), "--audit"]
     assert main(command) == 0
     header, *lines = capsys.readouterr().out.split("\n\n")[-1].splitlines()
     assert header.split()[-2:] == ["imbalance", "[J]"] and len(lines) == 11
@@ -130,7 +133,7 @@ def test_the_audit_is_of_the_arm_with_flatness_and_the_highest_gain(
 
 
 def test_an_integrator_of_fixed_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["simulate", "planar_2r", "cosine", "-o", str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
+    command = [*ALONE, str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
     assert main([*command, "--method", "gauss_legendre", "--step", "0.002"]) == 0
     capsys.readouterr()
     for more, message in (
@@ -153,10 +156,8 @@ def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys: pytest.Capt
         assert np.max(np.abs(actual - expected)) < [1e-12, 1e-10, 1e-7, 1e-4, 1e-2][k]
     if path.suffix == ".csv":
         return
-    assert (
-        main(["simulate", "planar_2r", str(path), "-o", str(tmp_path / "out"), "--gains", "70", "--json", "--exact"])
-        == 0
-    )
+    command = ["simulate", "planar_2r", str(path), *ALONE[3:], str(tmp_path / "out")]
+    assert main([*command, "--gains", "70", "--json", "--exact"]) == 0
     results = json.loads(capsys.readouterr().out)
     assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
 
@@ -254,9 +255,8 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
     monkeypatch.setattr("eom_dynamics.tools.simulate.simulation_page.write_page", full)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/index.html").write_text("old", encoding="utf-8")
-    command = ["simulate", "planar_2r", "cosine", "-o"]
     for folder in (tmp_path / "new", tmp_path / "out"):
-        assert main([*command, str(folder), "--force"]) == 2
+        assert main([*ALONE, str(folder), "--force"]) == 2
         reason = f"eom_dynamics simulate: {folder}: cannot be written: No space left on device\n"
         assert capsys.readouterr().err == reason
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -266,7 +266,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
 def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["simulate", "vsa_planar_2r", "cosine", "-o", str(tmp_path), "--duration", "0.2", "--gains", "0"]
+    command = ["simulate", "vsa_planar_2r", *ALONE[2:], str(tmp_path), "--duration", "0.2", "--gains", "0"]
     assert main([*command, "--json", "--exact"]) == 0
     output = capsys.readouterr()
     (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
@@ -298,7 +298,7 @@ def test_model_errors_are_simulated_unless_the_model_is_exact(
 ) -> None:
     for name in ("write_page", "write_picture"):  # which others look at
         monkeypatch.setattr(f"eom_dynamics.tools.simulate.simulation_page.{name}", lambda *_: None)
-    command = ["simulate", "planar_2r", "cosine", "--duration", "0.1", "--gains", "50", "--json", "-o"]
+    command = [*ALONE[:-1], "--duration", "0.1", "--gains", "50", "--json", "-o"]
     flatness = {}
     for name, options, errors in (
         ("default", [], (-0.2, 0.1)),
@@ -405,5 +405,5 @@ def test_an_energy_imbalance_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("eom_dynamics.tools.simulate.summary.ENERGY_TOLERANCE", 0.0)
-    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path)]) == 1
+    assert main([*ALONE, str(tmp_path)]) == 1
     assert "energy and work differ" in capsys.readouterr().err

@@ -99,9 +99,9 @@ class AnyLoop {
     virtual double command_lead(double period) const noexcept = 0;
     /// Takes parameters and what is measured; returns what is wrong with them, or null.
     virtual const char *configure(const LoopSettings &settings, const Gains &gains, MissingDerivatives missing,
-                                  bool measures_links, bool measures_motors) noexcept = 0;
-    /// Forgets all references, and holds the measured position if it is finite.
-    virtual void restart() noexcept = 0;
+                                  double reference_lead, bool measures_links, bool measures_motors) noexcept = 0;
+    /// ControlLoop::restart at a time, ns, with the measured position if it is finite.
+    virtual void restart(std::int64_t now) noexcept = 0;
 
     // --- In the cycle: neither allocates nor locks nor throws ---------------------------
 

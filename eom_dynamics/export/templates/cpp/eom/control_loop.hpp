@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "deflection_filter.hpp"
 #include "feedback.hpp"
@@ -49,18 +50,28 @@ class ControlLoop {
     }
 
     /// Forgets all references, and holds the measured position where there is one.
-    void restart(const Measurement<Robot> &measured) noexcept
+    ///
+    /// With a time, ns, of less than LONGEST_GAP after the last cycle, the command comes to rest from what it is now: a
+    /// controller manager restarts a controller when that in front of it is switched, and to hold would be a step.
+    void restart(const Measurement<Robot> &measured, std::int64_t now = std::numeric_limits<std::int64_t>::max()) noexcept
     {
         setpoints.take();
         trajectories.take();
-        output_ = {};
         counts_ = {};
         refusal_ = Refusal::none;
+        age_ = 0;
+        received_ = fed_ = false;
+        const bool recent = started_ && now >= latest_ && now - latest_ < LONGEST_GAP;
+        if (recent && output_.valid && !(lost_ && released()) && follows(measured)) {
+            if (!stopping_)
+                begin_stop();
+            lost_ = false;
+            return;
+        }
+        output_ = {};
         filter_.forget();
         present_filter_.forget();
-        playing_ = stopping_ = false;
-        age_ = 0;
-        received_ = lost_ = fed_ = started_ = false;
+        playing_ = stopping_ = lost_ = started_ = false;
         if (measured.links || measured.motors) {
             Setpoint<Robot> x;
             x.q = resting_position(measured);
@@ -143,6 +154,19 @@ class ControlLoop {
     }
 
     // --- References ---------------------------------------------------------------------
+
+    /// Whether the arm is where it is commanded, as far as that is measured.
+    bool follows(const Measurement<Robot> &measured) const noexcept
+    {
+        const auto near = [](const auto &values, const auto &commanded) {
+            for (std::size_t i = 0; i < values.size(); ++i)
+                if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <= START_TOLERANCE))
+                    return false;
+            return true;
+        };
+        return (!measured.links || near(measured.q, output_.setpoint.q)) &&
+               (!measured.motors || near(measured.motor_position, output_.command.motor_position));
+    }
 
     void follow(std::int64_t now) noexcept
     {
@@ -366,8 +390,10 @@ class ControlLoop {
         }
         candidate_ = x;
         payload_.at(stamp != 0 ? stamp : latest_, candidate_);
-        setpoint_ = candidate_;
         const bool leads = parameters_.command_lead > 0, apart = leads && feedback_.reads_motors();
+        const Setpoint<Robot> &own = leads ? setpoint_ : candidate_;
+        if (leads)
+            setpoint_ = candidate_;
         if (apart) {
             compute(present_filter_, stamp);
             present_ = result_;
@@ -382,9 +408,12 @@ class ControlLoop {
             refuse(Refusal::not_finite);
             return false;
         }
-        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(setpoint_, result_)) {
+        Shafts<Robot> shafts;
+        if (parameters_.limits != LimitPolicy::ignore)
+            Robot::drive(result_, shafts);
+        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(own, result_, shafts)) {
             ++counts_.over_limits;
-            if (refusable && Limits<Robot>::far(setpoint_.q)) {
+            if (refusable && Limits<Robot>::far(own.q)) {
                 refuse(Refusal::far_beyond_limits);
                 return false;
             }
@@ -402,9 +431,9 @@ class ControlLoop {
         feedback_.refer(apart ? present_ : result_);
         if (parameters_.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(result_.tau);
-            Limits<Robot>::clip_motors(result_.motor_velocity, result_.motor_effort);
+            result_.motor_effort = shafts.clipped_effort;
         }
-        output_.setpoint = setpoint_;
+        output_.setpoint = own;
         output_.setpoint.deflection = candidate_.deflection;
         output_.command = result_;
         stamp_ = stamp;
@@ -473,7 +502,7 @@ class ControlLoop {
     Refusal refusal_ = Refusal::none;
 
     StampedSetpoint<Robot> reference_;
-    // With its payload, and the same at the lead.
+    // With its payload: as given, kept where there is a lead, and at the lead.
     Setpoint<Robot> setpoint_, candidate_;
     Command<Robot> result_;
     DeflectionFilter<Robot> filter_;

@@ -38,8 +38,8 @@ template <class Robot>
 struct Limits {
     using Scalar = typename Robot::Scalar;
 
-    /// Whether a setpoint and its command are within all limits.
-    static bool meets(const Setpoint<Robot> &x, const Command<Robot> &y) noexcept
+    /// Whether a setpoint and its command, with what its motors do before their gears, are within all limits.
+    static bool meets(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) noexcept
     {
         const auto &lower = Robot::lower;
         const auto &upper = Robot::upper;
@@ -47,7 +47,7 @@ struct Limits {
                detail::within(x.qdd, lower.qdd, upper.qdd) && detail::within(x.qddd, lower.qddd, upper.qddd) &&
                detail::within(y.tau, lower.tau, upper.tau) && detail::within(y.taud, lower.taud, upper.taud) &&
                detail::within(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
-               detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(y);
+               detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(shafts);
     }
 
     /// Whether a position is more than a turn beyond its limit.
@@ -80,10 +80,8 @@ struct Limits {
     }
 
   private:
-    static bool voltages_meet(const Command<Robot> &y) noexcept
+    static bool voltages_meet(const Shafts<Robot> &shafts) noexcept
     {
-        Shafts<Robot> shafts;
-        Robot::drive(y, shafts);
         for (std::size_t i = 0; i < Robot::motors; ++i)
             if (std::fabs(shafts.voltage[i]) > Robot::voltage_limit[i]) // not if it is NaN, for lack of constants
                 return false;

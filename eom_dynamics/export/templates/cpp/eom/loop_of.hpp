@@ -38,7 +38,7 @@ class LoopOf final : public AnyLoop {
     double command_lead(double period) const noexcept override { return Robot::command_lead(period); }
 
     const char *configure(const LoopSettings &settings, const Gains &gains, MissingDerivatives missing,
-                          bool measures_links, bool measures_motors) noexcept override
+                          double reference_lead, bool measures_links, bool measures_motors) noexcept override
     {
         LoopParameters<Robot> parameters;
         static_cast<LoopSettings &>(parameters) = settings;
@@ -51,15 +51,16 @@ class LoopOf final : public AnyLoop {
         measurement_.links = measures_links;
         measurement_.motors = measures_motors;
         references_.missing_derivatives = missing;
+        references_.lead = reference_lead;
         return loop_.configure(parameters);
     }
 
-    void restart() noexcept override
+    void restart(std::int64_t now) noexcept override
     {
         references_.restart();
         const bool known = (!measurement_.links || finite(measurement_.q)) &&
                            (measurement_.links || !measurement_.motors || finite(measurement_.motor_position));
-        loop_.restart(known ? measurement_ : Measurement<Robot>{});
+        loop_.restart(known ? measurement_ : Measurement<Robot>{}, now);
         report();
     }
 

@@ -32,6 +32,8 @@ class References {
     using Missing = std::bitset<size>;
 
     MissingDerivatives missing_derivatives = MissingDerivatives::zero;
+    /// Time by which the numbers are ahead, s: setpoint() is for so much earlier, by the Taylor polynomial.
+    double lead = 0;
 
     /// Forgets what has been read.
     void restart() noexcept { count_ = 0; }
@@ -55,7 +57,8 @@ class References {
         count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
         if (missing_derivatives == MissingDerivatives::fit)
             fit(next, static_cast<double>(gap) * 1e-9);
-        setpoint_ = next;
+        last_ = setpoint_ = next;
+        advance(setpoint_, static_cast<typename Robot::Scalar>(-lead));
         time_ = now;
         return true;
     }
@@ -72,13 +75,14 @@ class References {
             // One reference in a row less for each slope.
             int count = count_;
             if (missing_[3 * n + i] && count-- > 1)
-                next.qddd[i] = (next.qdd[i] - setpoint_.qdd[i]) / gap;
+                next.qddd[i] = (next.qdd[i] - last_.qdd[i]) / gap;
             if (missing_[4 * n + i] && count > 1)
-                next.qdddd[i] = (next.qddd[i] - setpoint_.qddd[i]) / gap;
+                next.qdddd[i] = (next.qddd[i] - last_.qddd[i]) / gap;
         }
     }
 
-    Setpoint<Robot> setpoint_;
+    // The last reference, and the same without its lead.
+    Setpoint<Robot> last_, setpoint_;
     Missing missing_;
     // References in a row, at most three, and the time of the last one, ns.
     int count_ = 0;

@@ -86,7 +86,7 @@ class Stop {
     Scalar fade(Command<Robot> &y, double T) const noexcept
     {
         const double u = std::min(s_ / T, 1.0), v = 1 - u;
-        const auto w = static_cast<Scalar>(v * v * v * (1 + u * (3 + 6 * u)));
+        const auto w = static_cast<Scalar>(std::min(v * v * v * (1 + u * (3 + 6 * u)), 1.0));
         const auto wd = static_cast<Scalar>(-30 * u * u * v * v / T);
         const auto wdd = static_cast<Scalar>(-60 * u * v * (1 - 2 * u) / (T * T));
         for (std::size_t i = 0; i < n; ++i) {

@@ -11,7 +11,7 @@ from excited import true_robot
 
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.tools.identify.patched_urdf import patched_urdf
+from eom_dynamics.tools.identify.outputs import patched_urdf
 
 URDF = """<?xml version="1.0"?>
 <robot name="arm">

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..elastic import ElasticArm
-from .feedforward_comparison import SupportsDerivatives
-from .simulated_robot import Readings, SimulatedRobot
+from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import ElasticArm
+from eom_dynamics.simulation import SimulatedRobot
+from eom_dynamics.simulation.feedforward_comparison import SupportsDerivatives
+from eom_dynamics.simulation.simulated_robot import Readings
 
 
 class StreamTimes(NamedTuple):

@@ -11,7 +11,7 @@ from excited import motion
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.identification import Options, Recording, fit
-from eom_dynamics.identification.unit_hints import in_another_unit, unit_hints
+from eom_dynamics.identification.fit_notes import in_another_unit, unit_hints
 
 
 def limited_robot() -> Robot:

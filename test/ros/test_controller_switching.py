@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motor efforts of the exported controller make no step when controllers, parameters or processes change around it."""
+
+import numpy as np
+import pytest
+from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, columns, install, missing
+
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.trajectory import Spline
+
+interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")
+JointTrajectorySetpoint = interfaces.JointTrajectorySetpoint
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+    # Compiles a package.
+    pytest.mark.timeout(1200),
+]
+
+BOTH = (FEEDFORWARD, TRAJECTORY)
+
+
+@pytest.fixture(scope="module")
+def share(tmp_path_factory):
+    return install("sea_planar_2r", tmp_path_factory.mktemp("package"))
+
+
+@pytest.fixture
+def start(share, tmp_path):
+    arms = []
+
+    def begin(*controllers, **options):
+        arm = ManagedArm(share, tmp_path / str(len(arms)), **options)
+        arms.append(arm)
+        arm.load(*controllers)
+        arm.switch(controllers)
+        return arm
+
+    yield begin
+    for arm in arms:
+        arm.close()
+
+
+def steps(arm, since=1):
+    """Largest change of the effort of a motor from one cycle to the next, N m."""
+    t, _, effort = columns(arm.rows[since - 1 :])
+    # Where states of a cycle were dropped, the change is of several.
+    return float((np.abs(np.diff(effort, axis=0)) / np.round(np.diff(t) / (1e-9 * PERIOD))[:, None]).max())
+
+
+def moving(arm, seconds):
+    """Follow a goal to 0.3 rad in a second for a time; returns the number of cycles until then."""
+    arm.follow([0.0, 1.0], [0.0, 0.3], [0.0, 0.0], [0.0, 0.0])
+    arm.run(0.1 + seconds)
+    return len(arm.rows)
+
+
+# The largest speed is 15/8 of the mean one. A PD of 980 N m/rad whose reference stands still while the motor moves on
+# changes by 0.55 N m a cycle, and the feedforward by less. To hold a moving arm at once would be a step of 16 N m:
+# 28 N m s/rad times its speed.
+STEP = 0.6
+
+
+def test_at_rest_the_controller_is_switched_off_and_on(start):
+    arm = start(*BOTH)
+    assert steps(arm) < 1e-9
+    now = moving(arm, 1.5)
+    assert abs(np.array(arm.rows[-1][1]) - 0.3).max() < 1e-4
+    arm.switch(deactivate=BOTH)
+    arm.run(0.2)
+    arm.switch(BOTH)
+    arm.run(0.2)
+    # The PD of what was left of the way, 980 N m/rad times 1e-4 rad, is gone where the arm is held as it is measured.
+    assert steps(arm, now) < 0.1
+
+
+def test_in_motion_the_controller_in_front_is_switched_off_and_on(start):
+    arm = start(*BOTH)
+    now = moving(arm, 0.5)
+    arm.switch(deactivate=[TRAJECTORY])
+    arm.run(0.8)
+    there = arm.rows[-1][1]
+    arm.switch([TRAJECTORY])
+    arm.run(0.2)
+    assert steps(arm, now) < STEP and 0.2 < there[0] < 0.3
+    np.testing.assert_allclose(arm.rows[-1][1], there, atol=1e-4)
+
+
+def test_in_motion_both_are_switched_off(start):
+    """The hardware keeps the last command."""
+    arm = start(*BOTH)
+    now = moving(arm, 0.5)
+    arm.switch(deactivate=BOTH)
+    off = len(arm.rows)
+    arm.run(0.02)
+    assert steps(arm, now) < STEP and steps(arm, off) == 0
+
+
+def test_in_motion_parameters_are_refused(start):
+    arm = start(*BOTH)
+    now = moving(arm, 0.3)
+    for name, value in (("motor_kp", [1.0, 1.0]), ("limits", "ignore"), ("limits", "nonsense")):
+        assert arm.set_parameter(FEEDFORWARD, name, value)
+    arm.run(0.2)
+    assert steps(arm, now) < STEP
+
+
+def test_a_killed_manager_starts_again_where_the_arm_is(start):
+    arm = start(*BOTH)
+    moving(arm, 0.5)
+    arm.kill()
+    again = start(*BOTH, position=0.2)
+    again.run(0.2)
+    # The arm is at rest under the efforts that hold it.
+    assert steps(again) < 1e-9
+
+
+def test_the_simulated_drives_follow_positions(start):
+    """As under a controller that knows no springs: gravity deflects them, and the PD of the drives."""
+
+    def change(parameters):
+        front, motors = parameters[TRAJECTORY]["ros__parameters"], parameters[FEEDFORWARD]["ros__parameters"]["motors"]
+        front |= {"joints": motors, "command_joints": motors, "command_interfaces": ["position"]}
+
+    arm = start(TRAJECTORY, change=change)
+    arm.run(1.0)
+    resting = np.array(arm.rows[-1][1])
+    moving(arm, 2.0)
+    assert 0.01 < abs(resting).max() < 0.1
+    assert abs(np.array(arm.rows[-1][1]) - 0.3).max() < 0.1
+
+
+def test_a_publisher_of_setpoints_ends(start):
+    arm = start(FEEDFORWARD)
+    publisher = arm.node.create_publisher(JointTrajectorySetpoint, "/feedforward_controller/setpoint", 1)
+    arm.wait(publisher.get_subscription_count)
+    states = np.zeros((5, 2, 2))
+    states[0, 1] = 0.3
+    motion, begin = Spline([0.0, 1.0], states), arm.now
+
+    def publish():
+        rows = motion.derivatives(1e-9 * (arm.now - begin), 4)
+        message = JointTrajectorySetpoint(joint_names=arm.joints)
+        for field, row in zip(STATE_FIELDS, rows, strict=True):
+            setattr(message, field, row.tolist())
+        publisher.publish(message)
+
+    arm.run(0.5, publish)
+    now = len(arm.rows)
+    arm.node.destroy_publisher(publisher)
+    arm.run(1.0)
+    assert 0.2 < arm.rows[-1][1][0] < 0.3
+    # The peak speed of degree nine is 2.46 times the mean, and the last setpoint may have come a cycle late.
+    assert steps(arm, now) < 2 * STEP * 2.46 / 1.875
