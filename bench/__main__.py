@@ -45,7 +45,7 @@ RECORDINGS = "public_recordings"
 
 JTC = "joint_trajectory_controller"
 
-ON_REQUEST = ("round_trip", JTC, RECORDINGS)
+ON_REQUEST = ("round_trip", JTC, "ros2_controller", RECORDINGS)
 """Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
 
 # Of what sections simulate.
@@ -60,6 +60,7 @@ DOCUMENTS = {
     "benefit": DOCS / "elastic_joints.md",
     "replay": DOCS / "replay.md",
     "control_cycle": DOCS / "control_loop.md",
+    "ros2_controller": DOCS / "control_loop.md",
     JTC: DOCS / "control_loop.md",
     "round_trip": DOCS / "node.md",
     "identification": DOCS / "identification.md",
@@ -137,7 +138,8 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
             options = f"--only {section.name}"
             # make bench has a ROS 2 of its own, which does not mix with a workspace.
-            command = f"python3 bench {options}" if section.name == JTC else f'make bench BENCH_ARGS="{options}"'
+            in_workspace = section.name in (JTC, "ros2_controller")
+            command = f"python3 bench {options}" if in_workspace else f'make bench BENCH_ARGS="{options}"'
             source = f"`{command}`, {machine}."
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
             written.add(path)

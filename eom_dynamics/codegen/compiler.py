@@ -25,7 +25,7 @@ FLAGS = (
     *("-fPIC", "-shared"),
 )
 
-_CANDIDATES = ("cc", "gcc", "clang")
+_CANDIDATES = {"CC": ("cc", "gcc", "clang"), "CXX": ("c++", "g++", "clang++")}
 
 # Kernels compile in seconds; after this time the compiler is considered to hang.
 _TIMEOUT_S = 300
@@ -50,38 +50,48 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     command = [*compiler, *FLAGS, *flags, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     with contextlib.ExitStack() as stack:
         try:
-            whole_key = digest(key, _identity(compiler[0]), _processor(), *command)
+            whole_key = digest(key, identity(compiler[0]), _processor(), *command)
             path = stack.enter_context(loadable(whole_key, lambda output: _run(command, source(), output)))
         except OSError as error:
             raise KernelError(f"compiled kernels cannot be cached: {error}") from None
         yield path
 
 
-def find_compiler() -> list[str]:
-    """Command of the C compiler: ``$CC``, or the first of cc, gcc and clang.
+def find_compiler(variable: str = "CC") -> list[str]:
+    """Command of the C compiler: ``$CC``, or the first of cc, gcc and clang; of the C++ compiler with ``CXX``.
 
     Raises:
-        KernelError: no compiler was found, or ``$CC`` is not a valid command.
+        KernelError: no compiler was found, or the variable is not a valid command.
     """
-    given = os.environ.get("CC", "")
+    given, candidates = os.environ.get(variable, ""), _CANDIDATES[variable]
     try:
         requested = shlex.split(given)
     except ValueError as error:
-        raise KernelError(f"CC={given!r} is not a valid command: {error}; correct or unset it") from None
-    for command in [requested] if requested else [[name] for name in _CANDIDATES]:
+        raise KernelError(f"{variable}={given!r} is not a valid command: {error}; correct or unset it") from None
+    for command in [requested] if requested else [[name] for name in candidates]:
         if path := shutil.which(command[0]):
             return [path, *command[1:]]
-    wanted = f"CC={requested[0]}" if requested else ", ".join(_CANDIDATES)
-    raise KernelError(f"no C compiler found ({wanted}); install gcc")
+    wanted = f"{variable}={requested[0]}" if requested else ", ".join(candidates)
+    language, package = ("C", "gcc") if variable == "CC" else ("C++", "g++")
+    raise KernelError(f"no {language} compiler found ({wanted}); install {package}")
 
 
 def _run(command: Sequence[str], source: str, output: Path) -> None:
     source_file = output.with_suffix(".c")
     source_file.write_text(source)
-    code, stderr = _finished([*command, str(source_file), "-o", str(output)], output.parent)
+    run_compiler([*command, str(source_file)], output)
+
+
+def run_compiler(command: Sequence[str], output: Path) -> None:
+    """Run a compiler to write a file; its temporary files are in the same folder.
+
+    Raises:
+        KernelError: it failed, or took too long.
+    """
+    code, stderr = _finished([*command, "-o", str(output)], output.parent)
     if code != 0 or not output.exists():
         errors = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
-        reason = errors[0].replace(str(source_file), "kernel") if errors else f"exit code {code}"
+        reason = errors[0].replace(str(output.with_suffix(".c")), "kernel") if errors else f"exit code {code}"
         raise KernelError(f"{command[0]} failed: {reason}")
 
 
@@ -109,7 +119,7 @@ def _finished(command: Sequence[str], folder: Path) -> tuple[int, str]:
         return process.returncode, stderr
 
 
-def _identity(compiler: str) -> str:
+def identity(compiler: str) -> str:
     """Path, size and date of a compiler; running it to get its version would take longer than loading a kernel."""
     path = os.path.realpath(compiler)
     status = os.stat(path)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export of a robot's functions as C, C++, CUDA, MATLAB and CasADi code that stands alone, with tests."""
 
+from .compiled_loop import LoopLibrary, loop_library
 from .files import project_files
 from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
 from .languages import LANGUAGES, Capability, UnavailableError, capabilities
 from .project import PRECISIONS, Project, project
 from .readme import readme
+from .ros2_control import generic_files
 from .stored_values import ExportError, StoredValues, stored_values
 
 __all__ = [
@@ -19,10 +21,13 @@ __all__ = [
     "STRAIGHT_LINE",
     "Capability",
     "ExportError",
+    "LoopLibrary",
     "Project",
     "StoredValues",
     "UnavailableError",
     "capabilities",
+    "generic_files",
+    "loop_library",
     "project",
     "project_files",
     "readme",

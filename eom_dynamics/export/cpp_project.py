@@ -6,6 +6,10 @@ The headers in ``templates/cpp/eom`` are the same for every robot; one more desc
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
+from ..codegen.cache import digest
 from ..codegen.emit_c import filled
 from ..elastic.carried_rotors import SPIN
 from ..elastic.flat_programs import REFERENCE
@@ -31,6 +35,9 @@ _LONGEST_TIMES = {
     "longest_response_step": str(round(LONGEST_RESPONSE_STEP * 1e9)),
 }
 
+# Headers of what a library of a loop and its user have in common.
+_INTERFACE = ("any_loop.hpp", "limits.hpp", "loop_parameters.hpp", "payload.hpp", "references.hpp")
+
 
 def files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by path, for a project with the motor feedforward."""
@@ -40,16 +47,29 @@ def files(project: Project, stored: StoredValues) -> dict[str, str]:
 
 def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, str]:
     """Headers and tests by path, for a project with the motor feedforward."""
-    texts = {
-        f"include/eom/robots/{project.name}.hpp": robot_header(project),
-        "test/test_feedforward.cpp": _test(project, stored),
-    }
+    texts = headers(project) | {"test/test_feedforward.cpp": _test(project, stored)}
     if project.precision == "double":
         texts["test/test_control_loop.cpp"] = _loop_test(project, stored)
-    for name in template_names("cpp/eom"):
-        texts[f"include/eom/{name}"] = filled(template(f"cpp/eom/{name}"), **LOOP_DEFAULTS, **_LONGEST_TIMES)
     texts["test/checks.hpp"] = template("cpp/test/checks.hpp")
     return texts
+
+
+def headers(project: Project) -> dict[str, str]:
+    """Headers by path."""
+    return {f"include/eom/robots/{project.name}.hpp": robot_header(project), **shared_headers()}
+
+
+@cache
+def shared_headers() -> dict[str, str]:
+    """Headers that are the same for every robot, by path."""
+    fields = LOOP_DEFAULTS | _LONGEST_TIMES
+    interface = "".join(filled(template(f"cpp/eom/{name}"), **fields, loop_abi="") for name in _INTERFACE)
+    # Of their code alone: comments and layout may change.
+    abi = digest("".join(re.sub(r"//.*", "", interface).split()))[:8]
+    return {
+        f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields, loop_abi=f"0x{abi}")
+        for name in template_names("cpp/eom")
+    }
 
 
 def can_be_written(name: str) -> bool:

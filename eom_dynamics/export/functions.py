@@ -164,6 +164,13 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
     return None
 
 
+def controller_functions(robot: Robot) -> list[str]:
+    """Those of the functions of a control loop that can be exported, and the plant for simulation."""
+    side = MotorSide.of(robot)
+    every = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT)
+    return [name for name in every if not function_unavailable(robot, side, name)]
+
+
 def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:
     """Functions by name, each preceded by those that it needs.
 

@@ -288,7 +288,7 @@ class TestKey:
             (fingerprint, "generator_fingerprint", lambda: "another"),
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
             (compiler, "_processor", lambda: "another"),
-            (compiler, "_identity", lambda path: "another"),
+            (compiler, "identity", lambda path: "another"),
             (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
         ],
         ids=["generator", "flags", "processor", "compiler", "arguments of CC"],
@@ -344,9 +344,9 @@ class TestKey:
     def test_depends_on_the_version_of_the_compiler(self, tmp_path: Path) -> None:
         path = tmp_path / "cc"
         path.write_text("one")
-        before = compiler._identity(str(path))
+        before = compiler.identity(str(path))
         os.utime(path, (1, 1))
-        assert compiler._identity(str(path)) != before
+        assert compiler.identity(str(path)) != before
 
 
 class TestFallback:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,9 +17,20 @@ import pytest
 import yaml
 from exported import export, robot, succeed, with_values
 
-from eom_dynamics import ElasticArm, Robot
-from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, UnavailableError, project, project_files
-from eom_dynamics.export.ros2_control import package_name
+from eom_dynamics import Dynamics, ElasticArm, Robot
+from eom_dynamics.actuators.springs import RigidSpring
+from eom_dynamics.export import (
+    FEEDFORWARD,
+    LANGUAGES,
+    PLANT,
+    UnavailableError,
+    cpp_project,
+    generic_files,
+    project,
+    project_files,
+)
+from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
+from eom_dynamics.export.templates import template
 from eom_dynamics.stream.watchdog import DEFAULTS
 
 ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
@@ -164,7 +177,7 @@ def test_parameters_are_described_and_checked() -> None:
     (declared,) = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"]).values()
     header = files["include/eom/loop_parameters.hpp"].decode()
     types = {"string_array": list, "double_array": list, "string": str, "double": float, "bool": bool}
-    for name, parameter in declared.items():
+    for name, parameter in [*_parameters(declared)]:
         assert type(parameter["default_value"]) is types[parameter["type"]], name
         # It writes descriptions into C++ as they are.
         assert len(parameter["description"]) > 10 and not set('"\\`\n') & set(parameter["description"])
@@ -172,13 +185,79 @@ def test_parameters_are_described_and_checked() -> None:
         if parameter["type"] == "double":
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
+            of_controller = name in {"warning_period", "command_lead", "reference_lead", "state_publish_rate"}
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
-            assert (
-                name in {"warning_period", "command_lead", "reference_lead"}
-                or float(loop[1]) == parameter["default_value"]
-            )  # type: ignore[index]
+            assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):
         assert declared[name]["default_value"] == getattr(DEFAULTS, name)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur5e", "planar_2r"])
+def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
+    """Under a tenth of its weight that the feedforward does not know, at 1 kHz with a delay of a cycle."""
+    joints = (replace(joint, spring=RigidSpring(), rotor_inertia=0.0) for joint in robot(name).joints)
+    arm = replace(robot(name), name="rigid", joints=tuple(joints))
+    files = LANGUAGES["ros2_control"].files(*with_values(arm, (FEEDFORWARD,)))
+    text = files["config/controllers.yaml"].decode()
+    given = yaml.safe_load(text)["feedforward_controller"]["ros__parameters"]
+    kp, kd = np.array(given["motor_kp"]), np.array(given["motor_kd"])
+    assert "70 rad/s (11 Hz), critically damped" in text
+    np.testing.assert_allclose(kp, 35.0 * kd, rtol=1e-5)
+    dynamics = Dynamics(arm)
+    for start in np.random.default_rng(3).uniform(-1.5, 1.5, (3, arm.n)):
+        q, qd, waiting = start, np.zeros(arm.n), np.zeros(arm.n)
+        for _ in range(1000):
+            tau = 0.9 * dynamics.gravity(start) + kp * (start - q) - kd * qd
+            qd = qd + 1e-3 * dynamics.forward_dynamics(q, qd, waiting)
+            q, waiting = q + 1e-3 * qd, tau
+        assert np.max(np.abs(q - start)) < 0.1 and np.max(np.abs(qd)) < 0.5
+
+
+def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Parameters by name, also those in groups."""
+    for name, entry in declared.items():
+        if "type" in entry:
+            yield name, entry
+        else:
+            yield from _parameters(entry)
+
+
+def test_the_controller_of_every_robot_is_that_of_one() -> None:
+    """But for names, and where its loop comes from."""
+    own, generic = contents(robot("planar_2r")), generic_files()
+    assert GENERIC_PACKAGE not in own
+    for name in ("src/feedforward_controller.cpp", "include/{}/feedforward_controller.hpp"):
+        same = own[name.format("planar_2r_control")].decode().partition("#")[2]
+        renamed = generic[name.format(GENERIC_PACKAGE)].partition("#")[2]
+        same = same.replace("planar_2r_control", GENERIC_PACKAGE).replace("PLANAR_2R_CONTROL", GENERIC_PACKAGE.upper())
+        assert renamed == same
+    assert all(own[name].decode() == text for name, text in generic.items() if name.startswith("include/eom/"))
+    for name, text in generic.items():
+        assert not re.search(r"@\w+@", text), name
+        if name.endswith(".xml"):
+            ElementTree.fromstring(text)
+    parameters = "src/feedforward_controller_parameters.yaml"
+    (of_robot,), (of_all,) = (yaml.safe_load(files[parameters]).values() for files in (own, generic))
+    loop = of_all.keys() - of_robot.keys()
+    assert loop == {"kernel", "fingerprint", "robot_file", "command", "compile_timeout"}
+    assert all(of_all[name]["read_only"] for name in loop)
+    assert loop == set(re.findall(r"\bgiven\.(\w+)", generic["src/robot_loop.cpp"]))
+    given = yaml.safe_load(generic["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    assert given.keys() < of_all.keys()
+    example = robot(given["robot_file"])
+    np.testing.assert_allclose(given["motor_kp"], 70.0**2 * example.rotor_inertia)
+    np.testing.assert_allclose(given["motor_kd"], 2 * 70.0 * example.rotor_inertia)
+
+
+def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which another comment leaves alone, and another member does not."""
+    headers = cpp_project.shared_headers.__wrapped__
+    abi = re.compile(r"LOOP_ABI = (0x[0-9a-f]{8});")
+    before = abi.search(headers()["include/eom/any_loop.hpp"])
+    for changed, same in (("// Other words.", True), ("int another;", False)):
+        monkeypatch.setattr(cpp_project, "template", lambda name, text=changed: template(name) + text)
+        after = abi.search(headers()["include/eom/any_loop.hpp"])
+        assert (after[1] == before[1]) is same  # type: ignore[index]
 
 
 def test_single_precision_is_refused() -> None:

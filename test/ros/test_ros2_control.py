@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from paths import CONFIG
 from setpoint_streams import PERIOD, START, stream
 
 from eom_dynamics import ElasticArm
-from eom_dynamics.export import PLANT
+from eom_dynamics.export import PLANT, project
+from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
 from eom_dynamics.messages.fields import STIFFNESS_FIELDS
 from eom_dynamics.stream.watchdog import Status
 from eom_dynamics.tools.cli.main import main
@@ -39,6 +42,8 @@ pytestmark = [
 ]
 
 TOLERANCE = 1e-12
+
+COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "loop"]
 
 FIELDS = (
     "effort",
@@ -64,18 +69,30 @@ def recorded(arm, size, path):
     return write_bag(path, {"/setpoint": (SETPOINT, messages)})
 
 
-def played(name, bag, limits, folder):
+def built(name, package, folder):
+    """Folder with the program that plays setpoints to a controller; the robot's own package is in ``own``."""
+    own, build = folder / "own", folder / package
+    if not own.exists():
+        own.mkdir()
+        export(robot(name), "ros2_control", own, [PLANT])
+    if not build.exists():
+        given = {"PACKAGE": package, "PACKAGE_FOLDER": own, "CMAKE_INSTALL_PREFIX": folder / "installed"}
+        given |= {"NAME": name, "ROBOT": type_name(project(robot(name), [])), "ROBOT_FOLDER": own}
+        if package == GENERIC_PACKAGE:
+            generic, kernel = folder / "generic", folder / "arm.so"
+            assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(generic)]) == 0
+            assert main(["loop", name, "-o", str(kernel)]) == 0
+            given |= {"PACKAGE_FOLDER": generic / "ros2_control", "KERNEL": kernel}
+        configured = [f"-D{key}={value}" for key, value in given.items()]
+        succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", build, *configured], folder)
+        succeed(["cmake", "--build", build, "--target", "install"], folder)
+    return build
+
+
+def played(name, bag, limits, folder, plugin=None, **parameters_of_plugin):
     """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
-    subject, package = robot(name), folder / "package"
-    program = folder / "build" / "play_setpoints"
-    if not program.exists():
-        package.mkdir()
-        export(subject, "ros2_control", package, [PLANT])
-        source = Path(__file__).with_name("controller_manager")
-        installed = folder / "installed"
-        configured = [f"-DPACKAGE={name}_control", f"-DPACKAGE_FOLDER={package}", f"-DCMAKE_INSTALL_PREFIX={installed}"]
-        succeed(["cmake", "-S", source, "-B", "build", *configured], folder)
-        succeed(["cmake", "--build", "build", "--target", "install"], folder)
+    subject, plugin = robot(name), plugin or f"{name}_control"
+    program, package = built(name, plugin, folder) / "play_setpoints", folder / "own"
     description = (package / "description/mock.urdf").read_text()
     # Mock hardware repeats commands that it has as states.
     state = '      <state_interface name="effort"/>\n    </joint>'
@@ -85,7 +102,11 @@ def played(name, bag, limits, folder):
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
     names = {each: given[each] for each in ("joints", "motors")}
+    parameters["controller_manager"]["ros__parameters"]["feedforward_controller"]["type"] = (
+        f"{plugin}/FeedforwardController"
+    )
     parameters["feedforward_controller"]["ros__parameters"] = names | {
+        **parameters_of_plugin,
         "commands": commands,
         "limits": limits,
         "command_lead": 0.0,  # as the node, which knows no period
@@ -141,3 +162,11 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
     _, tau, taud, taudd, effort, *motors, a, b, c, x, y, z = played(name, bag, "ignore", tmp_path)
     for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
         np.testing.assert_array_equal(got, function)
+
+    # The controller of every robot passes the test of the package, and has the same bits, with a library from a file
+    # and with one that it compiles.
+    assert "PASSED" in succeed([built(name, GENERIC_PACKAGE, tmp_path) / "test_controller"], tmp_path)
+    for given in ({"kernel": str(tmp_path / "arm.so")}, {"robot_file": name, "command": COMMAND}):
+        _, *generic = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, **given)
+        for got, of_robot in zip(generic, (tau, taud, taudd, effort, *motors), strict=False):
+            np.testing.assert_array_equal(got, of_robot)

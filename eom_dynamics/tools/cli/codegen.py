@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ...export import (
     FEEDFORWARD,
-    FEEDFORWARD_WITH_PAYLOAD,
     FUNCTIONS,
     LANGUAGES,
     ON_BASE,
@@ -17,9 +16,11 @@ from ...export import (
     ExportError,
     Project,
     capabilities,
+    generic_files,
     project,
     project_files,
 )
+from ...export.functions import controller_functions
 from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
@@ -37,13 +38,19 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_robot_arguments(parser)
+    add_robot_arguments(parser, note="; none with --generic", nargs="?")
     add_output_folder(parser)
     parser.add_argument(
         "--language",
         action="append",
         choices=LANGUAGES,
         help="may be repeated; default: all, without CasADi where it is not installed",
+    )
+    parser.add_argument(
+        "--generic",
+        action="store_true",
+        help="with --language ros2_control: one controller for every robot, whose loop it compiles or loads when it is "
+        "configured, see the command loop",
     )
     parser.add_argument(
         "--functions",
@@ -60,7 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the code and list it; returns the exit code, 1 if the code fails its own test."""
+    if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
+        options.parser.error("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
+    if options.robot is None and not options.generic:
+        options.parser.error("the following arguments are required: ROBOT")
     check_folder(options.output, force=options.force)
+    if options.generic:
+        files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}
+        write_folder(options.output, files, force=options.force)
+        print("\n".join(_sizes(files, options.output)))
+        return 0
     exported = _project(options, load(options))
     try:
         files, skipped = project_files(exported, options.language)
@@ -82,11 +98,7 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         able = capabilities(robot)["c"]
         # The controller calls no others, and stored values of all of them take long for a robot of many joints.
         alone = set(options.language or ()) == {"ros2_control"}
-        default = (
-            [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT]
-            if alone
-            else [name for name in FUNCTIONS if name not in _ON_REQUEST]
-        )
+        default = controller_functions(robot) if alone else [name for name in FUNCTIONS if name not in _ON_REQUEST]
         wanted = [name for name in default if name in able.functions]
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")

@@ -20,13 +20,43 @@ from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from . import bench, codegen, convert, demo, excite, identify, inspect, learn, record, replay, report, retime, simulate
+from . import (
+    bench,
+    codegen,
+    convert,
+    demo,
+    excite,
+    identify,
+    inspect,
+    learn,
+    loop,
+    record,
+    replay,
+    report,
+    retime,
+    simulate,
+)
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = (bench, codegen, convert, demo, excite, identify, inspect, learn, record, replay, report, retime, simulate)
+_COMMANDS = (
+    bench,
+    codegen,
+    convert,
+    demo,
+    excite,
+    identify,
+    inspect,
+    learn,
+    loop,
+    record,
+    replay,
+    report,
+    retime,
+    simulate,
+)
 
 _OPTION = re.compile(r"--[\w-]+")
 

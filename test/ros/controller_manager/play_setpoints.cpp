@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays serialised setpoints to the exported controller in a controller manager, and writes what arrives at the hardware.
+// Plays serialised setpoints to an exported controller, or that of every robot, in a controller manager, and writes what arrives at the hardware.
 //
 //     play_setpoints DESCRIPTION PARAMETERS SETPOINTS COMMANDS
 //
@@ -19,9 +19,10 @@
 #include <rclcpp/serialization.hpp>
 
 #include CONTROLLER
+#include ROBOT_HEADER
 
 using NAMESPACE::FeedforwardController;
-using Robot = FeedforwardController::Robot;
+using Robot = eom::robots::ROBOT;
 using eom_dynamics::msg::JointTrajectorySetpoint;
 
 namespace {
@@ -114,7 +115,21 @@ int main(int argc, char **argv)
         std::vector<double> row;
         for (const auto &state : states)
             row.push_back(state.get_optional().value());
-        feedforward.setpoint = controller->loop().output().setpoint;
+        const auto &followed = controller->loop().output.setpoint;
+        auto &x = feedforward.setpoint;
+        const auto copy = [](eom::Span<const double> from, auto &to) { std::copy(from.begin(), from.end(), to.begin()); };
+        copy(followed.q, x.q);
+        copy(followed.qd, x.qd);
+        copy(followed.qdd, x.qdd);
+        copy(followed.qddd, x.qddd);
+        copy(followed.qdddd, x.qdddd);
+        copy(followed.W, x.W);
+        copy(followed.Wd, x.Wd);
+        copy(followed.Wdd, x.Wdd);
+        copy(followed.k, x.k);
+        copy(followed.kd, x.kd);
+        copy(followed.kdd, x.kdd);
+        copy(followed.deflection, x.deflection);
         const auto &y = feedforward.update();
         for (const auto *values : {&y.tau, &y.taud, &y.taudd})
             row.insert(row.end(), values->begin(), values->end());

@@ -220,3 +220,17 @@ def test_for_a_singular_mass_matrix_the_other_functions_are_named(
     output = capsys.readouterr()
     assert "no plant: massless: the mass matrix is not positive definite" in output.err
     assert "massless_inverse_dynamics" in output.out and "plant" not in output.out
+
+
+def test_one_controller_for_every_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["codegen", "--language", "ros2_control", "--generic", "-o", str(tmp_path / "code")]
+    assert main(command) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ")
+    written = contents(tmp_path / "code")
+    assert {"ros2_control/package.xml", "ros2_control/src/loop_library.hpp"} <= written.keys()
+    assert not [name for name in written if "/robots/" in name or name.endswith(".c")]
+    wrong = ([*command, "iiwa"], command[:1] + command[3:], ["codegen", "-o", str(tmp_path / "other")])
+    for each, reason in zip(wrong, ("leave out ROBOT", "leave out ROBOT", "required: ROBOT"), strict=True):
+        with pytest.raises(SystemExit) as error:
+            main(each)
+        assert error.value.code == 2 and reason in capsys.readouterr().err

@@ -19,6 +19,7 @@ COMMANDS = {
     "convert": ["convert", "ROBOT", "-o", "out.yaml"],
     "demo": ["demo", "--robot", "ROBOT", "-o", "out"],
     "inspect": ["inspect", "ROBOT"],
+    "loop": ["loop", "ROBOT", "-o", "out.so"],
     "replay": ["replay", "bag", "-o", "out", "--robot", "ROBOT"],
     "report": ["report", "bag", "-o", "out.html", "--robot", "ROBOT"],
     "simulate": ["simulate", "ROBOT", "cosine", "-o", "out"],

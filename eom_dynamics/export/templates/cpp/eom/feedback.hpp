@@ -18,7 +18,7 @@ class Feedback {
     {
         parameters_ = parameters;
         reads_motors_ = detail::positive(parameters.motor_kp) || detail::positive(parameters.motor_kd);
-        linearization_.place_poles(parameters.natural_frequency);
+        linearization_.place_poles(static_cast<Scalar>(parameters.natural_frequency));
         linearization_.stiffness_gains = parameters.stiffness_gains;
     }
 

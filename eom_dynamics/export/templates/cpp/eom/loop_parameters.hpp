@@ -61,11 +61,8 @@ struct StampedSpline {
     Spline<Robot::joints> spline;
 };
 
-/// Settings of the loop; gains of zero leave feedback out.
-template <class Robot>
-struct LoopParameters {
-    using Scalar = typename Robot::Scalar;
-
+/// Settings of the loop that are the same for every robot.
+struct LoopSettings {
     LimitPolicy limits = LimitPolicy::warn;
     /// Time without a valid reference after which setpoints are lost, s; 0 for never.
     double setpoint_timeout = @timeout@;
@@ -79,14 +76,24 @@ struct LoopParameters {
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
-    /// Taylor polynomial for setpoints; feedback is not.
-    double command_lead = static_cast<double>(Robot::command_lead());
+    /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
+    double command_lead = 0;
+    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
+    bool linearize = false;
+    double natural_frequency = 20;
+};
+
+/// Settings of the loop; gains of zero leave feedback out.
+template <class Robot>
+struct LoopParameters : LoopSettings {
+    using Scalar = typename Robot::Scalar;
+
+    LoopParameters() noexcept { command_lead = static_cast<double>(Robot::command_lead()); }
+
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
     JointVector<Robot> link_kp{}, link_kd{};
-    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
-    bool linearize = false;
-    Scalar natural_frequency = 20;
+    /// Of feedback linearization, on errors of stiffness and of its rate.
     std::array<Scalar, 2> stiffness_gains{};
 };
 
@@ -193,7 +200,7 @@ const char *objection(const LoopParameters<Robot> &parameters) noexcept
         return "link_kp and link_kd must be finite, and not negative";
     if (!gains(parameters.stiffness_gains))
         return "stiffness_gains must be finite, and not negative";
-    if (!within(static_cast<double>(parameters.natural_frequency), LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
+    if (!within(parameters.natural_frequency, LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
         return "natural_frequency must be 0.001 to 10000 rad/s";
     return nullptr;
 }

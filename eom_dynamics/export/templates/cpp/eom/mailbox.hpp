@@ -15,6 +15,10 @@ namespace eom {
 template <class T>
 class Mailbox {
   public:
+    Mailbox() = default;
+    /// With memory for messages of the size of this one.
+    explicit Mailbox(const T &message) : slots_{message, message, message} {}
+
     /// The writer's slot. It has the content of some earlier message: write all of it.
     T &draft() noexcept { return slots_[written_]; }
 

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cycles of two controllers by pluginlib, the generated one of a robot and that of every robot, on the simulated arm.
+//
+//     cycles KERNEL COUNT RATE    prints sorted quantiles of the time of update(), s, of each
+//
+// Both get the same references and measurements in each cycle, in turns of changing order; the arm gets the efforts of
+// the first. Cycles begin at times of a clock, as in a controller manager, so that caches have cooled.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <controller_interface/chainable_controller_interface.hpp>
+#include <eom/plant.hpp>
+#include <pluginlib/class_loader.hpp>
+#include <rclcpp/rclcpp.hpp>
+
+#include ROBOT_HEADER
+
+namespace {
+
+using Robot = eom::robots::ROBOT;
+using Controller = controller_interface::ChainableControllerInterface;
+using Clock = std::chrono::steady_clock;
+
+/// A controller with the interfaces that it asks for.
+struct Driven {
+    std::shared_ptr<Controller> controller;
+    std::vector<hardware_interface::CommandInterface::SharedPtr> commands, references;
+    std::vector<hardware_interface::StateInterface::SharedPtr> states;
+    std::vector<double> times;
+
+    Driven(std::shared_ptr<Controller> made, const std::string &name, unsigned rate, const std::string &kernel)
+        : controller(std::move(made))
+    {
+        controller_interface::ControllerInterfaceParams params;
+        params.controller_name = name;
+        params.update_rate = params.controller_manager_update_rate = rate;
+        params.node_options = controller->define_custom_node_options();
+        auto &given = params.node_options.parameter_overrides();
+        given = {{"limits", "clip"},
+                 {"measurements", std::vector<std::string>{"links", "motors"}},
+                 {"state_interfaces.motor_position", "motor_position"},
+                 {"state_interfaces.motor_velocity", "motor_velocity"},
+                 {"motor_kp", std::vector<double>{100.0}},
+                 {"motor_kd", std::vector<double>{2.0}},
+                 {"link_kp", std::vector<double>{1.0}}};
+        if (!kernel.empty())
+            given.emplace_back("kernel", kernel);
+        if (controller->init(params) != controller_interface::return_type::OK ||
+            controller->configure().label() != "inactive")
+            std::exit(2);
+        references = controller->export_reference_interfaces();
+        controller->export_state_interfaces();
+        controller->set_chained_mode(true);
+        std::vector<hardware_interface::LoanedCommandInterface> lent_commands;
+        for (const std::string &each : controller->command_interface_configuration().names) {
+            commands.push_back(made_interface<hardware_interface::CommandInterface>(each));
+            lent_commands.emplace_back(commands.back(), nullptr);
+        }
+        std::vector<hardware_interface::LoanedStateInterface> lent_states;
+        for (const std::string &each : controller->state_interface_configuration().names) {
+            states.push_back(made_interface<hardware_interface::StateInterface>(each));
+            (void)states.back()->set_value(0.0);
+            lent_states.emplace_back(states.back(), nullptr);
+        }
+        controller->assign_interfaces(std::move(lent_commands), std::move(lent_states));
+        if (controller->get_node()->activate().label() != "active")
+            std::exit(3);
+    }
+
+    template <class Interface>
+    static std::shared_ptr<Interface> made_interface(const std::string &name)
+    {
+        const std::size_t slash = name.rfind('/');
+        return std::make_shared<Interface>(name.substr(0, slash), name.substr(slash + 1));
+    }
+
+    /// References of the joints, and positions and velocities of links and motors.
+    void write(const std::array<eom::JointVector<Robot>, 5> &motion, const eom::PlantState<Robot> &state)
+    {
+        for (std::size_t k = 0; k < 5 * Robot::joints; ++k)
+            (void)references[k]->set_value(motion[k / Robot::joints][k % Robot::joints]);
+        auto at = states.begin();
+        const auto each = [&at](const auto &values) {
+            for (const double value : values)
+                (void)(*at++)->set_value(value);
+        };
+        each(state.q);
+        each(state.theta);
+        each(state.qd);
+        each(state.thetad);
+    }
+
+    void update(const rclcpp::Time &now, const rclcpp::Duration &period)
+    {
+        const auto start = Clock::now();
+        const auto result = controller->update(now, period);
+        times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        if (result != controller_interface::return_type::OK)
+            std::exit(4);
+    }
+};
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc != 4)
+        return 1;
+    const long cycles = std::atol(argv[2]);
+    const unsigned rate = static_cast<unsigned>(std::atol(argv[3]));
+    rclcpp::init(0, nullptr);
+    pluginlib::ClassLoader<Controller> loader("controller_interface",
+                                              "controller_interface::ChainableControllerInterface");
+    const auto made = [&loader](const std::string &type) { return std::shared_ptr<Controller>(loader.createUniqueInstance(type)); };
+    Driven generated(made(PACKAGE "/FeedforwardController"), "generated", rate, "");
+    Driven generic(made("eom_feedforward_controller/FeedforwardController"), "generic", rate, argv[1]);
+
+    eom::Plant<Robot> plant;
+    eom::MotorVector<Robot> effort{};
+    plant.rest_at({}, effort);
+    const double step = 1.0 / rate;
+    const rclcpp::Duration period = rclcpp::Duration::from_seconds(step);
+    rclcpp::Time now(1'700'000'000, 0, RCL_ROS_TIME);
+    const auto start = Clock::now();
+    double difference = 0;
+    for (long k = 0; k < cycles; ++k) {
+        const double t = static_cast<double>(k) * step, w = 2;
+        // a (1 - cos w t)^3 begins with four derivatives zero, but for rounding.
+        std::array<eom::JointVector<Robot>, 5> motion;
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            const double a = 0.02, s1 = std::sin(w * t), c1 = std::cos(w * t), s2 = std::sin(2 * w * t),
+                         c2 = std::cos(2 * w * t), s3 = std::sin(3 * w * t), c3 = std::cos(3 * w * t);
+            motion[0][i] = a * (2.5 - 3.75 * c1 + 1.5 * c2 - 0.25 * c3);
+            motion[1][i] = a * w * (3.75 * s1 - 3 * s2 + 0.75 * s3);
+            motion[2][i] = a * w * w * (3.75 * c1 - 6 * c2 + 2.25 * c3);
+            motion[3][i] = a * w * w * w * (-3.75 * s1 + 12 * s2 - 6.75 * s3);
+            motion[4][i] = a * w * w * w * w * (-3.75 * c1 + 24 * c2 - 20.25 * c3);
+        }
+        generated.write(motion, plant.state);
+        generic.write(motion, plant.state);
+        std::this_thread::sleep_until(start + std::chrono::duration<double>(t));
+        now += period;
+        for (Driven *each : {k % 2 ? &generic : &generated, k % 2 ? &generated : &generic})
+            each->update(now, period);
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            effort[i] = generated.commands[i]->get_optional().value();
+            difference = std::max(difference, std::fabs(effort[i] - generic.commands[i]->get_optional().value()));
+        }
+        plant.advance(effort, step, 1e-4);
+        if (!plant.finite())
+            return 5;
+    }
+    double largest = 0;
+    for (const double q : plant.state.q)
+        largest = std::max(largest, std::fabs(q));
+    std::printf("difference %.17g %.17g\n", difference, largest);
+    for (auto *driven : {&generated, &generic}) {
+        std::sort(driven->times.begin(), driven->times.end());
+        std::printf("%s", driven == &generated ? "generated" : "generic");
+        for (const double share : {0.5, 0.99, 0.999, 1.0})
+            std::printf(" %.9g", driven->times[static_cast<std::size_t>(share * static_cast<double>(cycles - 1))]);
+        std::printf("\n");
+    }
+    std::fflush(stdout);
+    std::_Exit(0); // without the teardown of a middleware that nothing used
+}

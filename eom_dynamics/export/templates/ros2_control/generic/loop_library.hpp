@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control loops from libraries that `eom_dynamics loop` compiles. Not for the cycle.
+#ifndef EOM_LOOP_LIBRARY_HPP
+#define EOM_LOOP_LIBRARY_HPP
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <eom/any_loop.hpp>
+
+namespace eom {
+
+/// The loop of a library, which stays loaded while there is the loop.
+///
+/// Throws std::runtime_error unless it is a complete library of this ABI and, if one is given, with this fingerprint.
+inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::string &fingerprint)
+{
+    const auto refused = [&path](const std::string &why) {
+        return std::runtime_error(path + ": " + why + "; write it again: eom_dynamics loop ROBOT -o FILE.so");
+    };
+    // Code of a truncated file would end the process with SIGBUS.
+    ElfW(Ehdr) header;
+    std::ifstream file(path, std::ios::binary);
+    if (!file)
+        throw refused(std::strerror(errno));
+    if (!file.read(reinterpret_cast<char *>(&header), sizeof header) ||
+        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        throw refused("is not a library");
+    if (std::filesystem::file_size(path) < header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize)
+        throw refused("is truncated");
+
+    // Other libraries may have a robot of the same name.
+    const std::shared_ptr<void> library(dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL),
+                                        [](void *handle) {
+                                            if (handle)
+                                                dlclose(handle);
+                                        });
+    if (!library)
+        throw refused(dlerror());
+    const auto abi = reinterpret_cast<std::uint32_t (*)()>(dlsym(library.get(), "eom_loop_abi"));
+    const auto make = reinterpret_cast<AnyLoop *(*)()>(dlsym(library.get(), "eom_make_loop"));
+    if (!abi || !make)
+        throw refused("has no control loop");
+    if (abi() != LOOP_ABI)
+        throw refused("is of another version than this controller");
+    const std::shared_ptr<AnyLoop> loop(make(), [library](AnyLoop *made) { delete made; });
+    if (!loop)
+        throw refused("has no memory for the loop");
+    if (!fingerprint.empty() && fingerprint != loop->robot.fingerprint)
+        throw refused("is of the robot " + std::string(loop->robot.name) + " with fingerprint " +
+                      loop->robot.fingerprint + ", not " + fingerprint);
+    return loop;
+}
+
+namespace detail {
+
+inline std::string last_line(const std::filesystem::path &path)
+{
+    std::ifstream file(path);
+    std::string line, last;
+    while (std::getline(file, line))
+        if (!line.empty())
+            last = line;
+    return last;
+}
+
+/// A temporary folder, which is removed with what is in it.
+struct Scratch {
+    Scratch()
+    {
+        std::string name = (std::filesystem::temp_directory_path() / "eom_dynamics-XXXXXX").string();
+        if (!mkdtemp(name.data()))
+            throw std::runtime_error(name + ": " + std::strerror(errno));
+        path = name;
+    }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    ~Scratch()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
+
+    std::filesystem::path path;
+};
+
+/// Waits for a process until a time; returns whether it has ended.
+inline bool ended(pid_t process, std::chrono::steady_clock::time_point until, int &status)
+{
+    for (;;) {
+        if (waitpid(process, &status, WNOHANG) == process)
+            return true;
+        if (std::chrono::steady_clock::now() >= until)
+            return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
+} // namespace detail
+
+/// The last line that a command prints, which takes at most a time, s, and is interrupted then, with its children.
+///
+/// Throws std::runtime_error with the last line of its errors if it fails.
+inline std::string last_line_of(const std::vector<std::string> &command, double timeout)
+{
+    using Clock = std::chrono::steady_clock;
+    const detail::Scratch scratch;
+    const std::string output = scratch.path / "output", errors = scratch.path / "errors";
+    std::vector<char *> arguments;
+    for (const std::string &argument : command)
+        arguments.push_back(const_cast<char *>(argument.c_str()));
+    arguments.push_back(nullptr);
+
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, output.c_str(), O_WRONLY | O_CREAT, 0600);
+    posix_spawn_file_actions_addopen(&files, 2, errors.c_str(), O_WRONLY | O_CREAT, 0600);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    pid_t process = 0;
+    const int failed = posix_spawnp(&process, arguments[0], &files, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    if (failed)
+        throw std::runtime_error(command[0] + ": " + std::strerror(failed));
+
+    int status = 0;
+    const auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout));
+    if (!detail::ended(process, Clock::now() + limit, status)) {
+        // Python ends its compilers on an interrupt.
+        kill(-process, SIGINT);
+        if (!detail::ended(process, Clock::now() + std::chrono::seconds(2), status)) {
+            kill(-process, SIGKILL);
+            waitpid(process, &status, 0);
+        }
+        throw std::runtime_error(command[0] + ": did not finish within its timeout");
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        const std::string reason = detail::last_line(errors);
+        throw std::runtime_error(reason.empty() ? command[0] + ": failed" : reason);
+    }
+    return detail::last_line(output);
+}
+
+/// The loop of a robot, which a command compiles, or takes from its cache.
+///
+/// The command gets the robot, a name or a file, or if it is empty a file with the description, and prints the path of
+/// the library. Throws std::runtime_error, with what to do.
+inline std::shared_ptr<AnyLoop> compiled_loop(std::vector<std::string> command, const std::string &robot,
+                                              const std::string &description, double timeout)
+{
+    const detail::Scratch scratch;
+    command.push_back(robot);
+    if (robot.empty()) {
+        if (description.empty())
+            throw std::runtime_error("there is no robot: set kernel, robot_file, or robot_description of the manager");
+        command.back() = scratch.path / "robot.urdf";
+        std::ofstream(command.back()) << description;
+    }
+    std::string path;
+    try {
+        path = last_line_of(command, timeout);
+    } catch (const std::runtime_error &error) {
+        throw std::runtime_error(std::string(error.what()) +
+                                 "; or set kernel to a library from another computer: eom_dynamics loop ROBOT -o FILE.so");
+    }
+    return load_loop(path, "");
+}
+
+} // namespace eom
+
+#endif

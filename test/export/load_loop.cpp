@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads the loop of a robot as the controller of every robot does.
+//
+//     load_loop kernel PATH FINGERPRINT     prints the robot, then efforts and motor motion at the setpoint of stdin
+//     load_loop command TIMEOUT ROBOT DESCRIPTION COMMAND...
+//
+// Prints an error as one line, with exit code 1.
+#include <cstdio>
+#include <iostream>
+
+#include "loop_library.hpp"
+#include "test/checks.hpp"
+
+namespace {
+
+void print(const eom::AnyLoop &loop)
+{
+    std::cout << loop.robot.name << ' ' << loop.robot.fingerprint << ' ' << loop.robot.joint_names.size() << ' '
+              << loop.robot.motor_names[0] << ' ' << loop.robot.tool_names[0] << '\n';
+}
+
+int cycles(eom::AnyLoop &loop)
+{
+    const std::vector<double> zero(1, 0.0);
+    eom::LoopSettings settings;
+    settings.limits = eom::LimitPolicy::ignore;
+    if (loop.configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))
+        return 2;
+    loop.restart(0);
+    std::vector<double> setpoint(5 * loop.robot.joint_names.size());
+    for (double &number : setpoint)
+        std::cin >> number;
+    const auto cycle = [&](long count) {
+        std::vector<double> numbers = setpoint;
+        const std::size_t before = eom::test::allocations;
+        for (long i = 0; i < count; ++i) {
+            std::copy(setpoint.begin(), setpoint.end(), numbers.begin());
+            if (!loop.read_references(numbers.data(), 1000 * i))
+                return false;
+            loop.update(1000 * i, 1e-6);
+        }
+        return eom::test::allocations == before && loop.state.status == eom::Status::fresh;
+    };
+    if (!cycle(1))
+        return 3;
+    std::cout.precision(17);
+    for (const auto row : {loop.output.tau, loop.output.taud, loop.output.taudd, loop.output.motor_position,
+                           loop.output.motor_velocity, loop.output.motor_effort})
+        for (const double number : row)
+            std::cout << number << ' ';
+    std::cout << std::endl;
+    return cycle(10000) ? 0 : 4;
+}
+
+} // namespace
+
+int main(int, char **argv)
+{
+    try {
+        if (std::string(argv[1]) == "kernel") {
+            const auto loop = eom::load_loop(argv[2], argv[3]);
+            print(*loop);
+            return cycles(*loop);
+        }
+        std::vector<std::string> command;
+        for (char **argument = argv + 5; *argument; ++argument)
+            command.push_back(*argument);
+        print(*eom::compiled_loop(command, argv[3], argv[4], std::stod(argv[2])));
+        return 0;
+    } catch (const std::runtime_error &error) {
+        std::cout << error.what() << std::endl;
+        return 1;
+    }
+}

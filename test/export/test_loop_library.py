@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of robots as libraries, loaded as the controller of every robot does, and by the command ``loop``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import numpy as np
+import pytest
+from compilation import COMPILERS, run
+from exported import robot, succeed
+
+from eom_dynamics import ElasticArm
+from eom_dynamics.codegen import cache, compiler
+from eom_dynamics.codegen.compiler import run_compiler
+from eom_dynamics.export import compiled_loop, generic_files, loop_library
+from eom_dynamics.export.templates import template
+from eom_dynamics.tools.cli.main import main
+
+pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+
+NAME = "sea_planar_2r"
+
+LOOP = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "loop"]
+
+OTHER_ABI = "unsigned eom_loop_abi(void) { return 0; }\nvoid *eom_make_loop(void) { return 0; }\n"
+
+
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Program that loads loops."""
+    folder = tmp_path_factory.mktemp("loader")
+    files = generic_files() | {"include/test/checks.hpp": template("cpp/test/checks.hpp")}
+    for name, text in files.items():
+        if name.endswith(".hpp") and "feedforward_controller" not in name:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    shutil.copy(Path(__file__).with_name("load_loop.cpp"), folder)
+    strict = ("-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
+    succeed(["c++", *strict, "-Iinclude", "-Isrc", "load_loop.cpp", "-o", "load_loop", "-ldl", "-pthread"], folder)
+    return folder / "load_loop"
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Library of a robot."""
+    path = tmp_path_factory.mktemp("kernel") / "arm.so"
+    assert main(["loop", NAME, "-o", str(path)]) == 0
+    return path
+
+
+def loaded(loader: Path, *arguments: str | Path) -> CompletedProcess[str]:
+    """The program with arguments; of its output, errors are one line."""
+    done = run([loader, *arguments], loader.parent)
+    assert done.returncode != 1 or (len(done.stdout.splitlines()) == 1 and not done.stderr)
+    return done
+
+
+def c_library(folder: Path, source: str) -> Path:
+    (folder / "other.c").write_text(source)
+    run_compiler(["cc", "-shared", "-fPIC", str(folder / "other.c")], folder / "other.so")
+    return folder / "other.so"
+
+
+def test_numbers_of_the_library(loader: Path, kernel: Path, tmp_path: Path) -> None:
+    """Those of the arm, without an allocation in ten thousand cycles."""
+    arm, random = ElasticArm(robot(NAME)), np.random.default_rng(5)
+    motion = random.uniform(-0.5, 0.5, (5, 2))
+    (tmp_path / "setpoint").write_text(" ".join(map(repr, motion.ravel().tolist())))
+    command = ["sh", "-c", f"'{loader}' kernel '{kernel}' '' < '{tmp_path}/setpoint'"]
+    facts, numbers = succeed(command, tmp_path).splitlines()
+    assert facts == f"{NAME} {loop_library(robot(NAME)).fingerprint} 2 joint_1 joint_2"
+    y = arm.feedforward(*motion)
+    expected = np.concatenate([y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_effort])
+    np.testing.assert_allclose(np.array(numbers.split(), float), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) -> None:
+    """In one line with the reason and what to do, before any of their code runs that could fail."""
+    content = kernel.read_bytes()
+    truncated, text = tmp_path / "truncated.so", tmp_path / "text.so"
+    truncated.write_bytes(content[: len(content) // 2])
+    text.write_text("not a library, and longer than the header of one" * 3)
+    refused = {
+        tmp_path / "none.so": "No such file",
+        text: "is not a library",
+        truncated: "is truncated",
+        c_library(tmp_path, OTHER_ABI): "is of another version than this controller",
+    }
+    for path, reason in refused.items():
+        done = loaded(loader, "kernel", path, "")
+        assert done.returncode == 1 and done.stdout.startswith(f"{path}: {reason}"), done
+        assert "write it again: eom_dynamics loop ROBOT -o FILE.so" in done.stdout
+    assert "has no control loop" in loaded(loader, "kernel", c_library(tmp_path, "int other;\n"), "").stdout
+    done = loaded(loader, "kernel", kernel, "0123")
+    assert done.returncode == 1 and f"is of the robot {NAME} with fingerprint " in done.stdout
+    assert done.stdout.count("0123") == 1
+
+
+def test_commands(loader: Path, kernel: Path, tmp_path: Path) -> None:
+    """Their last line is the path; they get the robot or its description; what fails is said in one line."""
+    answer = f"echo warning >&2; echo {NAME}; echo {kernel}"
+    assert loaded(loader, "command", "9", "arm", "", "sh", "-c", answer).stdout.startswith(f"{NAME} ")
+    described = f'test "$(cat "$0")" = "<robot/>" && echo {kernel}'
+    assert loaded(loader, "command", "9", "", "<robot/>", "sh", "-c", described).stdout.startswith(f"{NAME} ")
+    failures = {
+        ("9", "arm", "", "/nonexistent/command"): "/nonexistent/command: No such file or directory",
+        ("9", "arm", "", "sh", "-c", "echo one >&2; echo two >&2; exit 2"): "two",
+        ("9", "arm", "", "false"): "false: failed",
+        ("0.1", "arm", "", "sh", "-c", "sleep 8"): "sh: did not finish within its timeout",
+    }
+    for arguments, reason in failures.items():
+        start = time.monotonic()
+        done = loaded(loader, "command", *arguments)
+        assert done.returncode == 1 and time.monotonic() - start < 8
+        assert done.stdout.startswith(f"{reason}; or set kernel to a library from another computer: ")
+    assert "there is no robot: set kernel, robot_file" in loaded(loader, "command", "9", "", "", "true").stdout
+
+
+def test_the_command_loop(
+    kernel: Path, loader: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It compiles a robot once, and says so where there is no compiler."""
+    monkeypatch.setattr(compiler, "_finished", lambda *_: pytest.fail("is compiled again"))
+    assert main(["loop", NAME]) == 0
+    first, path = capsys.readouterr().out.splitlines()
+    assert first == f"{NAME}: 2 joints, fingerprint {loop_library(robot(NAME)).fingerprint}"
+    assert Path(path).read_bytes().startswith(kernel.read_bytes())
+    assert loaded(loader, "kernel", path, "").stdout.startswith(f"{NAME} ")
+    assert main(["loop", NAME, "-o", str(kernel)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    monkeypatch.setenv("CXX", "/nonexistent")
+    assert main(["loop", NAME]) == 2
+    error = "eom_dynamics loop: no C++ compiler found (CXX=/nonexistent); install g++\n"
+    assert capsys.readouterr().err == error
+    done = loaded(loader, "command", "60", NAME, "", *LOOP)
+    assert done.returncode == 1 and done.stdout.startswith(error.strip())
+
+
+def test_a_damaged_library_in_the_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path))
+    compiled = []
+
+    def write(command: list[str], output: Path) -> None:
+        compiled.append(output.name)
+        output.write_bytes(b"library")
+
+    monkeypatch.setattr(compiled_loop, "run_compiler", write)
+    path = loop_library(robot(NAME)).path
+    assert path.parent == cache.cache_directory() and compiled.pop() == "built.so"
+    compiled.clear()
+    path.write_bytes(path.read_bytes()[:-1])
+    assert loop_library(robot(NAME)).content == b"library" and compiled
