@@ -59,13 +59,18 @@ def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bound
         limits: limits by name of joint, in place of those in the robot's file.
 
     Raises:
-        TrajectoryError: a joint is unknown.
+        TrajectoryError: a joint is unknown, or its limits are not :class:`.Limits`.
     """
     joints = arm.robot.joints
     every = tuple(joint.name for joint in joints)
-    for name in limits or ():
+    for name, given in (limits or {}).items():
         if name not in every:
             raise TrajectoryError(f"limits of unknown joint {name!r}; {arm.robot.name} has {', '.join(every)}")
+        if not isinstance(given, Limits):
+            raise TrajectoryError(
+                f"limits of {name!r} must be Limits, not {type(given).__name__}; "
+                "change those of the robot with dataclasses.replace(joint.limits, velocity=1.0)"
+            )
     own = {joint.name: (limits or {}).get(joint.name, joint.limits) for joint in joints}
     names, largest = {"position": every}, {}
     for quantity in ("velocity", "acceleration", "jerk"):

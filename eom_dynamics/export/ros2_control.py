@@ -28,6 +28,9 @@ from .templates import template
 # Natural frequency, rad/s, of the motors under the PD of the example, critically damped, as in simulations.
 _FREQUENCY = 70.0
 
+# Of the controller manager of the example, Hz, where the robot has no command_period.
+_RATE = 1000
+
 # Configurations at which links are weighed.
 _SAMPLES = 200
 
@@ -218,6 +221,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
         motors.append(unused_name(f"{name}_motor", [*joints, *motors]))
     inertia = _least_inertia(project)
     gains = {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
+    period = project.robot.command_period
     hardware = {"mock": _MOCK}
     if PLANT in project.functions:
         hardware = {"simulated": [line.format(**fields, **gains) for line in _SIMULATED]} | hardware
@@ -228,6 +232,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
             motors=", ".join(map(_quoted, motors)),
             references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
             **gains,
+            rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
             bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
             **fields,
         ),

@@ -192,6 +192,13 @@ def test_parameters_are_described_and_checked() -> None:
         assert declared[name]["default_value"] == getattr(DEFAULTS, name)
 
 
+@pytest.mark.parametrize(("period", "rate"), [(0.0, 1000), (0.004, 250), (0.0003, 3333)])
+def test_the_manager_of_the_example_runs_once_in_a_period_of_the_drives(period: float, rate: int) -> None:
+    files = contents(replace(robot("planar_2r"), command_period=period), FEEDFORWARD)
+    configured = yaml.safe_load(files["config/controllers.yaml"])["controller_manager"]["ros__parameters"]
+    assert configured["update_rate"] == rate
+
+
 @pytest.mark.parametrize("name", ["panda", "ur5e", "planar_2r"])
 def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
     """Under a tenth of its weight that the feedforward does not know, at 1 kHz with a delay of a cycle."""

@@ -82,7 +82,7 @@ BAD = {
     "a path must have a start and an end": (TIMES[:1], POSITIONS[:1]),
     "the path does not move anywhere; remove repeated points and pauses": (TIMES, POSITIONS[[0, 0, 0]]),
     "times are too uneven for these positions: ": ([0.0, 0.6, 0.600000001, 1.0], POSITIONS[[0, 0, 1, 1]]),
-    "fer_joint4: position 0.6 rad at 0.5 of the path is out of its range, ": (TIMES, POSITIONS + 2.0),
+    "fer_joint4: position 0.6 rad at 100 % of the path is out of its range, ": (TIMES, POSITIONS + 2.0),
 }
 
 

@@ -606,7 +606,7 @@ def _planar(**limits: float) -> dict[str, Any]:
         (
             PLANAR,
             _planar(upper=0.5, velocity=1.0),
-            "joint_1: position 1.2.* rad at .* is out of its range, -inf to 0.5; change the path",
+            "joint_1: position 1.2.* rad at 100 % of the path is out of its range, -inf to 0.5; change the path",
         ),
         (
             PLANAR,
@@ -620,6 +620,7 @@ def _planar(**limits: float) -> dict[str, Any]:
             "limit of the tool's speed must be positive",
         ),
         (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
+        (PLANAR, {"limits": {"joint_1": {"velocity": 1.0}}}, "limits of 'joint_1' must be Limits, not dict; change"),
         (
             Corner(),
             _planar(velocity=1.0),

@@ -61,7 +61,7 @@ def _evaluated(
         return getattr(value, name)
 
     tree = ast.fix_missing_locations(_Guarded().visit(ast.parse(expression.strip(), "<expression>", "eval")))
-    globals[_GUARD] = attribute
+    dict.__setitem__(globals, _GUARD, attribute)  # not that of xacro, which warns of a second definition
     if locals is not None:
         locals = ChainMap({_GUARD: attribute}, locals)  # type: ignore[arg-type]  # which only reads
     return eval(compile(tree, "<expression>", "eval"), globals, locals)

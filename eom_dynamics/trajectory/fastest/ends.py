@@ -147,6 +147,6 @@ def entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints,
         if used[i, k] < 1:
             return c
         if used[i, k] < least:
-            least, place = used[i, k], float(curve.parameter(speed.nodes[k]))
-            where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.6g} of the path"
+            least, place = used[i, k], float(curve.percent(speed.nodes[k]))
+            where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.4g} % of the path"
     raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")

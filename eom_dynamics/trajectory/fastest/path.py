@@ -140,6 +140,11 @@ class GeometricPath:
                 raise TrajectoryError(f"the velocity at the {where} is against the direction of the path")
         return rates[: len(given), 0]
 
+    def percent(self, sigma: Array) -> Array:
+        """Share of the parameter of the given path up to σ (N,), in per cent."""
+        share: Array = 100.0 * self._phi[0](sigma)
+        return share
+
     def parameter(self, sigma: Array) -> Array:
         """Parameters of the given path at σ, in the shape of σ."""
         found: Array = self._start + self._length * self._phi[0](sigma)

@@ -169,8 +169,8 @@ def minimum_time(
     speed, index = fine.thinned(finer)
     places = np.append(speed.nodes, [0.0, 1.0])
     q = curve.positions(places)
-    _require_positions(arm, own, q, curve.parameter(places))
-    _require_statics(arm, own, q, curve.parameter(places))
+    _require_positions(arm, own, q, curve.percent(places))
+    _require_statics(arm, own, q, curve.percent(places))
     everywhere = Constraints(arm, curve, fine, own, tool)
     constraints = everywhere.thinned(speed, index)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
@@ -308,11 +308,11 @@ def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: 
     # A path from or to rest does not move there.
     unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False
     if np.any(unlimited):
-        place = curve.parameter(speed.nodes[int(np.argmax(unlimited))])
-        raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.6g}")
+        place = curve.percent(speed.nodes[int(np.argmax(unlimited))])
+        raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.4g} % of it")
 
 
-def _require_positions(arm: ElasticArm, own: Bounds, q: Array, parameters: Array) -> None:
+def _require_positions(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
     E, e = arm.robot.coupling
     q = q @ E.T + e
     scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
@@ -322,12 +322,12 @@ def _require_positions(arm: ElasticArm, own: Bounds, q: Array, parameters: Array
         unit = own.units["position"][joint]
         remedy = f", {IN_DEGREES}" if unit == "rad" and distance[k, joint] > TURN else "; change the path"
         raise TrajectoryError(
-            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {parameters[k]:.6g} of "
+            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {percent[k]:.4g} % of "
             f"the path is out of its range, {own.lower[joint]:g} to {own.upper[joint]:g}{remedy}"
         )
 
 
-def _require_statics(arm: ElasticArm, own: Bounds, q: Array, parameters: Array) -> None:
+def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
     """Raise an error where an effort at rest exceeds its limit."""
     try:
         values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
@@ -340,7 +340,7 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, parameters: Array) 
             unit = own.units[quantity][i]
             raise TrajectoryError(
                 f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
-                f"{parameters[k]:.6g} of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
+                f"{percent[k]:.4g} % of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
                 f"{unit} for motion; change the path, the payload or the limit"
             )
 

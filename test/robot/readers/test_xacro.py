@@ -91,6 +91,15 @@ def test_the_options_of_load_robot_apply(tmp_path: Path) -> None:
     np.testing.assert_array_equal(robot.gravity, [0, 0, -1.6])
 
 
+def test_units_of_yaml_print_no_warnings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """That of a unit is evaluated in the outermost scope of xacro, those after it are not."""
+    (tmp_path / "values.yaml").write_text("angle: !degrees 180\n")
+    angle = f"${{xacro.load_yaml('{tmp_path}/values.yaml')['angle']}}"
+    robot = load_robot(arm(tmp_path, f'<xacro:body name="hand" parent="lower" x="{angle}"/>'))
+    assert robot.joints[2].reference_pose[0, 3] == np.pi
+    assert capfd.readouterr() == ("", "")
+
+
 def test_paths_are_relative_to_the_working_folder_and_to_the_including_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
