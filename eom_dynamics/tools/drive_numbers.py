@@ -67,7 +67,7 @@ class DriveNumbers:
         if topic.name.endswith(_MOTOR_TOPICS[0]) and added:
             found = arm.drive_state(*numbers, sent_at=(self._joints(found[0]), self._joints(found[1])))
             states = known[: 1 if added == ("gravity",) else 2]
-            known[2] &= states.all(axis=(0, 2))[:, None]
+            known[2] &= np.all(states, axis=(0, 2), keepdims=True)[0]
         for name, there, x in zip(MEASURED_FIELDS, known, found, strict=True):
             if name in values:
                 result[name] = values[name].copy()
