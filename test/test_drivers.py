@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import yaml
 from paths import DOCS, ROOT
 
-from eom_dynamics.export.templates import template
+from eom_dynamics import load_robot
+from eom_dynamics.export import generic_files
 
 DRIVERS = ROOT / "examples" / "drivers"
 # As in the public descriptions that docs/drivers.md names.
@@ -33,8 +32,7 @@ def test_configurations(name: str) -> None:
     given, front = (each["ros__parameters"] for each in _read(f"{name}_controllers.yaml").values())
     assert given["joints"] == front["joints"] == robot.get("joint_names", JOINTS[name]) == JOINTS[name]
     assert front["command_joints"] == [f"feedforward_controller/{joint}" for joint in JOINTS[name]]
-    text = template("ros2_control/feedforward_controller_parameters.yaml.in")
-    (declared,) = yaml.safe_load(re.sub(r"@\w+@", "0", text.replace("@comment@", ""))).values()
+    (declared,) = yaml.safe_load(generic_files()["src/feedforward_controller_parameters.yaml"]).values()
     assert given.pop("type").endswith("_control/FeedforwardController")
     for parameter, value in given.items():
         rules = declared[parameter].get("validation", {})
@@ -43,6 +41,12 @@ def test_configurations(name: str) -> None:
             assert set(value) <= set(rules["subset_of<>"][0])
         if "element" in str(rules):
             assert len(value) == len(JOINTS[name])
+
+
+def test_the_arm_with_drives_is_a_robot() -> None:
+    """The other files need the descriptions of their drivers."""
+    elbow = load_robot(DRIVERS / "odrive_robot.yaml").joints[1]
+    assert (elbow.drive.side, elbow.drive.sign, elbow.gear_ratio) == ("motor", -1, 9)
 
 
 def _read(name: str) -> dict[str, dict[str, dict[str, dict[str, object]]]]:

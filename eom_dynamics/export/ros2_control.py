@@ -86,7 +86,7 @@ def generic_files() -> dict[str, str]:
             **(fields | {"notice": hashes}),
         ),
         "README.md": filled(template("ros2_control/generic/README.md.in"), **fields),
-        **_controller(fields, kernel=template("ros2_control/generic/kernel_parameters.yaml")),
+        **_controller(fields, kernel=template("ros2_control/generic/kernel_parameters.yaml.in")),
         "src/robot_loop.cpp": filled(template("ros2_control/generic/robot_loop.cpp.in"), **fields),
         "src/loop_library.hpp": template("ros2_control/generic/loop_library.hpp"),
         "config/controllers.yaml": template("ros2_control/generic/controllers.yaml"),

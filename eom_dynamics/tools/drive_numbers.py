@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array
-from ..elastic import ElasticArm
+from ..elastic import DriveState, ElasticArm
 from ..messages.fields import MEASURED_FIELDS
 from ..robot import Robot
 from .bags import Topic
@@ -36,28 +36,42 @@ class DriveNumbers:
             return None
         return ElasticArm(self._robot, backend="numpy")
 
+    @property
+    def motor_names(self) -> tuple[str, ...]:
+        """Names of the motors whose numbers are taken."""
+        return () if self._arm is None else self._arm.motor_names
+
     def in_si_units(self, topic: Topic, names: Sequence[str], values: Mapping[str, Array]) -> dict[str, Array]:
         """Fields of a JointState, each (N, length), of the motors of the robot in SI units.
 
         Efforts of a topic ``motor_setpoint`` were sent: those that the robot adds itself are added, at the positions of
-        the motors brought to the joints. Others are measured, and whole.
+        the motors brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors
+        that are not named count as at rest at zero.
         """
-        arm = self._arm
-        if arm is None or not is_of_motors(topic) or not set(arm.motor_names) <= set(names):
-            return dict(values)
-        places = [list(names).index(name) for name in arm.motor_names]
-        known = next(iter(values.values()))
-        unknown = np.zeros((len(known), len(places)))
-        given = [values[name][:, places] if name in values else unknown for name in MEASURED_FIELDS]
-        numbers = [np.nan_to_num(x, posinf=0.0, neginf=0.0) for x in given]
+        arm, result = self._arm, dict(values)
+        own = [k for k, name in enumerate(self.motor_names) if name in names]
+        if arm is None or not is_of_motors(topic) or not own or not values:
+            return result
+        places = [list(names).index(arm.motor_names[k]) for k in own]
+        shape = len(next(iter(values.values()))), len(arm.motor_names)
+        # In the place of unknown numbers: those of drives at zero, which has an offset.
+        numbers = [x.copy() for x in arm.drive_report(DriveState(*np.zeros((len(MEASURED_FIELDS), *shape))))]
+        known = np.zeros((len(MEASURED_FIELDS), shape[0], len(own)), dtype=bool)
+        for k, name in enumerate(MEASURED_FIELDS):
+            if name in values:
+                recorded = values[name][:, places]
+                known[k] = np.isfinite(recorded)
+                numbers[k][:, own] = np.where(known[k], recorded, numbers[k][:, own])
         found = arm.drive_state(*numbers)
-        if topic.name.endswith(_MOTOR_TOPICS[0]):
+        added = arm.robot.compensated_by_robot
+        if topic.name.endswith(_MOTOR_TOPICS[0]) and added:
             found = arm.drive_state(*numbers, sent_at=(self._joints(found[0]), self._joints(found[1])))
-        result = dict(values)
-        for name, own, recorded in zip(MEASURED_FIELDS, found, given, strict=True):
+            states = known[: 1 if added == ("gravity",) else 2]
+            known[2] &= np.all(states, axis=(0, 2), keepdims=True)[0]
+        for name, there, x in zip(MEASURED_FIELDS, known, found, strict=True):
             if name in values:
                 result[name] = values[name].copy()
-                result[name][:, places] = np.where(np.isfinite(recorded), own, np.nan)
+                result[name][:, places] = np.where(there, x[:, own], np.nan)
         return result
 
     def _joints(self, x: Array) -> Array:

@@ -44,8 +44,8 @@ int cycles(eom::AnyLoop &loop)
     if (!cycle(1))
         return 3;
     std::cout.precision(17);
-    for (const auto row : {loop.output.tau, loop.output.taud, loop.output.taudd, loop.output.motor_position,
-                           loop.output.motor_velocity, loop.output.motor_effort})
+    for (const auto row : {loop.output.tau, loop.output.taud, loop.output.taudd, loop.output.sent_motor_position,
+                           loop.output.sent_motor_velocity, loop.output.sent_motor_effort})
         for (const double number : row)
             std::cout << number << ' ';
     std::cout << std::endl;

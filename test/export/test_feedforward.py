@@ -196,7 +196,8 @@ def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
 def test_capabilities() -> None:
     """All arms in all languages; what is missing has a reason."""
     pytest.importorskip("casadi")
-    absent = {"links_with_rotors", "links_with_rotors_with_payload", "filtered"}
+    drives = {"drive_command", "drive_command_with_payload", "drive_state"}
+    absent = {"links_with_rotors", "links_with_rotors_with_payload", "filtered"} | drives
     found = capabilities(robot("sea_planar_2r"))
     assert set(found) == set(LANGUAGES)
     for capability in found.values():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,11 +66,18 @@ def test_replay_writes_what_the_node_sends(tmp_path: Path) -> None:
             assert np.array_equal(efforts.data, effort[k])
 
 
-def recorded(path: Path, topic: str, position: Array, velocity: Array, effort: Array) -> Path:
+def recorded(
+    path: Path,
+    topic: str,
+    position: Array,
+    velocity: Array,
+    effort: Array,
+    names: Sequence[str] = ROBOT.joint_names,
+) -> Path:
     rows = zip(TIMES.tolist(), position, velocity, effort, strict=True)
     messages = []
     for t, q, qd, tau in rows:
-        message = joint_state(nanoseconds(t), ROBOT.joint_names, q, tau)
+        message = joint_state(nanoseconds(t), names, q, tau)
         message.velocity = qd
         messages.append((nanoseconds(t), message))
     return write_bag(path, {topic: (JOINT_STATE, messages)})
@@ -103,3 +111,31 @@ def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
             batches += read_setpoints(bag, bag.topics[0], ROBOT, Sampling(), Refusals(), FitFigures())
     motors, links = batches
     np.testing.assert_allclose(motors.fields["position"], links.fields["position"], rtol=0, atol=1e-12)
+
+
+def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:
+    """One of two motors, as the other at rest, and motors with another prefix, which are matched to the joints."""
+    whole = DriveState(COMMAND.motor_position, COMMAND.motor_velocity, COMMAND.motor_effort)
+    numbers = ARM.drive_report(whole)
+    lone = recorded(tmp_path / "lone", "/motor_states", *(x[:, 1:] for x in numbers), names=ROBOT.joint_names[1:])
+    recording = read_recording(lone, ROBOT, Source("/motor_states"))
+    np.testing.assert_allclose(recording.q, X[0] * [0.0, 1.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.tau[:, 1], COMMAND.motor_effort[:, 1], rtol=0, atol=1e-10)
+    left = recorded(tmp_path / "left", "/motor_states", *numbers, names=[f"left_{x}" for x in ROBOT.joint_names])
+    recording = read_recording(left, ROBOT, Source("/motor_states"))
+    np.testing.assert_allclose(recording.q, X[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.tau, COMMAND.motor_effort, rtol=0, atol=1e-10)
+
+
+def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
+    """What the robot adds there is; positions of the drives have an offset, so that zero is no position either."""
+    position = SENT.position.copy()
+    position[3, 1] = np.nan
+    (record,) = read_records(recorded(tmp_path / "nan", "/motor_setpoint", position, *SENT[1:3]), ROBOT)
+    assert record.motors is not None
+    effort = record.motors.values["motor_effort"]
+    assert np.isnan(effort[3]).all() and np.isfinite(np.delete(effort, 3, axis=0)).all()
+    none = np.zeros((len(TIMES), 0))
+    (record,) = read_records(recorded(tmp_path / "none", "/motor_setpoint", none, none, SENT.effort), ROBOT)
+    assert record.motors is not None and np.isnan(record.motors.values["motor_effort"]).all()
+    read_records(recorded(tmp_path / "empty", "/motor_setpoint", none, none, none), ROBOT)

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 import eom_dynamics as eom
+from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import (
     FastestMotion,
+    Spline,
     ToolLimits,
     Trajectory,
     check,
@@ -30,6 +32,7 @@ from eom_dynamics.trajectory import (
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
+from eom_dynamics.trajectory.fastest.search import _checked
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
 from eom_dynamics.trajectory.fastest.waypoints import path_through
 
@@ -174,7 +177,7 @@ def test_a_path_of_close_waypoints_from_rest_to_rest(monkeypatch: pytest.MonkeyP
 
 def test_blends_of_many_waypoints_are_no_corners() -> None:
     waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
-    limits = eom.elastic.bounds.bounds(arm_of("panda"))
+    limits = bounds(arm_of("panda"))
     curve = GeometricPath(path_through(waypoints, limits, 0.1, {}))
     assert len(curve.breaks) > 300
 
@@ -220,11 +223,22 @@ def test_limits_of_motors_with_springs() -> None:
     }
 
 
+def test_peaks_between_the_instants_of_the_check_are_found() -> None:
+    arm, rng = arm_of("pendulum"), np.random.default_rng(0)
+    motion = Spline(0.01 * np.arange(101), rng.standard_normal((5, 101, 1)) * 0.01 ** -np.arange(5.0).reshape(5, 1, 1))
+    t, states = motion.in_pieces(4096, 3, np.arange(100))
+    for piece, peak in enumerate(np.max(np.abs(states[3]), axis=(0, 2))):
+        own = bounds(arm, only(arm, jerk=peak / (1 + 1e-6)))
+        over = _checked(arm, own, ToolLimits(), motion, 0.0, np.array([piece]), 1 + 1e-9)
+        assert over.pieces == [piece]
+        assert t[0, piece] <= np.min(over.t) <= np.max(over.t) <= t[-1, piece]
+
+
 def test_violations_between_nodes_leave_room_for_the_values_at_rest() -> None:
     arm = arm_of("planar_2r")
     path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
     speed = SquaredSpeed(np.linspace(0.0, 1.0, 11))
-    constraints = Constraints(arm, path, speed, eom.elastic.bounds.bounds(arm, only(arm, effort=30.0)), ToolLimits())
+    constraints = Constraints(arm, path, speed, bounds(arm, only(arm, effort=30.0)), ToolLimits())
     slow = np.full((4, len(speed.nodes)), 1e-9)
     at_rest = constraints.used(slow)
     assert at_rest is not None
@@ -483,7 +497,7 @@ def test_derivatives_of_the_limits() -> None:
     arm = arm_of("sea_planar_2r")
     path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
     speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
-    constraints = Constraints(arm, path, speed, eom.elastic.bounds.bounds(arm), ToolLimits(acceleration=2.0))
+    constraints = Constraints(arm, path, speed, bounds(arm), ToolLimits(acceleration=2.0))
     x = np.array([[1.5], [0.3], [-2.0], [5.0]]) * np.linspace(0.8, 1.2, 7)
     rows = constraints.rows(x, changes=True)
     assert rows is not None
@@ -504,7 +518,7 @@ def test_derivatives_of_rms_efforts(name: str) -> None:
     arm = arm_of(name)
     path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
     speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
-    limits = eom.elastic.bounds.bounds(arm, only(arm, velocity=1.0, effort_rms=20.0))
+    limits = bounds(arm, only(arm, velocity=1.0, effort_rms=20.0))
     constraints = Constraints(arm, path, speed, limits, ToolLimits())
 
     def distances(x: np.ndarray) -> Any:

@@ -182,7 +182,8 @@ def read_topic(
         parts.append((len(block), names, block.values(fields, len(names))))
     columns = Columns(np.concatenate(stamps), *joined(parts), len(bad))
     if drives is not None and columns.values:
-        columns.values = drives.in_si_units(topic, conventions.names(columns.names), columns.values)
+        names, _ = _matched(drives.motor_names, conventions.names(columns.names))
+        columns.values = drives.in_si_units(topic, names, columns.values)
     return columns
 
 

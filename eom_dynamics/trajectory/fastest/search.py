@@ -71,6 +71,12 @@ _SLOWEST = 0.1
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
 
+# Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
+# samples are where it is more, up to this number for each one of the first.
+_MISSABLE = 1e-7
+_MISSED = 0.128
+_CLOSER, _FINEST = 4, 16
+
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
 
@@ -382,15 +388,16 @@ def _checked(
 ) -> _Checked:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 
-    Shares between these instants are those of parabolas through three of them.
+    Shares between these instants are those of parabolas through three of them; where parabolas may miss a violation,
+    the instants are closer.
     """
     order, found = derivatives_for_limits(arm, own), []
     # Few different numbers, each a power of two times the least one.
     steps = np.diff(motion.t)[pieces]
     counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
-    for parts in np.unique(counts):
-        some = pieces[counts == parts]
-        t, states = motion.in_pieces(int(parts), order, some)
+    pending = [(int(parts), pieces[counts == parts]) for parts in np.unique(counts)]
+    for parts, some in pending:
+        t, states = motion.in_pieces(parts, order, some)
         load = Load(tuple(x.reshape(t.size, -1) for x in states))
         try:
             values = ratios(quantities(arm, load, own), own)
@@ -400,7 +407,12 @@ def _checked(
         before, middle, after = used[:-2], used[1:-1], used[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
         peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
+        missed = _MISSED * np.abs(np.diff(used, 3, axis=0))
         used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
+        missed += np.max([used[k : len(used) - 3 + k] for k in range(4)], axis=0)
+        unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + _MISSABLE)
+        if parts < _FINEST * PER_PIECE and np.any(unsure):
+            pending.append((_CLOSER * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
         found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
     t, used, over = (np.concatenate(each) for each in zip(*found, strict=True))
