@@ -135,7 +135,9 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
     if joint.drive != SI_UNITS:
-        entries["drive"] = {name: value for name, value in dataclasses.asdict(joint.drive).items() if value is not None}
+        units = dataclasses.asdict(joint.drive)
+        # The side has another default in files; a prismatic joint may not name units of a turn behind its gear.
+        entries["drive"] = {x: value for x, value in units.items() if x == "side" or value != getattr(SI_UNITS, x)}
     return entries
 
 
