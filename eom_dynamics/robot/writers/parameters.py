@@ -135,9 +135,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
     if joint.drive != SI_UNITS:
-        units = dataclasses.asdict(joint.drive)
-        # The side has another default in files; a prismatic joint may not name units of a turn behind its gear.
-        entries["drive"] = {x: value for x, value in units.items() if x == "side" or value != getattr(SI_UNITS, x)}
+        entries["drive"] = joint.drive.entries()
     return entries
 
 
