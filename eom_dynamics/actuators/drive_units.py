@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isnan, pi
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .checks import finite, positive, refuse
 
@@ -62,6 +62,13 @@ class DriveUnits:
         if (self.rated_torque is None) == (self.effort == "per_mille"):
             reason = "missing; effort: per_mille needs it" if self.rated_torque is None else "needs effort: per_mille"
             refuse("rated_torque", reason)
+
+    def entries(self) -> dict[str, Any]:
+        """Entries of a robot file: the side, which has another default there, and what differs from its default.
+
+        A prismatic joint may not name units of a turn behind its gear.
+        """
+        return {x: value for x, value in asdict(self).items() if x == "side" or value != getattr(SI_UNITS, x)}
 
     def scales(self, gear_ratio: float, torque_constant: float) -> DriveScales:
         """Factors for a motor.

@@ -49,7 +49,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..renamed import former_keywords
 from ..robot import Robot
-from ..robot.model import ROTOR_MODELS
+from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
 from ..states import (
     EFFORT_NAMES,
@@ -147,11 +147,14 @@ class ElasticArm(CompiledMethods):
 
         Raises:
             RobotDescriptionError: a stiffness is not positive, a rotor inertia is negative or not finite, an argument
-                has the wrong shape, or the rotor model is unknown.
+                has the wrong shape, or the rotor model or an effort that the robot adds is unknown.
         """
         self.dynamics = Dynamics(robot, backend=backend)
         self.robot, self.backend = self.dynamics.robot, self.dynamics.backend
         self.converts = self.robot.has_own_drives
+        if unknown := set(robot.compensated_by_robot) - set(COMPENSATIONS):
+            names = ", ".join(COMPENSATIONS)
+            raise RobotDescriptionError(f"compensated_by_robot: {min(unknown)!r:.60} is not one of {names}")
         self._functions = {}
         self.calls: dict[Any, Callable[..., Any]] = {}
         self._arguments: dict[str, Any] = {

@@ -41,16 +41,20 @@ class DriveNumbers:
         """Names of the motors whose numbers are taken."""
         return () if self._arm is None else self._arm.motor_names
 
-    def in_si_units(self, topic: Topic, names: Sequence[str], values: Mapping[str, Array]) -> dict[str, Array]:
+    def in_si_units(
+        self, topic: Topic, names: Sequence[str], values: Mapping[str, Array], of_motors: bool = False
+    ) -> dict[str, Array]:
         """Fields of a JointState, each (N, length), of the motors of the robot in SI units.
 
         Efforts of a topic ``motor_setpoint`` were sent: those that the robot adds itself are added, at the positions of
         the motors brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors
-        that are not named count as at rest at zero.
+        that are not named count as at rest at zero. Topics of JointState are of motors by their names, or if said so.
         """
         arm, result = self._arm, dict(values)
         own = [k for k, name in enumerate(self.motor_names) if name in names]
-        if arm is None or not is_of_motors(topic) or not own or not values:
+        if arm is None or not own or not values:
+            return result
+        if not (is_of_motors(topic) or (of_motors and topic.type == JOINT_STATE)):
             return result
         places = [list(names).index(arm.motor_names[k]) for k in own]
         shape = len(next(iter(values.values()))), len(arm.motor_names)

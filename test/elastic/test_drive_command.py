@@ -37,6 +37,12 @@ def test_a_robot_with_neither_is_sent_its_command() -> None:
     assert not arm.converts and all(a is b for a, b in zip(sent, same, strict=True))
 
 
+@pytest.mark.parametrize(("own", "reason"), [("gravity", "'a' is not one of"), (("mass",), "'mass' is not one of gra")])
+def test_unknown_efforts_of_the_robot_are_refused(own: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(eom.RobotDescriptionError, match=reason):
+        ElasticArm(replace(eom.load_robot("pendulum"), compensated_by_robot=own))
+
+
 @pytest.mark.parametrize("own", [c for k in (1, 2, 3) for c in combinations(COMPENSATIONS[:3], k)])
 def test_what_the_robot_adds_is_taken_out(own: tuple[str, ...]) -> None:
     """By gravity and Coriolis efforts of Dynamics, and friction by its law; deflections and the model's values stay."""

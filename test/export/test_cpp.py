@@ -144,6 +144,7 @@ ERRORS = (
         " : middle_.exchange(read_, std::memory_order_acq_rel))",
     ),
     ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
+    ("control_loop.hpp", "follows(measured, apart)", "follows(measured, WRONG ? 0 : apart)"),
     ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
 )
 """Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""

@@ -23,6 +23,7 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.bags import Bag
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify.read import Source, read_recording
+from eom_dynamics.tools.identify.sides import MotorSource, read_sides
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.joint_states import FitFigures
 from eom_dynamics.tools.replay.sources import Sampling, read_setpoints
@@ -139,3 +140,15 @@ def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
     (record,) = read_records(recorded(tmp_path / "none", "/motor_setpoint", none, none, SENT.effort), ROBOT)
     assert record.motors is not None and np.isnan(record.motors.values["motor_effort"]).all()
     read_records(recorded(tmp_path / "empty", "/motor_setpoint", none, none, none), ROBOT)
+
+
+def test_motors_of_a_named_topic_are_in_the_units_of_drives(tmp_path: Path) -> None:
+    """Whatever its name; currents are A, also on the topic of the motors."""
+    whole = DriveState(COMMAND.motor_position, COMMAND.motor_velocity, COMMAND.motor_effort)
+    numbers = ARM.drive_report(whole)
+    bag = recorded(tmp_path / "bag", "/drives", *numbers)
+    sides = read_sides(bag, ROBOT, motors=MotorSource("/drives", current_topic="/drives"))
+    assert sides.motors is not None and sides.currents is not None
+    np.testing.assert_allclose(sides.motors.q, X[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(sides.motors.tau, COMMAND.motor_effort, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(sides.currents.tau, numbers.motor_effort)

@@ -135,7 +135,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
     if joint.drive != SI_UNITS:
-        entries["drive"] = {name: value for name, value in dataclasses.asdict(joint.drive).items() if value is not None}
+        entries["drive"] = joint.drive.entries()
     return entries
 
 

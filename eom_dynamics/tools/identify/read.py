@@ -54,6 +54,8 @@ class Source:
         position_unit: ``rad``, ``deg``, or ``auto`` for degrees where positions fit the robot's limits in these alone.
         effort_delay: by which efforts are late, s.
         columns: first parts of the names of a table's columns of positions, velocities and efforts.
+        side: whether topics are ``motors``, of drives in their units, or their ``currents``, whose efforts are A; by
+            default judged by their names.
     """
 
     topic: str | None = None
@@ -62,6 +64,7 @@ class Source:
     position_unit: str = "auto"
     effort_delay: float = 0.0
     columns: tuple[str, ...] = MEASURED_FIELDS
+    side: str | None = None
 
 
 @dataclass
@@ -128,7 +131,8 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
 
 def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Columns, Columns | None]:
     topic = _topic(bag, source.topic)
-    columns = read_topic(bag, topic, source.conventions, drives)
+    of_motors = source.side is not None
+    columns = read_topic(bag, topic, source.conventions, drives, of_motors)
     if not len(columns.stamp):
         raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
     if source.effort_topic is None:
@@ -136,7 +140,8 @@ def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Columns, Colum
     found = bag.named(source.effort_topic)
     if not found:
         raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-    return columns, read_topic(bag, found[0], source.conventions, drives)
+    in_amperes = source.side == "currents"
+    return columns, read_topic(bag, found[0], source.conventions, None if in_amperes else drives, of_motors)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -157,7 +162,11 @@ def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic
 
 
 def read_topic(
-    bag: Bag, topic: Topic, conventions: Conventions = DEFAULT, drives: DriveNumbers | None = None
+    bag: Bag,
+    topic: Topic,
+    conventions: Conventions = DEFAULT,
+    drives: DriveNumbers | None = None,
+    of_motors: bool = False,
 ) -> Columns:
     """Read the messages of a topic: joint states, or commands of motors.
 
@@ -166,6 +175,7 @@ def read_topic(
         topic: one of its topics.
         conventions: names of joints.
         drives: takes motors in the units of their drives into SI units.
+        of_motors: whether it is of motors whatever its name.
 
     Raises:
         BagError: it is of another type.
@@ -183,7 +193,7 @@ def read_topic(
     columns = Columns(np.concatenate(stamps), *joined(parts), len(bad))
     if drives is not None and columns.values:
         names, _ = _matched(drives.motor_names, conventions.names(columns.names))
-        columns.values = drives.in_si_units(topic, names, columns.values)
+        columns.values = drives.in_si_units(topic, names, columns.values, of_motors)
     return columns
 
 

@@ -130,8 +130,9 @@ def read_sides(
         effort_delay=0.0,
         position_unit="rad",
         columns=_MOTOR_COLUMNS,
+        side="motors",
     )
-    current_source = replace(motor_source, columns=_CURRENT_COLUMNS)
+    current_source = replace(motor_source, columns=_CURRENT_COLUMNS, side="currents")
     with opened(path) as file:
         if isinstance(file, Bag):
             file.progress = progress

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import lie
+from ...actuators.drive_units import SI_UNITS
 from ...arrays import Array
 from ...codegen.programs import PROGRAMS
 from ...kinematics import Kinematics
@@ -83,6 +84,7 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "stiffness": _finite(joint.stiffness),
         "rotor_inertia": joint.rotor_inertia,
         "gear_ratio": joint.gear_ratio,
+        "drive": None if joint.drive == SI_UNITS else joint.drive.entries(),
         "damping": joint.damping,
         "friction": joint.friction,
         "constant_effort": joint.constant_effort,

@@ -42,6 +42,11 @@ def as_text(facts: Mapping[str, Any]) -> str:
         "",
         *_elastic(facts),
         *_motors(facts["motors"]),
+        *(
+            f"drive of {joint['name']}: " + ", ".join(f"{name} {value}" for name, value in joint["drive"].items())
+            for joint in facts["joints"]
+            if joint["drive"]
+        ),
         *_friction(facts),
         *_passive_efforts(facts),
         *(f"merged: {line}" for line in facts["merged"]),

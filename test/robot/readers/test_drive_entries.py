@@ -103,6 +103,10 @@ def test_a_prismatic_joint_makes_no_turns() -> None:
         eom.load_robot(str(yaml.safe_dump(tree)))
     slider["drive"] = {"side": "motor", "units_per_turn": 1.0}
     assert eom.load_robot(str(yaml.safe_dump(tree))).has_own_drives
+    slider["drive"] = {"side": "joint", "sign": -1, "offset": 0.2}
+    robot = eom.load_robot(str(yaml.safe_dump(tree)))
+    again = eom.load_robot(robot_as_yaml(robot).text)
+    assert [x.drive for x in again.joints] == [x.drive for x in robot.joints] and again.has_own_drives
 
 
 def test_additions_to_a_urdf_have_them(tmp_path: Any) -> None:

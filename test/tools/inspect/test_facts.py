@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.reach import reach
 from eom_dynamics.tools.inspect import facts
@@ -164,6 +165,10 @@ def test_drives_and_all_limits_are_shown() -> None:
     assert {name: found[name] for name in drives} == drives and found["command_lead"] == pytest.approx(3e-3)
     lines = as_text(found).splitlines()
     assert "command_period 0.001 s, drive_delay 0.002 s, drive_interpolation linear: command lead 0.003 s" in lines
+    units = DriveUnits("motor", -1, 131072.0, 60.0, effort="per_mille", rated_torque=1.27)
+    own = replace(robot, joints=(replace(robot.joints[0], drive=units), robot.joints[1]))
+    counts = "side motor, sign -1, units_per_turn 131072.0, velocity_units_per_turn 60.0"
+    assert f"drive of free: {counts}, effort per_mille, rated_torque 1.27" in as_text(robot_facts(own)).splitlines()
     header, row = (next(line for line in lines if line.startswith(name)) for name in ("joint ", "limited"))
     assert "acceleration  jerk  effort rms  mass" in header and row.split()[8:12] == ["11", "512", "13", "2"]
     unknown = as_text(robot_facts(robot))

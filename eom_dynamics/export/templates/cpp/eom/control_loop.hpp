@@ -62,7 +62,9 @@ class ControlLoop {
         age_ = 0;
         received_ = fed_ = false;
         const bool recent = started_ && now >= latest_ && now - latest_ < LONGEST_GAP;
-        if (recent && output_.valid && !(lost_ && released()) && follows(measured)) {
+        // Commands of motors are ahead by the lead, and since the last cycle the arm has moved on.
+        const double apart = recent ? parameters_.command_lead + seconds(now - latest_) : 0;
+        if (recent && output_.valid && !(lost_ && released()) && follows(measured, apart)) {
             if (!stopping_)
                 begin_stop();
             lost_ = false;
@@ -159,17 +161,19 @@ class ControlLoop {
 
     // --- References ---------------------------------------------------------------------
 
-    /// Whether the arm is where it is commanded, as far as that is measured.
-    bool follows(const Measurement<Robot> &measured) const noexcept
+    /// Whether the arm is where it is commanded, as far as that is measured, and by what it moves in a time, s.
+    bool follows(const Measurement<Robot> &measured, double time) const noexcept
     {
-        const auto near = [](const auto &values, const auto &commanded) {
+        const auto near = [time](const auto &values, const auto &commanded, const auto &rates) {
             for (std::size_t i = 0; i < values.size(); ++i)
-                if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <= START_TOLERANCE))
+                if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <=
+                      START_TOLERANCE + time * std::fabs(static_cast<double>(rates[i]))))
                     return false;
             return true;
         };
-        return (!measured.links || near(measured.q, output_.setpoint.q)) &&
-               (!measured.motors || near(measured.motor_position, output_.command.motor_position));
+        const Command<Robot> &y = output_.command;
+        return (!measured.links || near(measured.q, output_.setpoint.q, output_.setpoint.qd)) &&
+               (!measured.motors || near(measured.motor_position, y.motor_position, y.motor_velocity));
     }
 
     void follow(std::int64_t now) noexcept
