@@ -448,6 +448,23 @@ def test_corners_are_blended_within_their_distance() -> None:
     assert np.max(np.min([np.linalg.norm(line, axis=1) for line in lines], axis=0)) <= corner
 
 
+@pytest.mark.parametrize("corner", [1e-3, 1e-4])
+def test_blends_may_be_much_shorter_than_lines(corner: float) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=10.0)
+    motion = minimum_time(arm, PLANAR, corner=corner, limits=limits)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    stopped = sum(minimum_time(arm, line, limits=limits).duration for line in pairwise(PLANAR))
+    assert 0.95 * stopped < motion.duration < stopped
+    assert np.min(np.linalg.norm(motion.states[0] - PLANAR[1], axis=1)) <= 1.01 * corner
+
+
+def test_a_motion_that_nearly_stops_between_nodes_is_refused() -> None:
+    arm = arm_of("planar_2r")
+    with pytest.raises(TrajectoryError, match=r"the fastest motion was not found: .* smooth the path"):
+        minimum_time(arm, PLANAR, corner=1e-5, limits=only(arm, velocity=2.0, acceleration=10.0))
+
+
 def test_progress_may_cancel() -> None:
     class CancelledError(Exception):
         pass

@@ -23,7 +23,7 @@ from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
-from .motion import FastestMotion, motion_of, motion_rate
+from .motion import FastestMotion, motion_of, motion_rate, places_of
 from .path import GeometricPath
 from .spacing import fastest_spacing
 from .speed import SquaredSpeed
@@ -52,6 +52,13 @@ _CORRECTIONS = (0.0, 1e-3, 4e-3)
 # motion for each interval of a short path.
 _SHORTEST = 4e-4
 _SHORTEST_MOTION = 0.006
+
+# Duration, relative to that before limits are tightened, from which on a motion is not the fastest one: nodes are too
+# far apart for the path.
+_MOST_SLOWED = 2.0
+
+# Least squared speed between nodes, relative to that at nodes.
+_SUNK = 1e-3
 
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
 # motors, whose friction and gear losses change within a millisecond where they turn back.
@@ -185,7 +192,8 @@ def minimum_time(
         wider[:_AT_ENDS] = 1 + 0.9 * AT_MOVING_ENDS
         constraints.tighten(wider if side == 0 else wider[::-1])
 
-    multipliers = None
+    multipliers, durations, places_of_motion = None, list[float](), places_of(curve, speed)
+    checked = np.concatenate([fine.nodes, *map(np.ravel, places_of_motion)])
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
         nonlocal multipliers
@@ -193,11 +201,18 @@ def minimum_time(
         found, _, multipliers = minimise(
             speed, constraints, c, gap=gap, multipliers=multipliers, progress=lambda x: progress(done[0] + part * x)
         )
+        durations.append(float(np.sum(speed.steps / np.sqrt(speed.at_nodes(found)[0]))))
         for share in (0.0, *_BACK):
-            # Between nodes, at which x is positive, it may be negative.
-            if np.min(fine.at_nodes(found + share * (c - found))[0]) > 0:
-                break
-        return found + share * (c - found)
+            # Between nodes, at which x is positive, it may be negative, or so small that motions take far too long.
+            tried = found + share * (c - found)
+            x = speed.values(tried, checked, 1)[0]
+            low = x - _SUNK * np.interp(checked, speed.nodes, speed.at_nodes(tried)[0])
+            if np.min(low) > 0:
+                return tried
+        place = float(curve.parameter(checked[int(np.argmin(low))]))
+        raise TrajectoryError(
+            f"the fastest motion was not found: it nearly stops at {place:.6g} of the path; smooth the path there"
+        )
 
     def inside(c: Array, share: float) -> Array:
         found = feasible(speed, constraints, c, share)
@@ -222,7 +237,7 @@ def minimum_time(
         c = first = inside(np.ones(speed.count), _COLD)
     else:
         c = first = inside(_similar(speed, warm), _WARM)
-    gap = _START if warm is None else _SIMILAR, _TIGHTENED
+    gap, found = (_START if warm is None else _SIMILAR, _TIGHTENED), None
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
@@ -231,7 +246,7 @@ def minimum_time(
             c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
-            times, states, sigma = motion_of(curve, speed, c + share * (first - c))
+            times, states, sigma = motion_of(curve, speed, c + share * (first - c), places_of_motion)
             for row, exact in zip((0, -1), ends.values(), strict=True):
                 states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
             of_nodes = np.interp(speed.nodes, sigma, times)
@@ -241,7 +256,7 @@ def minimum_time(
         if found:
             break
         c = back(c) if any(fixed) else inside(c, _INSIDE)
-    else:
+    if not found or found.end > _MOST_SLOWED * durations[0]:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
