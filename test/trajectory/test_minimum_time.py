@@ -223,6 +223,20 @@ def test_limits_of_motors_with_springs() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]],
+        [[0.6, -0.5], [-0.9, 0.2], [-0.7, -0.9], [0.7, -0.2]],
+    ],
+)
+def test_effort_rates_that_rise_with_the_duration(path: list[list[float]]) -> None:
+    arm = arm_of("planar_2r")
+    # Below those of gravity at the largest velocity, which inertia balances.
+    limits = only(arm, velocity=3.0, effort_rate=4.0)
+    assert worst(arm, minimum_time(arm, path, limits=limits), limits) <= 1.0 + 1e-6
+
+
 def test_peaks_between_the_instants_of_the_check_are_found() -> None:
     arm, rng = arm_of("pendulum"), np.random.default_rng(0)
     motion = Spline(0.01 * np.arange(101), rng.standard_normal((5, 101, 1)) * 0.01 ** -np.arange(5.0).reshape(5, 1, 1))

@@ -57,9 +57,6 @@ _SHORTEST_MOTION = 0.006
 # far apart for the path.
 _MOST_SLOWED = 2.0
 
-# Least squared speed between nodes, relative to that at nodes.
-_SUNK = 1e-3
-
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
 # motors, whose friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
@@ -203,13 +200,12 @@ def minimum_time(
         )
         durations.append(float(np.sum(speed.steps / np.sqrt(speed.at_nodes(found)[0]))))
         for share in (0.0, *_BACK):
-            # Between nodes, at which x is positive, it may be negative, or so small that motions take far too long.
+            # Between nodes, at which x is positive, it may be negative.
             tried = found + share * (c - found)
             x = speed.values(tried, checked, 1)[0]
-            low = x - _SUNK * np.interp(checked, speed.nodes, speed.at_nodes(tried)[0])
-            if np.min(low) > 0:
+            if np.min(x) > 0:
                 return tried
-        place = float(curve.parameter(checked[int(np.argmin(low))]))
+        place = float(curve.parameter(checked[int(np.argmin(x))]))
         raise TrajectoryError(
             f"the fastest motion was not found: it nearly stops at {place:.6g} of the path; smooth the path there"
         )
@@ -477,8 +473,9 @@ def _within_limits(
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
         if scaling > 1 + (_SLOWEST if last else _SCALED):
             break
-        # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
-        pieces = every if own.of_motors else over.pieces
+        # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
+        # those of gravity and friction decrease less than those of inertia, which they may balance.
+        pieces = over.pieces if constraints.affine and not own.limited("effort_rate") else every
         motion = motion.stretched(scaling)
     shares = np.ones(len(times))
     if moving:
