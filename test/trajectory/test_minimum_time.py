@@ -479,6 +479,13 @@ def test_a_motion_that_nearly_stops_between_nodes_is_refused() -> None:
         minimum_time(arm, PLANAR, corner=1e-5, limits=only(arm, velocity=2.0, acceleration=10.0))
 
 
+def test_blends_that_touch_have_no_line_between_them() -> None:
+    waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
+    path = path_through(waypoints, bounds(arm_of("panda")), 10.0, {})
+    assert np.min(np.diff(path.t)) > 1e-6
+    assert GeometricPath(path).n == 7
+
+
 def test_progress_may_cancel() -> None:
     class CancelledError(Exception):
         pass
@@ -511,6 +518,20 @@ def test_the_motion_along_a_similar_path_begins_the_search(monkeypatch: pytest.M
         assert worst(arm, warm, limits) <= 1.0 + 1e-6
     assert gaps
     assert max(gaps) < 0.1
+
+
+def test_a_motion_that_ends_moving_begins_the_search_for_one_to_rest() -> None:
+    arm = arm_of("panda")
+    path = [
+        [0.7, 0.4, 0.0, -1.8, -1.0, 1.7, -0.2],
+        [-1.1, -0.6, 1.2, -1.4, -0.6, 1.8, 1.1],
+        [0.9, 0.5, -0.2, -1.6, 0.4, 1.2, 0.1],
+        [-0.5, 0.5, -1.0, -1.4, 0.9, 1.5, 0.9],
+        [0.9, -0.7, 0.5, -2.2, 0.0, 1.8, -0.7],
+    ]
+    moving = minimum_time(arm, path, end=[0.3 * np.sign(np.subtract(path[-1], path[-2]))])
+    usual = minimum_time(arm, path).duration
+    assert minimum_time(arm, path, warm=moving).duration == pytest.approx(usual, rel=5e-4)
 
 
 def test_many_paths_in_processes() -> None:

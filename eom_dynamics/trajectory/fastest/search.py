@@ -57,6 +57,9 @@ _SHORTEST_MOTION = 0.006
 # far apart for the path.
 _MOST_SLOWED = 2.0
 
+# Duration, relative to that of the motion found last, from which on the search begins anew.
+_FAR = 10.0
+
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
 # motors, whose friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
@@ -192,13 +195,19 @@ def minimum_time(
     multipliers, durations, places_of_motion = None, list[float](), places_of(curve, speed)
     checked = np.concatenate([fine.nodes, *map(np.ravel, places_of_motion)])
 
+    def duration(c: Array) -> float:
+        return float(np.sum(speed.steps / np.sqrt(speed.at_nodes(c)[0])))
+
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
         nonlocal multipliers
         part = done[1] - done[0]
+        if durations and duration(c) > _FAR * durations[-1]:
+            # Too far back for the multipliers at the motion found last.
+            multipliers, gap = None, (_START, gap[1])
         found, _, multipliers = minimise(
             speed, constraints, c, gap=gap, multipliers=multipliers, progress=lambda x: progress(done[0] + part * x)
         )
-        durations.append(float(np.sum(speed.steps / np.sqrt(speed.at_nodes(found)[0]))))
+        durations.append(duration(found))
         for share in (0.0, *_BACK):
             # Between nodes, at which x is positive, it may be negative.
             tried = found + share * (c - found)
@@ -227,13 +236,13 @@ def minimum_time(
                 return c + step * (first - c)
         return entered(curve, speed, constraints, [first])
 
+    similar = None
     if any(fixed):
         c = first = entered(curve, speed, constraints, between(speed, constraints, moving))
-    elif warm is None:
-        c = first = inside(np.ones(speed.count), _COLD)
     else:
-        c = first = inside(_similar(speed, warm), _WARM)
-    gap, found = (_START if warm is None else _SIMILAR, _TIGHTENED), None
+        similar = None if warm is None else _similar(speed, warm)
+        c = first = inside(np.ones(speed.count), _COLD) if similar is None else inside(similar, _WARM)
+    gap, found = (_START if similar is None else _SIMILAR, _TIGHTENED), None
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
@@ -260,12 +269,13 @@ def minimum_time(
     return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
 
 
-def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
-    """Coefficients of the squared speed of another motion."""
+def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array | None:
+    """Coefficients of the squared speed of another motion; None if they do not interpolate it by positive numbers."""
     knots, fixed, c = warm.pace
     if fixed == speed.fixed and np.array_equal(knots, speed.knots):
         return c
-    return speed.interpolated(SquaredSpeed(knots, fixed=fixed).values(c, speed.places, 1)[0])
+    c = speed.interpolated(SquaredSpeed(knots, fixed=fixed).values(c, speed.places, 1)[0])
+    return c if np.min(speed.at_nodes(c)[0]) > 0 else None
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
