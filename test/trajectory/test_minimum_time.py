@@ -223,6 +223,20 @@ def test_limits_of_motors_with_springs() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]],
+        [[0.6, -0.5], [-0.9, 0.2], [-0.7, -0.9], [0.7, -0.2]],
+    ],
+)
+def test_effort_rates_that_rise_with_the_duration(path: list[list[float]]) -> None:
+    arm = arm_of("planar_2r")
+    # Below those of gravity at the largest velocity, which inertia balances.
+    limits = only(arm, velocity=3.0, effort_rate=4.0)
+    assert worst(arm, minimum_time(arm, path, limits=limits), limits) <= 1.0 + 1e-6
+
+
 def test_peaks_between_the_instants_of_the_check_are_found() -> None:
     arm, rng = arm_of("pendulum"), np.random.default_rng(0)
     motion = Spline(0.01 * np.arange(101), rng.standard_normal((5, 101, 1)) * 0.01 ** -np.arange(5.0).reshape(5, 1, 1))
@@ -448,6 +462,30 @@ def test_corners_are_blended_within_their_distance() -> None:
     assert np.max(np.min([np.linalg.norm(line, axis=1) for line in lines], axis=0)) <= corner
 
 
+@pytest.mark.parametrize("corner", [1e-3, 1e-4])
+def test_blends_may_be_much_shorter_than_lines(corner: float) -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, acceleration=10.0)
+    motion = minimum_time(arm, PLANAR, corner=corner, limits=limits)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    stopped = sum(minimum_time(arm, line, limits=limits).duration for line in pairwise(PLANAR))
+    assert 0.95 * stopped < motion.duration < stopped
+    assert np.min(np.linalg.norm(motion.states[0] - PLANAR[1], axis=1)) <= 1.01 * corner
+
+
+def test_a_motion_that_nearly_stops_between_nodes_is_refused() -> None:
+    arm = arm_of("planar_2r")
+    with pytest.raises(TrajectoryError, match=r"the fastest motion was not found: .* smooth the path"):
+        minimum_time(arm, PLANAR, corner=1e-5, limits=only(arm, velocity=2.0, acceleration=10.0))
+
+
+def test_blends_that_touch_have_no_line_between_them() -> None:
+    waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
+    path = path_through(waypoints, bounds(arm_of("panda")), 10.0, {})
+    assert np.min(np.diff(path.t)) > 1e-6
+    assert GeometricPath(path).n == 7
+
+
 def test_progress_may_cancel() -> None:
     class CancelledError(Exception):
         pass
@@ -480,6 +518,20 @@ def test_the_motion_along_a_similar_path_begins_the_search(monkeypatch: pytest.M
         assert worst(arm, warm, limits) <= 1.0 + 1e-6
     assert gaps
     assert max(gaps) < 0.1
+
+
+def test_a_motion_that_ends_moving_begins_the_search_for_one_to_rest() -> None:
+    arm = arm_of("panda")
+    path = [
+        [0.7, 0.4, 0.0, -1.8, -1.0, 1.7, -0.2],
+        [-1.1, -0.6, 1.2, -1.4, -0.6, 1.8, 1.1],
+        [0.9, 0.5, -0.2, -1.6, 0.4, 1.2, 0.1],
+        [-0.5, 0.5, -1.0, -1.4, 0.9, 1.5, 0.9],
+        [0.9, -0.7, 0.5, -2.2, 0.0, 1.8, -0.7],
+    ]
+    moving = minimum_time(arm, path, end=[0.3 * np.sign(np.subtract(path[-1], path[-2]))])
+    usual = minimum_time(arm, path).duration
+    assert minimum_time(arm, path, warm=moving).duration == pytest.approx(usual, rel=5e-4)
 
 
 def test_many_paths_in_processes() -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elastic import ElasticArm
@@ -16,7 +16,7 @@ from ..quantities import Load, effort_rms, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import ratios
 from ..trajectory import Trajectory, sample
-from .path import GeometricPath, chain
+from .path import GeometricPath, chain, divided
 from .speed import SquaredSpeed, time_derivatives
 
 # Parts of an interval between knots of the speed, each a piece of the motion; of the first and last interval, in which
@@ -113,8 +113,8 @@ def motion_rate(motion: Trajectory, rate: float) -> float:
     return min(rate, _MOST_SAMPLES / (motion.end - motion.start))
 
 
-def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array, Array, Array]:
-    """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
+def places_of(path: GeometricPath, speed: SquaredSpeed) -> tuple[Array, Array]:
+    """Increasing σ (K,) of the knots of motions, and places (K - 1, 6) between them that determine their times."""
     counts = np.full(len(speed.knots) - 1, _PARTS)
     counts[speed.resting] = _END_PARTS
     sigma = divided(speed.knots, counts)
@@ -123,7 +123,14 @@ def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array
     nearer = passed - (path.breaks - sigma[passed - 1] < sigma[passed] - path.breaks)
     inside = (nearer > 0) & (nearer < len(sigma) - 1)
     sigma[nearer[inside]] = path.breaks[inside]
-    inner = sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
+    return sigma, sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
+
+
+def motion_of(
+    path: GeometricPath, speed: SquaredSpeed, c: Array, places: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
+    """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
+    sigma, inner = places
     pace = speed.values(c, inner.ravel(), 1).reshape(inner.shape) ** -0.5
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
     kept = _apart(times, _SHORTEST)
@@ -132,13 +139,6 @@ def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array) -> tuple[Array
     states = np.empty((ORDERS, *q.shape))
     states[0], states[1:] = q, chain(by_sigma, time_derivatives(speed.values(c, sigma)))
     return times, states, sigma
-
-
-def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
-    """Increasing knots with each interval divided into a number of equal parts."""
-    interval = np.repeat(np.arange(len(counts)), counts)
-    part = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.append(knots[interval] + part * (np.diff(knots) / counts)[interval], knots[-1])
 
 
 def _apart(times: Array, least: float) -> list[int]:

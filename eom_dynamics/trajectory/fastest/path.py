@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.polynomial import Polynomial
+from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...exceptions import TrajectoryError
@@ -27,7 +28,7 @@ _RATES = ("velocity", "acceleration", "jerk", "snap")
 # Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
 _REST = 1e-9
 
-# Least number of steps in which a path is examined, and number in each piece of a spline.
+# Least number of steps in which a path is examined, and in each piece of a spline.
 _SAMPLES = 400
 _PER_PIECE = 8
 
@@ -54,6 +55,13 @@ def chain(outer: Array, inner: Array) -> Array:
     return np.array(found)
 
 
+def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
+    """Increasing knots with each interval divided into a number of equal parts."""
+    interval = np.repeat(np.arange(len(counts)), counts)
+    part = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(knots[interval] + part * (np.diff(knots) / counts)[interval], knots[-1])
+
+
 class GeometricPath:
     """A path q(σ), σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
 
@@ -78,8 +86,9 @@ class GeometricPath:
         if not (np.isfinite(self._length) and self._length > 0):
             raise TrajectoryError("a path must have a start and an end, with a positive duration between them")
         knots = path.t[1:-1] if isinstance(path, Spline) else np.zeros(0)
-        s = path.start + self._length * np.linspace(0.0, 1.0, max(_SAMPLES, _PER_PIECE * (len(knots) + 1)) + 1)
-        s[-1] = path.end
+        edges = np.concatenate([[path.start], knots, [path.end]])
+        # At least so many in each piece: blends of corners may be much shorter than the lines between them.
+        s = divided(edges, np.maximum(np.ceil(_SAMPLES * np.diff(edges) / self._length).astype(int), _PER_PIECE))
         q, *rates = self._evaluated(s, 4)
         self._require_motion(s, q, *rates[:2])
         speeds = np.linalg.norm(rates[0], axis=1)
@@ -179,7 +188,7 @@ class GeometricPath:
             raise TrajectoryError(f"the path does not move {where}; remove repeated points and pauses")
         # The corrected trapezoidal rule is off by the fifth derivative, and where the slope jumps.
         expected = 0.5 * step * (rate[1:] + rate[:-1]) - step**2 / 12 * (second[1:] - second[:-1])
-        wrong = np.abs(moved - expected) > _SMOOTH * np.max(np.abs(rate) * step[0])
+        wrong = np.abs(moved - expected) > _SMOOTH * np.max(np.abs(rate)) * np.max(step)
         if np.any(wrong):
             k, joint = np.argwhere(wrong)[0]
             raise TrajectoryError(

@@ -23,7 +23,7 @@ from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
-from .motion import FastestMotion, motion_of, motion_rate
+from .motion import FastestMotion, motion_of, motion_rate, places_of
 from .path import GeometricPath
 from .spacing import fastest_spacing
 from .speed import SquaredSpeed
@@ -52,6 +52,13 @@ _CORRECTIONS = (0.0, 1e-3, 4e-3)
 # motion for each interval of a short path.
 _SHORTEST = 4e-4
 _SHORTEST_MOTION = 0.006
+
+# Duration, relative to that before limits are tightened, from which on a motion is not the fastest one: nodes are too
+# far apart for the path.
+_MOST_SLOWED = 2.0
+
+# Duration, relative to that of the motion found last, from which on the search begins anew.
+_FAR = 10.0
 
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
 # motors, whose friction and gear losses change within a millisecond where they turn back.
@@ -185,19 +192,32 @@ def minimum_time(
         wider[:_AT_ENDS] = 1 + 0.9 * AT_MOVING_ENDS
         constraints.tighten(wider if side == 0 else wider[::-1])
 
-    multipliers = None
+    multipliers, durations, places_of_motion = None, list[float](), places_of(curve, speed)
+    checked = np.concatenate([fine.nodes, *map(np.ravel, places_of_motion)])
+
+    def duration(c: Array) -> float:
+        return float(np.sum(speed.steps / np.sqrt(speed.at_nodes(c)[0])))
 
     def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
         nonlocal multipliers
         part = done[1] - done[0]
+        if durations and duration(c) > _FAR * durations[-1]:
+            # Too far back for the multipliers at the motion found last.
+            multipliers, gap = None, (_START, gap[1])
         found, _, multipliers = minimise(
             speed, constraints, c, gap=gap, multipliers=multipliers, progress=lambda x: progress(done[0] + part * x)
         )
+        durations.append(duration(found))
         for share in (0.0, *_BACK):
             # Between nodes, at which x is positive, it may be negative.
-            if np.min(fine.at_nodes(found + share * (c - found))[0]) > 0:
-                break
-        return found + share * (c - found)
+            tried = found + share * (c - found)
+            x = speed.values(tried, checked, 1)[0]
+            if np.min(x) > 0:
+                return tried
+        place = float(curve.parameter(checked[int(np.argmin(x))]))
+        raise TrajectoryError(
+            f"the fastest motion was not found: it nearly stops at {place:.6g} of the path; smooth the path there"
+        )
 
     def inside(c: Array, share: float) -> Array:
         found = feasible(speed, constraints, c, share)
@@ -216,13 +236,13 @@ def minimum_time(
                 return c + step * (first - c)
         return entered(curve, speed, constraints, [first])
 
+    similar = None
     if any(fixed):
         c = first = entered(curve, speed, constraints, between(speed, constraints, moving))
-    elif warm is None:
-        c = first = inside(np.ones(speed.count), _COLD)
     else:
-        c = first = inside(_similar(speed, warm), _WARM)
-    gap = _START if warm is None else _SIMILAR, _TIGHTENED
+        similar = None if warm is None else _similar(speed, warm)
+        c = first = inside(np.ones(speed.count), _COLD) if similar is None else inside(similar, _WARM)
+    gap, found = (_START if similar is None else _SIMILAR, _TIGHTENED), None
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
@@ -231,7 +251,7 @@ def minimum_time(
             c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
-            times, states, sigma = motion_of(curve, speed, c + share * (first - c))
+            times, states, sigma = motion_of(curve, speed, c + share * (first - c), places_of_motion)
             for row, exact in zip((0, -1), ends.values(), strict=True):
                 states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
             of_nodes = np.interp(speed.nodes, sigma, times)
@@ -241,7 +261,7 @@ def minimum_time(
         if found:
             break
         c = back(c) if any(fixed) else inside(c, _INSIDE)
-    else:
+    if not found or found.end > _MOST_SLOWED * durations[0]:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
     parameters = curve.parameter(sigma)
@@ -249,12 +269,13 @@ def minimum_time(
     return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
 
 
-def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array:
-    """Coefficients of the squared speed of another motion."""
+def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array | None:
+    """Coefficients of the squared speed of another motion; None if they do not interpolate it by positive numbers."""
     knots, fixed, c = warm.pace
     if fixed == speed.fixed and np.array_equal(knots, speed.knots):
         return c
-    return speed.interpolated(SquaredSpeed(knots, fixed=fixed).values(c, speed.places, 1)[0])
+    c = speed.interpolated(SquaredSpeed(knots, fixed=fixed).values(c, speed.places, 1)[0])
+    return c if np.min(speed.at_nodes(c)[0]) > 0 else None
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
@@ -462,8 +483,9 @@ def _within_limits(
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
         if scaling > 1 + (_SLOWEST if last else _SCALED):
             break
-        # Elsewhere, quantities of joints decrease with a longer duration, or meet those at rest.
-        pieces = every if own.of_motors else over.pieces
+        # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
+        # those of gravity and friction decrease less than those of inertia, which they may balance.
+        pieces = over.pieces if constraints.affine and not own.limited("effort_rate") else every
         motion = motion.stretched(scaling)
     shares = np.ones(len(times))
     if moving:

@@ -82,13 +82,13 @@ def blended(waypoints: Array, steps: Array, corner: float) -> Spline:
     # At most half of the shorter line, so that neighbouring blends do not overlap.
     reach = np.minimum(wanted, 0.5 * np.minimum(lengths[1:], lengths[:-1]))
     at = np.cumsum(lengths)[:-1]
-    times, states = [0.0], [(waypoints[0], along[0])]
+    times, states, rounding = [0.0], [(waypoints[0], along[0])], 1e-12 * float(np.sum(lengths))
     for k, (distance, s) in enumerate(zip(reach, at, strict=True)):
         for sign, direction in ((-1, along[k]), (1, along[k + 1])):
-            if s + sign * distance > times[-1]:
+            if s + sign * distance > times[-1] + rounding:
                 times.append(s + sign * distance)
                 states.append((waypoints[k + 1] + sign * distance * direction, direction))
-    if times[-1] < np.sum(lengths):
+    if times[-1] + rounding < np.sum(lengths):
         times.append(float(np.sum(lengths)))
         states.append((waypoints[-1], along[-1]))
     derivatives = np.zeros((ORDERS, len(times), waypoints.shape[1]))
