@@ -476,7 +476,7 @@ def test_blends_may_be_much_shorter_than_lines(corner: float) -> None:
 def test_a_motion_that_nearly_stops_between_nodes_is_refused() -> None:
     arm = arm_of("planar_2r")
     with pytest.raises(TrajectoryError, match=r"the fastest motion was not found: .* smooth the path"):
-        minimum_time(arm, PLANAR, corner=1e-5, limits=only(arm, velocity=2.0, acceleration=10.0))
+        minimum_time(arm, PLANAR, corner=2e-6, limits=only(arm, velocity=2.0, acceleration=10.0))
 
 
 def test_blends_that_touch_have_no_line_between_them() -> None:

@@ -17,7 +17,7 @@ from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
 from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
-from ..spline import ORDERS, PER_PIECE, Spline, check_times
+from ..spline import ORDERS, Spline, check_times
 from ..time_scaling import ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
@@ -32,7 +32,7 @@ from .waypoints import path_through
 # Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
 # turns, within this range, and the largest one in so many pieces next to the ends; density; and the length of the first
 # and last.
-_INTERVALS = 120
+_INTERVALS = 110
 _PER_PIECE = (3, 12)
 _PER_RADIAN = 8
 _AT_REST = 4
@@ -78,18 +78,20 @@ _SLOWEST = 0.1
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
 
-# Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
-# samples are where it is more, up to this number for each one of the first.
+# Parts of a piece of a motion between whose ends limits are checked at first. Violation that parabolas may miss; what
+# they miss for each third difference, twice that of cubics; and how much closer samples are where it is more, up to
+# this number for each one of the first.
+_PARTS = 8
 _MISSABLE = 1e-7
 _MISSED = 0.128
-_CLOSER, _FINEST = 4, 16
+_CLOSER, _FINEST = 4, 32
 
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
 
 # Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
 # between nodes, and at the end.
-_START, _SIMILAR, _TIGHTENED, _END_GAP = 3.0, 1e-2, 1e-3, 1e-4
+_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 5e-3, 3e-4
 
 # Share of the largest squared speed with which to begin, also from a similar path, and to go on.
 _COLD, _WARM, _INSIDE = 0.7, 0.98, 0.993
@@ -209,8 +211,10 @@ def minimum_time(
         )
         durations.append(duration(found))
         for share in (0.0, *_BACK):
-            # Between nodes, at which x is positive, it may be negative.
+            # Between nodes, at which x is positive, it may be negative, but not where all coefficients are positive.
             tried = found + share * (c - found)
+            if np.min(tried) > 0:
+                return tried
             x = speed.values(tried, checked, 1)[0]
             if np.min(x) > 0:
                 return tried
@@ -415,7 +419,7 @@ def _checked(
     order, found = derivatives_for_limits(arm, own), []
     # Few different numbers, each a power of two times the least one.
     steps = np.diff(motion.t)[pieces]
-    counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
+    counts = _PARTS * 2 ** np.ceil(np.log2(np.maximum(steps * rate / _PARTS, 1.0))).astype(int)
     pending = [(int(parts), pieces[counts == parts]) for parts in np.unique(counts)]
     for parts, some in pending:
         t, states = motion.in_pieces(parts, order, some)
@@ -432,7 +436,7 @@ def _checked(
         used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
         missed += np.max([used[k : len(used) - 3 + k] for k in range(4)], axis=0)
         unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + _MISSABLE)
-        if parts < _FINEST * PER_PIECE and np.any(unsure):
+        if parts < _FINEST * _PARTS and np.any(unsure):
             pending.append((_CLOSER * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
         found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
