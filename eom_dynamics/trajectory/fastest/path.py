@@ -89,14 +89,15 @@ class GeometricPath:
         edges = np.concatenate([[path.start], knots, [path.end]])
         # At least so many in each piece: blends of corners may be much shorter than the lines between them.
         s = divided(edges, np.maximum(np.ceil(_SAMPLES * np.diff(edges) / self._length).astype(int), _PER_PIECE))
-        q, *rates = self._evaluated(s, 4)
-        self._require_motion(s, q, *rates[:2])
-        speeds = np.linalg.norm(rates[0], axis=1)
-        along = rates[0][speeds > 0] / speeds[speeds > 0, np.newaxis]
+        q, rate, second = self._evaluated(s, 2)
+        self._require_motion(s, q, rate, second)
+        speeds = np.linalg.norm(rate, axis=1)
+        along = rate[speeds > 0] / speeds[speeds > 0, np.newaxis]
         self._turned = s[speeds > 0], np.append(0.0, np.cumsum(np.linalg.norm(np.diff(along, axis=0), axis=1)))
         scale = np.sum(np.max(np.abs(np.diff(q, axis=0)), axis=1))
         powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
-        ends = np.max(np.abs(np.array(rates)[:, [0, -1]] * powers), axis=(0, 2)) > _REST * scale
+        at_ends = np.array(self._evaluated(s[[0, -1]], 4)[1:])
+        ends = np.max(np.abs(at_ends * powers), axis=(0, 2)) > _REST * scale
         ends &= np.array(fixed) == 0
         if ends.all():
             phi = _BOTH

@@ -32,7 +32,7 @@ from .waypoints import path_through
 # Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
 # turns, within this range, and the largest one in so many pieces next to the ends; density; and the length of the first
 # and last.
-_INTERVALS = 110
+_INTERVALS = 120
 _PER_PIECE = (3, 12)
 _PER_RADIAN = 8
 _AT_REST = 4
@@ -91,7 +91,7 @@ _AT_ENDS = 24
 
 # Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
 # between nodes, and at the end.
-_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 5e-3, 3e-4
+_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 3e-3, 1e-4
 
 # Share of the largest squared speed with which to begin, also from a similar path, and to go on.
 _COLD, _WARM, _INSIDE = 0.7, 0.98, 0.993
