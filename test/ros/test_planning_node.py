@@ -48,12 +48,16 @@ def test_no_node_advertises_a_name_in_the_private_namespace_of_another(start):
     )
     for client in clients:
         place = client.process.name, client.process.namespace
-        topics = client.node.get_publisher_names_and_types_by_node(*place)
-        services = client.node.get_service_names_and_types_by_node(*place)
-        names = {name for name, _ in (*topics, *services)}
-        assert f"{place[1]}/{place[0]}/set_parameters" in names
+        client.wait(lambda client=client, place=place: place in client.node.get_node_names_and_namespaces(), "the node")
+
+        def advertised(node=client.node, place=place):
+            topics, services = node.get_publisher_names_and_types_by_node, node.get_service_names_and_types_by_node
+            return {name for name, _ in (*topics(*place), *services(*place))}
+
+        last = f"{place[1]}/{place[0]}/set_parameters"
+        client.wait(lambda advertised=advertised, last=last: last in advertised(), last)
         others = tuple(f"{place[1]}/{other.process.name}/" for other in clients if other is not client)
-        assert not [name for name in names if name.startswith(others)]
+        assert not [name for name in advertised() if name.startswith(others)]
 
 
 def test_names_priority_and_end(start):
