@@ -81,10 +81,10 @@ _NEAR_LIMIT = 0.9
 # Parts of a piece of a motion between whose ends limits are checked at first. Violation that parabolas may miss; what
 # they miss for each third difference, twice that of cubics; and how much closer samples are where it is more, up to
 # this number for each one of the first.
-_PARTS = 8
+_PARTS = 16
 _MISSABLE = 1e-7
 _MISSED = 0.128
-_CLOSER, _FINEST = 4, 32
+_CLOSER, _FINEST = 4, 16
 
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
