@@ -248,6 +248,17 @@ def test_peaks_between_the_instants_of_the_check_are_found() -> None:
         assert t[0, piece] <= np.min(over.t) <= np.max(over.t) <= t[-1, piece]
 
 
+def test_an_effort_that_peaks_between_the_instants_of_the_check() -> None:
+    """With half as many instants in a piece, it exceeded its limit by 1.1e-4."""
+    arm = arm_of("ur5e")
+    limits = {j.name: Limits(velocity=j.limits.velocity, effort=j.limits.effort) for j in arm.robot.joints}
+    lower, upper = ([getattr(j.limits, end) for j in arm.robot.joints] for end in ("lower", "upper"))
+    lower, upper = np.maximum(lower, -3.0), np.minimum(upper, 3.0)
+    waypoints = lower + (upper - lower) * (0.3 + 0.4 * np.random.default_rng(49).random((5, arm.robot.n)))
+    motion = minimum_time(arm, through(np.linspace(0.0, 1.0, 5), waypoints, ends="free"), limits=limits)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+
+
 def test_violations_between_nodes_leave_room_for_the_values_at_rest() -> None:
     arm = arm_of("planar_2r")
     path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
