@@ -17,7 +17,7 @@ from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ...robot.model import Limits
 from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
-from ..spline import ORDERS, Spline, check_times
+from ..spline import ORDERS, PER_PIECE, Spline, check_times
 from ..time_scaling import ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
@@ -78,10 +78,8 @@ _SLOWEST = 0.1
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
 
-# Parts of a piece of a motion between whose ends limits are checked at first. Violation that parabolas may miss; what
-# they miss for each third difference, twice that of cubics; and how much closer samples are where it is more, up to
-# this number for each one of the first.
-_PARTS = 16
+# Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
+# samples are where it is more, up to this number for each one of the first.
 _MISSABLE = 1e-7
 _MISSED = 0.128
 _CLOSER, _FINEST = 4, 16
@@ -419,7 +417,7 @@ def _checked(
     order, found = derivatives_for_limits(arm, own), []
     # Few different numbers, each a power of two times the least one.
     steps = np.diff(motion.t)[pieces]
-    counts = _PARTS * 2 ** np.ceil(np.log2(np.maximum(steps * rate / _PARTS, 1.0))).astype(int)
+    counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
     pending = [(int(parts), pieces[counts == parts]) for parts in np.unique(counts)]
     for parts, some in pending:
         t, states = motion.in_pieces(parts, order, some)
@@ -436,7 +434,7 @@ def _checked(
         used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
         missed += np.max([used[k : len(used) - 3 + k] for k in range(4)], axis=0)
         unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + _MISSABLE)
-        if parts < _FINEST * _PARTS and np.any(unsure):
+        if parts < _FINEST * PER_PIECE and np.any(unsure):
             pending.append((_CLOSER * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
         found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
