@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import comb
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,8 +107,8 @@ def equations_of_motion(
             derivatives; moment first, in the tool's frame, N m and N. Omitted ones are zero. With k > 1 tools (k, 6);
             for a batch each with a leading axis N or without.
         coriolis: form of the Coriolis matrix; all have the same C qd. ``christoffel`` (Christoffel symbols; dM/dt - 2 C
-            is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric) or ``paper``
-            (equation (29)).
+            is skew-symmetric), ``skew`` (equations (61)-(64); dM/dt - 2 C is skew-symmetric), ``wieber`` (by Jacobians
+            of the centres of mass; dM/dt - 2 C is skew-symmetric) or ``paper`` (equation (29)).
 
     Raises:
         StateError: a vector has the wrong length or is not finite.
@@ -221,7 +221,27 @@ def _christoffel_form(body: SystemMatrices, M_b: Jet) -> Jet:
     return -(M_b @ body.S) + 0.5 * (M_b @ body.b - body.b.T @ M_b + H)
 
 
+def _wieber_form(body: SystemMatrices, M_b: Jet) -> Jet:
+    """C_b of the sum of J_c' m dJ_c/dt + J_w' (I dJ_w/dt - [I w] J_w) over the bodies: linear in qd.
+
+    J_c qd is the velocity of the centre of mass along inertial axes, J_w qd the angular velocity w along those of the
+    body, I the inertia about the centre of mass. The matrix of Christoffel symbols has [I w] - tr(I) [w] / 2 in the
+    place of [I w]; w x w = 0. P.-B. Wieber, "Some comments on the structure of the dynamics of articulated motion"
+    (2006); the notes of S. Caron have it, too.
+    """
+    traces = [_trace_about_center(M_b[0][i : i + 6, i : i + 6]) for i in range(0, len(M_b[0]), 6)]
+    half = np.array([entry for trace in traces for entry in 3 * [trace / 2] + 3 * [0]])
+    return _christoffel_form(body, M_b) - Jet([half[:, np.newaxis] * b for b in body.b])
+
+
+def _trace_about_center(M: AnyArray) -> Any:
+    """Trace of the inertia about the centre of mass, by Steiner's theorem from the inertia matrix (6, 6) of a body."""
+    mass, moment = M[5, 5], (M[2, 4], M[0, 5], M[1, 3])
+    about_origin = M[0, 0] + M[1, 1] + M[2, 2]
+    return about_origin if mass == 0 else about_origin - 2 * sum(h * h for h in moment) / mass
+
+
 CORIOLIS_FORMS: Mapping[str, Callable[[SystemMatrices, Jet], Jet]] = MappingProxyType(
-    {"christoffel": _christoffel_form, "skew": _skew_form, "paper": _paper_form}
+    {"christoffel": _christoffel_form, "skew": _skew_form, "paper": _paper_form, "wieber": _wieber_form}
 )
 """C_b of each form of the Coriolis matrix, by name."""

@@ -5,6 +5,8 @@ Tolerances are about ten times the largest deviation in 400 random chains. Diffe
 have a rounding error of 1e-16 / 0.01 relative to terms that cancel: 3e-13 for fixed robots, 2e-12 in random chains.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chains import FIXED, Case, cases, fixed_case
@@ -12,8 +14,11 @@ from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eom_dynamics import StateError, equations_of_motion
+from eom_dynamics import StateError, equations_of_motion, floating_equations_of_motion, lie
+from eom_dynamics.equations import center_of_mass_jacobians
 from eom_dynamics.equations.closed_form import CORIOLIS_FORMS
+from eom_dynamics.kinematics import body_poses
+from eom_dynamics.robot import Inertial
 
 FORMS = tuple(CORIOLIS_FORMS)
 TERMS = ("M", "C", "gravity", "external")
@@ -71,12 +76,12 @@ def check_properties(case: Case, floor: float = 0.0) -> None:
     for M in terms["christoffel"].M:
         assert deviation(M, M.T, floor) < 1e-14
     assert np.all(np.linalg.eigvalsh(terms["christoffel"].M[0]) > 0)
-    for form in ("christoffel", "skew"):
+    for form in ("christoffel", "skew", "wieber"):
         for k in range(terms[form].order):
             difference = terms[form].M[k + 1] - 2 * terms[form].C[k]
             assert deviation(difference, -difference.T, floor) < 1e-13
     expected = terms["christoffel"].efforts(last)
-    for form in ("skew", "paper"):
+    for form in ("skew", "wieber", "paper"):
         for effort, desired in zip(terms[form].efforts(last), expected, strict=True):
             assert deviation(effort, desired, floor) < 1e-13
 
@@ -106,6 +111,47 @@ def test_christoffel_form_has_the_christoffel_symbols_of_the_mass_matrix(case: C
     symbols = (dM + dM.swapaxes(1, 2) - dM.transpose(2, 0, 1)) / 2
     C = equations_of_motion(case.robot, q, qd, coriolis="christoffel").C[0]
     assert deviation(C, symbols @ qd, floor=1.0) < 2e-12
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_wieber_form_by_jacobians_of_the_centres_of_mass(name: str) -> None:
+    """Sum of m J_c' dJ_c/dt + J_w' (I dJ_w/dt - [I w] J_w), the derivatives by differences; J_w along body axes."""
+    case = fixed_case(name, 2)
+    q, qd = case.motion[:2]
+
+    def jacobians(t: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        bodies = center_of_mass_jacobians(case.robot, q + t * qd)
+        poses = body_poses(case.robot, q + t * qd)
+        return [(body.linear, C[:3, :3].T @ body.angular) for body, C in zip(bodies, poses, strict=True)]
+
+    rates = derivative(lambda t: np.array(jacobians(t)))
+    expected = np.zeros((case.robot.n,) * 2)
+    for joint, (J, J_w), (J_rate, J_w_rate) in zip(case.robot.joints, jacobians(0.0), rates, strict=True):
+        I = joint.inertial.about_center_of_mass  # noqa: E741
+        expected += joint.mass * J.T @ J_rate + J_w.T @ (I @ J_w_rate - lie.skew(I @ J_w @ qd) @ J_w)
+    C = equations_of_motion(case.robot, q, qd, coriolis="wieber").C[0]
+    assert deviation(C, expected) < 2e-12
+
+
+def test_wieber_form_is_not_that_of_christoffel_symbols() -> None:
+    case = fixed_case("iiwa", 2)
+    wieber, christoffel = (
+        equations_of_motion(case.robot, *case.motion, coriolis=x).C[0] for x in FORMS[-1:] + FORMS[:1]
+    )
+    assert deviation(wieber, christoffel) > 0.01
+
+
+def test_wieber_form_on_a_floating_base() -> None:
+    case = fixed_case("iiwa", 2)
+    base = Inertial.about_center(3.0, np.array([0.1, -0.2, 0.3]), np.diag([0.3, 0.4, 0.5]))
+    robot = replace(case.robot, base=base)
+    nu, nud = np.random.default_rng(2).uniform(-1, 1, (2, 6 + robot.n))
+    forms = {x: floating_equations_of_motion(robot, np.eye(4), case.motion[0], nu, nud, coriolis=x) for x in FORMS}
+    wieber = forms["wieber"]
+    assert deviation(wieber.C[0] @ nu, forms["christoffel"].C[0] @ nu) < 1e-14
+    assert deviation(wieber.C[0], forms["christoffel"].C[0]) > 0.01
+    difference = wieber.M[1] - 2 * wieber.C[0]
+    assert deviation(difference, -difference.T) < 1e-14
 
 
 @settings(max_examples=10)
@@ -161,7 +207,7 @@ def test_default_is_the_christoffel_form() -> None:
 
 def test_unknown_form_of_the_coriolis_matrix() -> None:
     case = fixed_case("planar_2r", 1)
-    with pytest.raises(ValueError, match=r"christoffel, skew, paper.*'Paper'"):
+    with pytest.raises(ValueError, match=r"christoffel, skew, paper, wieber.*'Paper'"):
         equations_of_motion(case.robot, *case.motion, coriolis="Paper")
 
 

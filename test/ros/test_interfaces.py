@@ -23,3 +23,4 @@ def test_choices_are_constants():
         assert (kind.REST, kind.FREE) == ("rest", "free")
     request = srv.GetEquationsOfMotion.Request
     assert (request.CHRISTOFFEL, request.SKEW, request.PAPER) == ("christoffel", "skew", "paper")
+    assert request.WIEBER == "wieber"

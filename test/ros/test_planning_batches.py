@@ -130,7 +130,7 @@ def _potential_energy(q):
     return -sum(joint.mass * ROBOT.gravity @ center for joint, center in zip(ROBOT.joints, centers, strict=True))
 
 
-@pytest.mark.parametrize(("coriolis", "given"), [("", 4), ("christoffel", 2), ("skew", 3), ("paper", 4)])
+@pytest.mark.parametrize(("coriolis", "given"), [("", 4), ("christoffel", 2), ("skew", 3), ("paper", 4), ("wieber", 2)])
 def test_the_terms_are_those_of_the_library(node, rng, coriolis, given):
     state, wrench = rng.uniform(-2, 2, (given, N)), rng.uniform(-20, 20, (3, 6))
     order = rng.permutation(N)
@@ -241,7 +241,7 @@ BAD_TERMS = [
     ({"position": ZEROS}, "position has 14 entries, must have 7, one for each joint"),
     ({"velocity": []}, "velocity has 0 entries, must have 7, one for each joint"),
     ({"jerk": ZEROS[:N]}, "acceleration is empty, but jerk is not"),
-    ({"coriolis": "centrifugal"}, "coriolis must be one of christoffel, skew, paper, is 'centrifugal'"),
+    ({"coriolis": "centrifugal"}, "coriolis must be one of christoffel, skew, paper, wieber, is 'centrifugal'"),
     ({"wrench": np.full(6, np.inf)}, "wrench[0].torque.x is inf"),
     ({"wrench": np.zeros(12)}, "wrench has 2 entries, must have 1 (one for each tool) or none"),
     ({"velocity": np.full(N, 1e200), "acceleration": np.zeros(N)}, "numbers too large"),
