@@ -27,6 +27,7 @@ from .codegen.functions import (
 )
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
+from .equations.center_of_mass import CenterOfMassCoordinates, center_of_mass_coordinates
 from .exceptions import RobotDescriptionError, StateError
 from .kinematics.frames import named_frame, signature_of
 from .mass_matrix import solve_mass_matrix
@@ -41,11 +42,13 @@ from .spelling import shown
 from .states import (
     EFFORT_NAMES,
     STATE_NAMES,
+    by_unit_rates,
     derivative_names,
     real_array,
     sequence,
     shape_of,
     state_arrays,
+    with_unit_rates,
 )
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
@@ -315,13 +318,8 @@ class FloatingBase(CompiledMethods):
         Raises:
             StateError: q has the wrong shape or is not finite.
         """
-        (checked,), samples = state_arrays((q,), ("q",), [(self.robot.n,)])
-        size = BASE + self.robot.n
-        count = samples[0] if samples else 1
-        each = np.repeat(checked.reshape(count, self.robot.n), size, axis=0)
-        C = self.coriolis_matrix(each, np.tile(np.eye(size), (count, 1))).reshape(*samples, size, size, size)
-        tensor: Array = np.ascontiguousarray(np.moveaxis(C, -3, -1))
-        return tensor
+        each, units, samples = with_unit_rates(q, self.robot.n, BASE + self.robot.n)
+        return by_unit_rates(self.coriolis_matrix(each, units), samples)
 
     @state_method
     def forward_dynamics(
@@ -420,6 +418,25 @@ class FloatingBase(CompiledMethods):
     def center_of_mass_jacobian(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Jacobian of the centre of mass: cd = J nu, and Q_grav = -m J' g. (3, 6 + n) or (N, 3, 6 + n)."""
         return self._run("center_of_mass_jacobian", pose, q)[0]
+
+    def center_of_mass_coordinates(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> CenterOfMassCoordinates:
+        """Equations of motion in the velocities xi = T nu = (w, cd, qd), with a block-diagonal mass matrix.
+
+        w is the average angular velocity, cd the velocity of the centre of mass, both along the inertial axes; see
+        :mod:`.equations.center_of_mass`.
+
+        Args:
+            pose, q, nu: as for :meth:`inverse_dynamics`.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+            RobotDescriptionError: the mass matrix is not positive definite.
+        """
+        self._require_definite()
+        gravity = self.gravity(pose, q)
+        C = self.coriolis_matrix(q, nu)
+        arrays = (np.asarray(x, dtype=float) for x in (pose, nu))
+        return center_of_mass_coordinates(self.mass_matrix(q), C, gravity, *arrays)
 
     def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
         """Pose of a frame in the inertial frame.

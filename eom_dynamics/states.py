@@ -121,6 +121,25 @@ def state_arrays(
     return arrays, samples
 
 
+def with_unit_rates(q: ArrayLike, n: int, size: int) -> tuple[Array, Array, tuple[int, ...]]:
+    """Joint variables (n,) or (N, n) repeated for each of ``size`` unit rates, these, and (size,) or (N, size).
+
+    What is linear in the rates thus gives its tensor in one batch, see :func:`by_unit_rates`.
+
+    Raises:
+        StateError: q has the wrong shape or is not finite.
+    """
+    (checked,), samples = state_arrays((q,), (STATE_NAMES[0],), [(n,)])
+    count = samples[0] if samples else 1
+    return np.repeat(checked.reshape(count, n), size, axis=0), np.tile(np.eye(size), (count, 1)), (*samples, size)
+
+
+def by_unit_rates(values: Array, samples: tuple[int, ...]) -> Array:
+    """Tensor (…, rows, columns, size) of matrices (N size, rows, columns) for the rates of :func:`with_unit_rates`."""
+    tensor: Array = np.ascontiguousarray(np.moveaxis(values.reshape(*samples, *values.shape[-2:]), -3, -1))
+    return tensor
+
+
 def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
     """The vectors, with zeros of the shape of q in place of None."""
     if all(vector is not None for vector in vectors):

@@ -17,6 +17,7 @@ from differences import derivative, deviation, gradient
 from floating_motion import FloatingState, floating_motion
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.linalg import block_diag
 from trees import MovingTree, moving_trees
 
 from eom_dynamics import (
@@ -30,6 +31,7 @@ from eom_dynamics import (
 )
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.equations import CenterOfMassCoordinates
 from eom_dynamics.robot import Frame
 from eom_dynamics.robot.inertia import Inertial, symmetric
 
@@ -312,6 +314,42 @@ def test_tensor_and_gravity_are_gradients() -> None:
     assert deviation(c, 0.5 * (dM + np.swapaxes(dM, 1, 2) - np.moveaxis(dM, 2, 0)), floor=1.0) < 1e-10
     pose = state(4, 1).pose
     assert deviation(gradient(lambda x: floating.potential_energy(pose, x), q), floating.gravity(pose, q)[6:]) < 1e-10
+
+
+def test_center_of_mass_coordinates_decouple_the_inertia() -> None:
+    """Blocks of the mass matrix by their definitions, the velocities by the momentum, and König's theorem."""
+    floating = numpy_base(on_base("mixed_chain"))
+    pose, q, (nu, nud, *_) = state(4, 2)
+    found, m = floating.center_of_mass_coordinates(pose, q, nu), floating.total_mass
+    w, cd, qd = np.split(found.T @ nu, (3, 6))
+    np.testing.assert_array_equal(qd, nu[6:])
+    I_c, M_q = found.mass_matrix[:3, :3], found.mass_matrix[6:, 6:]
+    M = floating.mass_matrix(q)
+    assert deviation(found.mass_matrix, block_diag(I_c, m * np.eye(3), M_q)) < 1e-13
+    assert deviation(M_q, np.linalg.inv(np.linalg.inv(M)[6:, 6:])) < 1e-12  # as a base that nothing holds leaves it
+    assert deviation(np.concatenate([I_c @ w, m * cd]), floating.centroidal_momentum(pose, q, nu)) < 1e-13
+    assert deviation(cd, floating.center_of_mass(pose, q, nu)[1]) < 1e-13
+    parts = w @ I_c @ w + m * cd @ cd + qd @ M_q @ qd
+    assert floating.kinetic_energy(q, nu) == pytest.approx(parts / 2, rel=1e-13)
+    assert deviation(found.gravity[:6], [0, 0, 0, *(-m * floating.robot.gravity)]) < 1e-13
+    # The equations of motion, and rates by differences along a motion with nu and nud.
+    efforts = found.mass_matrix @ (found.T @ nud + found.Td @ nu) + found.coriolis_matrix @ found.T @ nu + found.gravity
+    assert deviation(found.T.T @ efforts, floating.effort(pose, q, nu, nud)) < 1e-13
+
+    def moved(t: float) -> CenterOfMassCoordinates:
+        there = pose @ lie.exp(nu[:6], t)
+        return floating.center_of_mass_coordinates(there, q + t * nu[6:], nu)
+
+    assert deviation(found.Td, derivative(lambda t: moved(t).T)) < 1e-10
+    skew = derivative(lambda t: moved(t).mass_matrix) - 2 * found.coriolis_matrix
+    assert deviation(skew, -skew.T) < 1e-10
+    many = floating.center_of_mass_coordinates([pose, pose], [q, q], [nu, 2 * nu])
+    np.testing.assert_allclose(many.coriolis_matrix[0], found.coriolis_matrix, atol=1e-13)
+
+
+def test_center_of_mass_coordinates_need_a_definite_mass_matrix() -> None:
+    with pytest.raises(RobotDescriptionError, match="not positive definite"):
+        FloatingBase(load_robot("planar_2r"), backend="numpy").center_of_mass_coordinates(EYE, Q, NU)
 
 
 def test_a_base_that_rests_is_a_fixed_one() -> None:

@@ -176,8 +176,21 @@ class ContactDynamics:
         state, derivatives = self._mechanism.state(configuration, *rates)
         return tuple(self._jacobian(state, derivatives[:-1]) @ Jet(derivatives))
 
+    def hessian(self, configuration: Any) -> Array:
+        """Contact Hessian H (size, base + n, base + n): dJ_c/dt = H nu, and dJ_c/dt nu = nu' H nu for each row.
+
+        Of a point contact of a robot on a fixed base, rows are the second derivatives of the position of the point,
+        symmetric in the last two indices.
+
+        Raises:
+            StateError: the configuration has the wrong shape or is not finite.
+        """
+        state, _ = self._mechanism.state(configuration)
+        units = np.eye(self._mechanism.base + self.robot.n)
+        return np.stack([self._jacobian(state, [unit])[1] for unit in units], axis=-1)
+
     def bias_acceleration(self, configuration: Any, nu: ArrayLike) -> Array:
-        """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu."""
+        """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu, that is nu' H nu with :meth:`hessian`."""
         state, (rates,) = self._mechanism.state(configuration, nu)
         result: Array = self._jacobian(state, [rates])[1] @ rates
         return result
@@ -192,6 +205,13 @@ class ContactDynamics:
         sliding: Mapping[str, ArrayLike | None] | None = None,
     ) -> ContactSolution:
         """Accelerations and contact forces under joint efforts.
+
+        While all contacts stick, the acceleration is the one that Gauss's principle of least constraint names: of all
+        nud with J_c nud + dJ_c/dt nu = 0 (or ``acceleration``) it minimises
+
+            (nud - nud_free)' M (nud - nud_free),    M nud_free = S' tau - h,
+
+        and the contact forces are the Lagrange multipliers. Sliding friction is outside of this principle.
 
         Rigid contacts neither open nor start to slide by themselves: see :meth:`margins` of the forces.
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equations of motion and their matrices: closed form with time derivatives, system form, and Jacobian sums."""
 
+from .center_of_mass import CenterOfMassCoordinates
 from .closed_form import EquationsOfMotion, equations_of_motion
 from .coriolis_tensor import coriolis_tensor
 from .floating_base import FloatingEquationsOfMotion, floating_equations_of_motion
@@ -16,6 +17,7 @@ from .system_form import SystemForm, system_form
 
 __all__ = [
     "BodyJacobians",
+    "CenterOfMassCoordinates",
     "EquationsOfMotion",
     "FloatingEquationsOfMotion",
     "RigidBody",

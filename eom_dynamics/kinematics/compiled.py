@@ -22,7 +22,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
 from ..robot.model import frames_by_name
-from ..states import STATE_NAMES, real_array
+from ..states import STATE_NAMES, by_unit_rates, real_array, with_unit_rates
 from .frames import named_frame, signature_of
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
@@ -185,6 +185,27 @@ class Kinematics(CompiledMethods):
             call = self._jacobian_caller(key, frame, reference, orders)
         results: tuple[Array, ...] = call(q, *rates)
         return results
+
+    def hessian(
+        self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
+    ) -> Array:
+        """Kinematic Hessian H_ijk = dJ_ij/dq_k, so that Jd_ij = sum over k of H_ijk qd_k, and Jd qd = qd' H qd.
+
+        The linear rows of ``world_aligned`` are the second derivatives of the position of the frame, or of ``point``,
+        symmetric in j and k; the others are not, since angular velocities are no rates of coordinates.
+
+        Args:
+            q, frame, reference: as for :meth:`jacobian`, with its errors.
+            point: (3,), as for :meth:`jacobian`.
+
+        Returns:
+            H: (6, n, n) or (N, 6, n, n).
+        """
+        n = self.robot.n
+        each, units, samples = with_unit_rates(q, n, n)
+        points = None if point is None else np.tile(real_array(point, "point", _POINT), (len(each), 1))
+        _, rates = self.jacobian_derivatives(each, units, frame=frame, reference=reference, point=points)
+        return by_unit_rates(rates, samples)
 
     def center_of_mass(self, q: ArrayLike) -> Array:
         """Centre of mass c of all moving bodies, (3,) or (N, 3), as :meth:`center_of_mass_derivatives`."""

@@ -10,12 +10,13 @@ from functools import cache
 import numpy as np
 import pytest
 from chains import numbers
-from differences import derivative, deviation, polynomial_motion
+from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import null_space
 from trees import rotations, trees
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion, lie, load_robot
+from eom_dynamics import Dynamics, FloatingBase, Robot, equations_of_motion, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.contacts import Contact, ContactDynamics, PointContact, SurfaceContact, axes_of_normal
 from eom_dynamics.kinematics import body_poses
@@ -190,6 +191,49 @@ def test_redundant_corners_hold_like_the_surface() -> None:
     inner = np.linalg.svd(contact.cone.grasp_matrix)[2][6:]
     assert np.max(np.abs(inner @ corners)) < 1e-11 * np.max(np.abs(corners))
     assert max(one.violation, many.violation) < 1e-11
+
+
+@ARMS
+def test_principle_of_least_constraint(name: str) -> None:
+    """Gauss: of the accelerations that the contacts allow, the nearest to the free one in the metric of M.
+
+    Found by elimination of the constraints, which leaves an unconstrained least-squares problem.
+    """
+    dynamics, q, v, tau = held(name)
+    M = free(dynamics.robot).mass_matrix(q)
+    without = free(dynamics.robot).forward_dynamics(q, v, tau)
+    J, Jd = dynamics.jacobian_derivatives(q, v)
+    allowed, freedom = np.linalg.lstsq(J, -Jd @ v)[0], null_space(J)
+    root = np.linalg.cholesky(M).T
+    steps = np.linalg.lstsq(root @ freedom, root @ (without - allowed))[0]
+    found = dynamics.forward_dynamics(q, v, tau).acceleration
+    assert deviation(found, allowed + freedom @ steps, floor=1.0) < 1e-10
+    # No allowed acceleration beside it has less of Gauss's constraint.
+    least = (found - without) @ M @ (found - without)
+    for direction in freedom.T:
+        beside = found + 0.1 * direction - without
+        assert beside @ M @ beside > least
+
+
+def test_hessian_has_the_second_derivatives_of_a_position() -> None:
+    robot, contacts = pressing("panda")
+    dynamics, q = in_contact(robot, *contacts), np.linspace(-0.8, 0.9, robot.n)
+    H = dynamics.hessian(q)
+    assert deviation(H, gradient(dynamics.jacobian, q)) < 1e-11
+    assert deviation(H, H.swapaxes(1, 2)) < 1e-14
+    v = np.linspace(1, -1, robot.n)
+    assert deviation(v @ H @ v, dynamics.bias_acceleration(q, v)) < 1e-14
+
+
+def test_hessian_of_a_floating_base() -> None:
+    robot = load_robot("planar_2r")
+    tip = PointContact("tip", robot.tools[0].name, 0.5, pose=lie.pose(np.eye(3), [0.1, 0.2, 0.3]))
+    dynamics = ContactDynamics(FloatingBase(robot, backend="numpy"), [tip])
+    nu = np.linspace(-1, 1, 8)
+    state = lie.exp([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), np.array([0.3, -0.9])
+    H = dynamics.hessian(state)
+    assert H.shape == (3, 8, 8)
+    assert deviation(H @ nu, dynamics.jacobian_derivatives(state, nu)[1]) < 1e-14
 
 
 @ARMS

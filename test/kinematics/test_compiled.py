@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from chains import Case, cases, fixed_case
-from differences import derivative, deviation, polynomial_motion
+from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
 from trees import MovingTree, moving_trees, trees
 
@@ -214,6 +214,21 @@ def test_center_of_mass_of_many_states(iiwa: Kinematics) -> None:
     bodies = zip(iiwa.robot.joints, body_poses(iiwa.robot, q[0]), strict=True)
     moments = [joint.mass * (pose @ [*joint.center_of_mass, 1.0])[:3] for joint, pose in bodies]
     assert deviation(c[0], sum(moments) / sum(joint.mass for joint in iiwa.robot.joints)) < 1e-14
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_hessian(iiwa: Kinematics, representation: str) -> None:
+    """Partial derivatives of the Jacobian, of one state, many, and a point."""
+    q = np.linspace(-1, 1, 7)
+    H = iiwa.hessian(q, reference=representation)
+    assert deviation(H, gradient(lambda x: iiwa.jacobian(x, reference=representation), q), floor=1.0) < 1e-11
+    np.testing.assert_array_equal(iiwa.hessian([q, 2 * q], reference=representation)[0], H)
+    at = [0.1, -0.2, 0.3]
+    expected = gradient(lambda x: iiwa.jacobian(x, reference=representation, point=at), q)
+    H = iiwa.hessian(q, reference=representation, point=at)
+    assert deviation(H, expected, floor=1.0) < 1e-11
+    if representation == "world_aligned":  # second derivatives of a position
+        assert deviation(H[3:], H[3:].swapaxes(1, 2)) < 1e-14
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
