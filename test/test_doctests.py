@@ -26,6 +26,10 @@ MODULES = (
     "trajectory.pose_spline",
 )
 
+PAGES = ("dynamics", "floating_base", "kinematics", "lagrange", "simulation")
+UNCOMPILED = {"contacts": ("clarabel",), "worked_examples": ("sympy",)}
+"""Pages whose robots take longer to compile than all of their states, with the extras that they need."""
+
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
@@ -33,11 +37,11 @@ def test_docstrings(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-@pytest.mark.parametrize("page", ["contacts", "dynamics", "floating_base", "kinematics", "lagrange", "simulation"])
+@pytest.mark.parametrize("page", [*PAGES, *UNCOMPILED])
 def test_the_code_of_a_page_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page == "contacts":
-        pytest.importorskip("clarabel", reason="clarabel is not installed")
-        # Compiling takes longer than all of its states.
-        for name in ("Dynamics", "FloatingBase"):
+    for extra in UNCOMPILED.get(page, ()):
+        pytest.importorskip(extra, reason=f"{extra} is not installed")
+    if page in UNCOMPILED:
+        for name in ("Dynamics", "FloatingBase", "Kinematics"):
             monkeypatch.setattr(eom_dynamics, name, partial(getattr(eom_dynamics, name), backend="numpy"))
     page_variables(page)

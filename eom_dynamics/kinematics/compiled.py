@@ -22,6 +22,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
 from ..robot.model import frames_by_name
+from ..spelling import shown
 from ..states import STATE_NAMES, by_unit_rates, real_array, with_unit_rates
 from .frames import named_frame, signature_of
 
@@ -276,14 +277,27 @@ class Kinematics(CompiledMethods):
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
         return times(inverse, _vectors(tau, "tau", self.robot.n))
 
-    def manipulability(self, q: ArrayLike, *, frame: str | None = None) -> Array:
+    def manipulability(self, q: ArrayLike, *, frame: str | None = None, rows: Sequence[int] | None = None) -> Array:
         """Manipulability sqrt(det(J J')), the product of the singular values of J: T. Yoshikawa, IJRR 4 (1985).
 
-        Arguments and errors are those of :meth:`jacobian`. The result, () or (N,), is zero with fewer than six joints;
-        it depends on the unit of length.
+        Args:
+            q, frame: as for :meth:`jacobian`, with its errors.
+            rows: of the body Jacobian that count, by default all six: [3, 4] for a point in the x-y plane of the frame,
+                [3, 4, 5] for a position.
+
+        Returns:
+            () or (N,); zero with fewer joints than rows. Where rotations and translations count, it depends on the unit
+            of length.
+
+        Raises:
+            StateError: as for :meth:`jacobian`, or rows are not different numbers from 0 to 5.
         """
         J = self.jacobian(q, frame)
-        if self.robot.n < 6:
+        if rows is not None:
+            if not set(rows) <= set(range(6)) or len(set(rows)) < len(rows) or not len(rows):
+                raise StateError(f"rows must be different numbers from 0 to 5, are {shown(rows)}")
+            J = J[..., list(rows), :]
+        if self.robot.n < J.shape[-2]:
             return np.zeros(J.shape[:-2])
         values: Array = np.prod(np.linalg.svd(J, compute_uv=False), axis=-1)
         return values
