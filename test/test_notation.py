@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import re
+from operator import attrgetter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from differences import derivative, deviation, gradient
 from pages import page_variables
+from paths import DOCS
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from textbook import twist_matrix
 
+import eom_dynamics as eom
 from eom_dynamics import lie
 from eom_dynamics.kinematics import body_poses
 
@@ -133,3 +137,28 @@ def test_quaternions_and_angles(page: SimpleNamespace) -> None:
     assert deviation(page.zyx, page.rpy[::-1]) < TOLERANCE
     roll, pitch, yaw = page.rpy
     assert deviation(page.R, (turn("z", yaw) @ turn("y", pitch) @ turn("x", roll))[:3, :3]) < TOLERANCE
+
+
+METHODS = (DOCS / "notation.md").read_text(encoding="utf-8").partition("## Names of methods")[2]
+
+
+def test_the_functions_of_the_index_exist() -> None:
+    names = sorted(set(re.findall(r"`eom\.([\w.]+)`", METHODS)))
+    assert len(names) > 50
+    for name in names:
+        assert attrgetter(name)(eom) is not None
+
+
+def test_the_index_is_alphabetical() -> None:
+    listed = re.findall(r"^\| ([^|`]+) \| [`\[]", METHODS, re.MULTILINE)
+    assert len(listed) > 60 and listed == sorted(listed, key=lambda name: name.split(",")[0].lower().replace("-", " "))
+
+
+@pytest.mark.parametrize("page", ["notation", "worked_examples"])
+def test_links_of_the_pages_lead_to_headings(page: str) -> None:
+    """As GitHub and the site name them."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    for file, anchor in re.findall(r"\]\(([\w./]*)#([\w-]+)\)", text):
+        there = (DOCS / (file or f"{page}.md")).read_text(encoding="utf-8")
+        headings = [re.sub(r"[^\w\- ]", "", x).lower().replace(" ", "-") for x in re.findall(r"^#+ (.+)$", there, re.M)]
+        assert anchor in headings, (file, anchor)

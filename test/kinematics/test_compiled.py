@@ -201,6 +201,23 @@ def test_compiled_kinematics_are_those_that_were_traced(backend: str) -> None:
         assert deviation(kinematics.jacobian(states[0], reference=representation), found[0], floor=1.0) < 1e-15
 
 
+def test_manipulability_of_some_rows() -> None:
+    """Of the planar 2R in its plane, |det J| = L1 L2 |sin q2|, and of the position of an arm in space."""
+    planar = Kinematics(planar_with_tip(), backend="numpy")
+    q = np.array([[0.4, 1.1], [0.4, -0.3], [0.4, 0.0]])
+    expected = 0.5 * 0.4 * np.abs(np.sin(q[:, 1]))
+    assert deviation(planar.manipulability(q, frame="tip", rows=[3, 4]), expected) < 1e-14
+    assert planar.manipulability(q[0], frame="tip") == 0.0
+    for rows in ([], [3, 3], [6], [-1]):
+        with pytest.raises(StateError, match=r"^rows must be different numbers from 0 to 5"):
+            planar.manipulability(q, rows=rows)
+
+
+def planar_with_tip() -> Robot:
+    robot = load_robot("planar_2r")
+    return replace(robot, tools=(Frame("tip", 1, lie.pose(np.eye(3), [0.4, 0.0, 0.0])),))
+
+
 def test_center_of_mass_of_many_states(iiwa: Kinematics) -> None:
     q, qd = np.random.default_rng(3).uniform(-2, 2, (2, 5, 7))
     c, cd = iiwa.center_of_mass_derivatives(q, qd)
