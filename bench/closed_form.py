@@ -164,8 +164,8 @@ def run(settings: Settings) -> Section:
     section.text = [
         "All are written over scalars, traced by the library, which drops zeros and ones and shares equal "
         "subexpressions, and compiled with the same flags. One state: called from Python. In a batch: "
-        f"{_BATCH:,} states on one core, a state. Errors are largest differences from the closed form in NumPy, relative "
-        "to the largest effort."
+        f"{_BATCH:,} states on one core, a state. Errors are largest differences from the closed form in NumPy, "
+        "relative to the largest effort."
     ]
     return section
 
