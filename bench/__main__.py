@@ -28,6 +28,7 @@ SECTIONS = (
     "batch",
     "first_use",
     "scaling",
+    "closed_form",
     "kinematics",
     "open_loop",
     "benefit",
@@ -54,6 +55,7 @@ sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples"
 # Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
 DOCUMENTS = {
     "equations": DOCS / "dynamics.md",
+    "closed_form": DOCS / "recursion.md",
     "motors": DOCS / "actuators.md",
     "kinematics": DOCS / "kinematics.md",
     "open_loop": DOCS / "elastic_joints.md",

@@ -30,7 +30,6 @@ sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
 from compilation import forget_old
-from published import FILE, PublishedTrajectory
 
 from eom_dynamics.codegen.fingerprint import generator_fingerprint
 
@@ -76,7 +75,6 @@ MISSING = (
     (r"rclpy|interfaces are not built|eom_dynamics\.msg", "nodes", "make test, or colcon test in a ROS 2 workspace"),
     (r"real-time|setpriv", "real-time scheduling", "the limit rtprio (docs/node.md), and apt install util-linux"),
     (r"[Rr]oot may", "files without permission", "run as another user than root"),
-    (r"published values", "the published MATLAB values", f"{FILE.name} in shared/reference next to this folder"),
     (r"recording of a Panda", "a recording of a Panda", "its bag in shared/bags next to this folder"),
     (r"compiler|sanitizer|CMake|no nm", "compiled exports", "apt install g++ cmake binutils"),
     (r"atheris", "fuzzing with coverage", "pip install 'eom_dynamics[fuzz]'"),
@@ -241,11 +239,3 @@ def optimization(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.path.relative_to(TESTS).as_posix().startswith(OPTIMIZED):
             patch.delenv("EOM_DYNAMICS_CFLAGS")
         yield
-
-
-@pytest.fixture(scope="session")
-def published() -> PublishedTrajectory:
-    """Efforts of the iiwa from the published code; skips where the data is missing."""
-    if not FILE.is_file():
-        pytest.skip(f"the published values ({FILE.name}) are not beside this checkout")
-    return PublishedTrajectory()

@@ -16,7 +16,6 @@ import pytest
 from chains import FIXED, fixed_case
 from differences import derivative, deviation, polynomial_motion
 from paths import CONFIG
-from published import PublishedTrajectory
 
 from eom_dynamics import (
     Dynamics,
@@ -28,6 +27,7 @@ from eom_dynamics import (
     load_robot,
 )
 from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.tools.paper.example import PublishedTrajectory, published_trajectory
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
@@ -38,6 +38,11 @@ METHODS = ("inverse_dynamics", "effort", "mass_matrix", "inverse_dynamics_deriva
 def case(request: pytest.FixtureRequest):
     """A robot in a random state."""
     return fixed_case(request.param, 4)
+
+
+@pytest.fixture(scope="module")
+def published() -> PublishedTrajectory:
+    return published_trajectory()
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +80,7 @@ def test_published_motion(published: PublishedTrajectory) -> None:
 
 
 def test_inertia_about_the_centre_of_mass(published: PublishedTrajectory) -> None:
-    """As in the paper and the packaged file, but not in the published code, which takes it about the link frame."""
+    """As in the paper's table and the packaged file, but not in its figures, which take it about the link frame."""
     motion, wrench = paper_motion().derivatives(published.t), paper_wrench().derivatives(published.t, order=2)
     tau, _, _ = Dynamics(load_robot("iiwa")).inverse_dynamics(*motion, wrench=wrench)
     assert deviation(tau, published.tau) > 1e-3

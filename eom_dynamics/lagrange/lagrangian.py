@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lagrange's equations of a system with energies T = q̇ᵀ M(q) q̇ / 2 and U(q).
 
-    d/dt dL/dqd - dL/dq + dR/dqd = tau,    L = T - U
+    d/dt dL/dqd - dL/dq + dR/dqd = tau + Q,    L = T - U
 
 M is the Hessian of T with respect to qd, and the terms of velocities are S qd with the Christoffel symbols
 
@@ -20,9 +20,10 @@ from typing import Any
 
 import sympy as sp
 
-from ..arguments import choice
+from ..arguments import choice, count
+from ..states import is_sequence
 from .normal_form import exact, normal_form
-from .variables import LagrangianError, check_coordinates, rate
+from .variables import LagrangianError, check_coordinates, derivatives, rate
 
 FORMS: Mapping[str, Any] = MappingProxyType(
     {"christoffel": sp.Rational(1, 2), "mass_rate": sp.Integer(1), "momentum": sp.Integer(0)}
@@ -32,7 +33,7 @@ FORMS: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Lagrangian:
-    """A mechanical system by its energies. All results are SymPy expressions in the symbols q, qd and qdd.
+    """A mechanical system by its energies. All results are SymPy expressions in the symbols q, qd, qdd, ….
 
     Attributes:
         q: generalised coordinates, n symbols; those of their rates are made by :func:`rate`: qd1 of q1.
@@ -40,12 +41,15 @@ class Lagrangian:
         U: potential energy, a function of q, J.
         dissipation: Rayleigh's function R of the rates, W, whose gradient is the friction: d qd²/2 for viscous and
             f |qd| for dry friction.
+        forces: generalised forces Q of the surroundings on the system, beside the efforts tau; n expressions in q, qd
+            and ``inputs``, such as J' F for a force F at the tip; () for none.
+        inputs: symbols in the forces that change with time, such as F, whose time derivatives are Fd, Fdd, ….
         values: numbers of symbols among the parameters, if known.
 
     Raises:
-        LagrangianError: a coordinate is not a symbol, is repeated, or has the name of a rate; an energy is not a finite
-            expression, or depends on accelerations; T is not quadratic in the rates, or U depends on them; ``values``
-            is no mapping.
+        LagrangianError: a coordinate or an input is not a symbol, is repeated, or has the name of a time derivative; an
+            energy or a force is not a finite expression, or depends on accelerations; T is not quadratic in the rates,
+            or U depends on them; an energy depends on inputs; there are not n forces; ``values`` is no mapping.
     """
 
     q: tuple[Any, ...]
@@ -53,17 +57,32 @@ class Lagrangian:
     U: Any = sp.S.Zero
     dissipation: Any = sp.S.Zero
     values: Mapping[Any, float] = field(default_factory=dict)
+    forces: tuple[Any, ...] = ()
+    inputs: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the energies, and write their numbers as fractions."""
         if not isinstance(self.q, Sequence) or isinstance(self.q, str) or not self.q:
             raise LagrangianError(f"q must be a tuple of symbols, see variables, is {self.q!r:.60}")
+        for name in ("forces", "inputs"):
+            if not is_sequence(getattr(self, name)):
+                raise LagrangianError(f"{name} must be a tuple, is {getattr(self, name)!r:.60}")
         if not isinstance(self.values, Mapping):
             raise LagrangianError(f"values must be a mapping from symbols to numbers, is {self.values!r:.60}")
-        object.__setattr__(self, "q", tuple(self.q))
-        check_coordinates(self.q)
+        for name in ("q", "inputs", "forces"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        check_coordinates((*self.q, *self.inputs))
         for name in ("T", "U", "dissipation"):
-            object.__setattr__(self, name, _energy(getattr(self, name), name, self.qdd))
+            energy = _expression(getattr(self, name), name, self.qdd)
+            object.__setattr__(self, name, energy)
+            if found := energy.free_symbols & set(self.inputs):
+                raise LagrangianError(f"{name} must not depend on inputs, has {', '.join(sorted(map(str, found)))}")
+        if self.forces and len(self.forces) != self.n:
+            raise LagrangianError(
+                f"forces must be {self.n} expressions, one for each coordinate, or (), are {len(self.forces)}"
+            )
+        forces = (_expression(Q, f"force {i}", self.qdd) for i, Q in enumerate(self.forces or (0,) * self.n, start=1))
+        object.__setattr__(self, "forces", tuple(forces))
         if self.U.free_symbols & set(self.qd):
             raise LagrangianError("U must not depend on rates of the coordinates")
         scale = sp.Dummy()
@@ -93,13 +112,33 @@ class Lagrangian:
 
     @cached_property
     def effort(self) -> Any:
-        """Left-hand side of the Euler-Lagrange equations (n, 1): the efforts tau that realise the motion."""
+        """The efforts tau that realise the motion (n, 1), by the Euler-Lagrange equations less the forces."""
+        return self.efforts(0)[0]
+
+    def efforts(self, order: int) -> tuple[Any, ...]:
+        """The efforts tau and their time derivatives up to an order, each (n, 1), in q, qd, qdd, qddd, ….
+
+        Dry friction is differentiated away from rest, where it jumps.
+
+        Args:
+            order: of the highest derivative; 2 for tau, taud, taudd.
+
+        Raises:
+            StateError: ``order`` is not an integer from 0.
+        """
+        known = self._efforts
+        while len(known) <= count(order, "order"):
+            known.append([(normal_form(self.time_derivative(x)), self.time_derivative(y)) for x, y in known[-1]])
+        return tuple(sp.ImmutableMatrix([x + y for x, y in rows]) for rows in known[: order + 1])
+
+    @cached_property
+    def _efforts(self) -> list[list[tuple[Any, Any]]]:
+        """Efforts of the energies, and of friction and forces, which need not be polynomials; derivatives follow."""
         rows = []
-        for q, qd in zip(self.q, self.qd, strict=True):
-            momentum = sp.diff(self.L, qd)
-            friction = sp.diff(self.dissipation, qd)
-            rows.append(normal_form(self.time_derivative(momentum) - sp.diff(self.L, q)) + friction)
-        return sp.ImmutableMatrix(rows)
+        for q, qd, friction, force in zip(self.q, self.qd, self.friction, self.forces, strict=True):
+            of_energies = self.time_derivative(sp.diff(self.L, qd)) - sp.diff(self.L, q)
+            rows.append((normal_form(of_energies), friction - force))
+        return [rows]
 
     @cached_property
     def M(self) -> Any:
@@ -171,9 +210,19 @@ class Lagrangian:
         return sp.ImmutableMatrix(self.M.applyfunc(lambda entry: normal_form(self.time_derivative(entry))))
 
     def time_derivative(self, expression: Any) -> Any:
-        """Time derivative of an expression in q and qd, by the chain rule."""
-        chain: Sequence[tuple[Any, Any]] = [*zip(self.q, self.qd, strict=True), *zip(self.qd, self.qdd, strict=True)]
-        return sp.Add(*(sp.diff(expression, x) * xd for x, xd in chain))
+        """Time derivative of an expression in q, inputs, and their time derivatives of any order, by the chain rule.
+
+        The jumps of signs are left out.
+        """
+        expression = sp.sympify(expression)
+        present = expression.free_symbols
+        terms = []
+        for variable in (*self.q, *self.inputs):
+            for xd in derivatives(variable, [f"{x}d" for x in present]):
+                if variable in present:
+                    terms.append(sp.diff(expression, variable).replace(sp.DiracDelta, lambda *_: sp.S.Zero) * xd)
+                variable = xd
+        return sp.Add(*terms)
 
     def with_values(self, values: Mapping[Any, Any] | None = None) -> Lagrangian:
         """The system with numbers or expressions substituted for parameters; by default its own ``values``."""
@@ -181,12 +230,12 @@ class Lagrangian:
             sp.sympify(symbol): exact(value) for symbol, value in (self.values if values is None else values).items()
         }
         left = {symbol: value for symbol, value in self.values.items() if symbol not in given}
-        T, U, R = (expression.xreplace(given) for expression in (self.T, self.U, self.dissipation))
-        return Lagrangian(self.q, normal_form(T), normal_form(U), R, left)
+        T, U, R, *forces = (x.xreplace(given) for x in (self.T, self.U, self.dissipation, *self.forces))
+        return Lagrangian(self.q, normal_form(T), normal_form(U), R, left, tuple(forces), self.inputs)
 
 
-def _energy(value: Any, name: str, qdd: Sequence[Any]) -> Any:
-    """An energy as an exact expression."""
+def _expression(value: Any, name: str, qdd: Sequence[Any]) -> Any:
+    """An energy or a force as an exact expression."""
     if isinstance(value, str | bool | type(None)) or not isinstance(value, int | float | sp.Expr):
         raise LagrangianError(f"{name} must be an expression, is {value!r:.60}")
     expression = exact(value)

@@ -12,17 +12,26 @@ from sympy.codegen.rewriting import create_expand_pow_optimization
 from sympy.printing.c import C99CodePrinter
 from sympy.printing.numpy import NumPyPrinter
 
-from ..arguments import choice
+from ..arguments import choice, count
+from ..states import STATE_NAMES
 from .lagrangian import Lagrangian
-from .variables import latex_names
+from .variables import DOTS, latex_names, rate
 
 
-def latex(system: Lagrangian) -> str:
-    """The terms M, c and g (and friction) and the equations of motion, as LaTeX with a display equation each.
+def latex(system: Lagrangian, order: int = 0) -> str:
+    """The terms M, c and g (and friction, forces) and the equations of motion, as LaTeX with a display equation each.
 
     Numbers are decimals, time derivatives have dots.
+
+    Args:
+        system: the system.
+        order: of the highest time derivative of the efforts, at most 2.
+
+    Raises:
+        StateError: ``order`` is something else.
     """
-    names = latex_names(system.q)
+    count(order, "order", most=MOST_ORDER)
+    names = latex_names((*system.q, *system.inputs))
 
     def printed(expression: Any) -> str:
         text: str = sp.latex(_decimals(expression), symbol_names=names)
@@ -31,41 +40,53 @@ def latex(system: Lagrangian) -> str:
     terms = [("M", system.M), ("c", system.velocity_terms), ("g", system.gravity)]
     if system.dissipation != 0:
         terms.append((r"\tau_{f}", system.friction))
+    if any(system.forces):
+        terms.append(("Q", sp.ImmutableMatrix(system.forces)))
     lines = [f"{name} = {printed(value)}" for name, value in terms]
-    lines += [rf"\tau_{{{i}}} = {printed(row)}" for i, row in enumerate(system.effort, start=1)]
+    for dots, rows in zip((r"\tau", *(rf"\{each}{{\tau}}" for each in DOTS)), system.efforts(order), strict=False):
+        lines += [f"{dots}_{{{i}}} = {printed(row)}" for i, row in enumerate(rows, start=1)]
     return "\n".join(f"\\[ {line} \\]" for line in lines) + "\n"
 
 
-def code(system: Lagrangian, language: str = "python") -> str:
+def code(system: Lagrangian, language: str = "python", order: int = 0) -> str:
     """Functions mass_matrix, velocity_terms, gravity and effort in a language; common subexpressions are shared.
 
-    Each takes q, qd and qdd as far as it depends on them in general, then the parameters that are symbols, in
-    alphabetical order. Python functions return NumPy arrays; C functions write to their last argument, row by row.
+    Each takes q, qd, qdd, … as far as it depends on them in general, then the parameters and inputs that are symbols,
+    in alphabetical order. Python functions return NumPy arrays; C functions write to their last argument, row by row.
 
     Args:
         system: the system.
         language: ``python`` or ``c``.
+        order: of the highest time derivative of the efforts: 1 adds effort_rate, 2 effort_acceleration, too.
 
     Raises:
-        StateError: the language is unknown.
+        StateError: the language is unknown, or the order is not 0, 1 or 2.
     """
     choice(language, "language", LANGUAGES)
-    taken = {str(x) for x in system.q} | {str(x) for x in system.effort.free_symbols}
-    vectors = ((name, symbols) for name, symbols in (("q", system.q), ("qd", system.qd), ("qdd", system.qdd)))
-    states = [(_untaken(name, taken), symbols) for name, symbols in vectors]
-    functions = (
+    efforts = system.efforts(count(order, "order", most=MOST_ORDER))
+    taken = {str(x) for x in system.q} | {str(x) for x in efforts[-1].free_symbols | efforts[0].free_symbols}
+    states, symbols = [], system.q
+    for name in STATE_NAMES[: order + 3]:
+        states.append((_untaken(name, taken), symbols))
+        symbols = tuple(map(rate, symbols))
+    functions = [
         ("mass_matrix", system.M, states[:1]),
         ("velocity_terms", system.velocity_terms, states[:2]),
         ("gravity", system.gravity, states[:1]),
-        ("effort", system.effort, states),
-    )
-    known = {symbol for _, symbols in states for symbol in symbols}
+    ]
+    names = ("effort", "effort_rate", "effort_acceleration")
+    functions += [(name, effort, states[: k + 3]) for k, (name, effort) in enumerate(zip(names, efforts, strict=False))]
+    known = {symbol for _, vector in states for symbol in vector}
     header, function = LANGUAGES[language]
     texts = [header]
     for name, matrix, arguments in functions:
         parameters = sorted(matrix.free_symbols - known, key=str)
         texts.append(function(name, matrix, arguments, parameters, _untaken("out", taken)))
     return "\n\n".join(texts)
+
+
+MOST_ORDER = 2
+"""Of the time derivatives of efforts that are printed; :meth:`Lagrangian.efforts` has all."""
 
 
 def _python(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], _: str) -> str:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbols of generalised coordinates and their time derivatives: q1, qd1, qdd1."""
+"""Symbols of generalised coordinates and their time derivatives: q1, qd1, qdd1, qddd1."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sympy as sp
@@ -49,7 +49,7 @@ def check_coordinates(q: Sequence[Any]) -> None:
     """Check symbols of coordinates.
 
     Raises:
-        LagrangianError: one is not a symbol, is repeated, or has the name of a rate or acceleration of another.
+        LagrangianError: one is not a symbol, is repeated, or has the name of a time derivative of another.
     """
     for x in q:
         if not isinstance(x, sp.Symbol):
@@ -58,12 +58,19 @@ def check_coordinates(q: Sequence[Any]) -> None:
     if again := duplicates(names):
         raise LagrangianError(f"coordinate {again[0]} is listed twice")
     for x in q:
-        first = rate(x)
-        for derivative, what in ((first, "rate"), (rate(first), "acceleration")):
+        for derivative, what in zip(derivatives(x, names), ("rate", "acceleration", "jerk", "snap"), strict=False):
             if derivative.name in names:
                 raise LagrangianError(
                     f"coordinate {derivative.name} has the name of the {what} of {x.name}; choose another name"
                 )
+
+
+def derivatives(variable: Any, names: Iterable[str]) -> Iterator[Any]:
+    """Symbols of the time derivatives of a variable, from its rate on, as long as one of the names may be theirs."""
+    longest = max(map(len, names), default=0)
+    while len(variable.name) < longest:
+        variable = rate(variable)
+        yield variable
 
 
 def rate(variable: Any) -> Any:
@@ -73,14 +80,19 @@ def rate(variable: Any) -> Any:
 
 
 def latex_names(q: tuple[Any, ...]) -> dict[Any, str]:
-    """LaTeX of the first two time derivatives of coordinates, with dots."""
+    """LaTeX of the first four time derivatives of variables, with dots."""
     names = {}
     for variable in q:
         head, _, index = sp.latex(variable).partition("_")
         index = f"_{index}" if index else ""
-        first = rate(variable)
-        names[first], names[rate(first)] = rf"\dot{{{head}}}{index}", rf"\ddot{{{head}}}{index}"
+        for dots in DOTS:
+            variable = rate(variable)
+            names[variable] = rf"\{dots}{{{head}}}{index}"
     return names
+
+
+DOTS = ("dot", "ddot", "dddot", "ddddot")
+"""LaTeX accents of the first four time derivatives."""
 
 
 def _split(name: str) -> tuple[str, str]:

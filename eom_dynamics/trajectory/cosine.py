@@ -66,5 +66,8 @@ def paper_motion(n: int = 7) -> Cosine:
 
 
 def paper_wrench(tools: int = 1) -> Cosine:
-    """Tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, N m and N; the same at all tools."""
+    """Tool wrench of the paper's iiwa example, 10 sin(pi t) in all six components, N m and N; the same at all tools.
+
+    Its figures of efforts take this wrench, and inertias about the link frames: ``inertia_reference="link"``.
+    """
     return Cosine(np.full(6 * tools, 10.0), np.pi, -np.pi / 2)

@@ -17,6 +17,9 @@ pytest.importorskip("rich", reason="rich is not installed")
 import report
 from identification import coverage
 
+from eom_dynamics import load_robot
+from eom_dynamics.tools.benchmark.states import RandomStates
+
 
 def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
     document = tmp_path / "document.md"
@@ -57,6 +60,7 @@ def test_documents_have_marks_for_all_sections() -> None:
         "identification_cases": "identification.md",
         "public_recordings": "identification.md",
         "closed_circle": "closed_circle.md",
+        "closed_form": "recursion.md",
         "joint_trajectory_controller": "control_loop.md",
         "minimum_time": "minimum_time.md",
         "fastest_tracking": "minimum_time.md",
@@ -64,6 +68,17 @@ def test_documents_have_marks_for_all_sections() -> None:
     for name, document in of_sections.items():
         text = (docs / document).read_text(encoding="utf-8")
         assert f"<!-- bench {name}: begin -->" in text and f"<!-- bench {name}: end -->" in text
+
+
+@pytest.mark.parametrize("name", ["panda", "planar_pr"])
+def test_forms_of_the_equations_of_motion_agree(name: str) -> None:
+    pytest.importorskip("pinocchio", reason="pinocchio is not installed")
+    from closed_form import WAYS
+
+    robot, states = load_robot(name), RandomStates(load_robot(name), 1)
+    for way, efforts in WAYS.items():
+        found = np.array(efforts(robot, list(states.each[0])), dtype=float)[:, np.newaxis]
+        assert max(states.errors(list(found))) < 1e-13, way
 
 
 def test_coverage_of_standard_deviations() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.lagrange import Lagrangian
+from eom_dynamics.lagrange import Lagrangian, rate
 
 
 def number(system: Lagrangian, expression: Any, *states: Array) -> Array:
@@ -17,7 +17,10 @@ def number(system: Lagrangian, expression: Any, *states: Array) -> Array:
 
     SymPy's columns (n, 1) with n > 1 become vectors (n,).
     """
-    symbols = [s for vector in (system.q, system.qd, system.qdd)[: len(states)] for s in vector]
+    symbols, vector = [], system.q
+    for _ in states:
+        symbols += vector
+        vector = tuple(map(rate, vector))
     values = [float(x) for vector in states for x in vector]
     array = np.array(expression.tolist() if hasattr(expression, "tolist") else expression, dtype=object)
     known = list(system.values)

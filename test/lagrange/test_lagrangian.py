@@ -125,13 +125,33 @@ def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
     system = lagrange.robot_lagrangian(robot, motors=True, symbols=True)
     assert [*map(str, system.q)] == ["q1", "q2", "theta1", "theta2"]
     arm = ElasticArm(robot)
-    motion = np.random.default_rng(2).uniform(-1, 1, (derivatives_needed(arm) + 1, 2))
-    command = motor_jet(arm, motion)
-    states = [
-        np.concatenate([links, motors]) for links, motors in zip(motion, command.motor_position[:3], strict=False)
-    ]
-    effort = number(system, system.effort, *states)
-    assert deviation(effort, np.concatenate([np.zeros(2), command.motor_effort[0]]), floor=1.0) < TOLERANCE
+    order = 2 if model == "reduced" else 0
+    motion = np.random.default_rng(2).uniform(-1, 1, (derivatives_needed(arm) + 1 + order, 2))
+    command = motor_jet(arm, motion, order)
+    states = [np.concatenate(both) for both in zip(motion, command.motor_position, strict=False)]
+    for k, effort in enumerate(system.efforts(order)):
+        found = number(system, effort, *states[: k + 3])
+        assert deviation(found, np.concatenate([np.zeros(2), command.motor_effort[k]]), floor=1.0) < TOLERANCE
+
+
+def test_time_derivatives_of_the_efforts() -> None:
+    robot = load_robot("planar_pr")
+    system = lagrange.robot_lagrangian(robot, symbols=True)
+    states = np.random.default_rng(8).uniform(-1, 1, (5, 2))
+    expected = Dynamics(robot, backend="numpy").inverse_dynamics(*states)
+    for k, effort in enumerate(system.efforts(2)):
+        assert deviation(number(system, effort, *states[: k + 3]), expected[k], floor=1.0) < 1e-14
+    assert system.efforts(0) == (system.effort,)
+
+
+def test_time_derivatives_of_any_order_and_of_signs() -> None:
+    (q,), (qd,) = lagrange.variables("q")
+    qdd, qddd, qdddd = system_rates = (lagrange.rate(qd), sp.Symbol("qddd", real=True), sp.Symbol("qdddd", real=True))
+    f, m = sp.symbols("f m", positive=True)
+    system = lagrange.Lagrangian((q,), m * qd**2 / 2, dissipation=f * sp.Abs(qd))
+    assert sp.expand(system.time_derivative(q * qdd + qddd) - qd * qdd - q * qddd - qdddd) == 0
+    assert [effort[0] for effort in system.efforts(2)] == [m * qdd + f * sp.sign(qd), m * qddd, m * qdddd]
+    assert system.efforts(3)[3].free_symbols == {m, lagrange.rate(system_rates[-1])}
 
 
 def test_rigid_joints_carry_their_rotors() -> None:
@@ -158,11 +178,13 @@ def test_rigid_joints_carry_their_rotors() -> None:
 def test_python_code(tmp_path: Path) -> None:
     system = lagrange.robot_lagrangian(load_robot("planar_2r"), symbols=True)
     functions: dict[str, object] = {}
-    exec(lagrange.code(system), functions)
-    q, qd, qdd = np.random.default_rng(4).uniform(-1, 1, (3, 2))
+    exec(lagrange.code(system, order=2), functions)
+    q, qd, qdd, qddd, qdddd = np.random.default_rng(4).uniform(-1, 1, (5, 2))
     values = {str(s): x for s, x in system.values.items()}
     arguments = {"mass_matrix": (q,), "velocity_terms": (q, qd), "gravity": (q,), "effort": (q, qd, qdd)}
     terms = {name: getattr(system, name if name != "mass_matrix" else "M") for name in arguments}
+    arguments |= {"effort_rate": (q, qd, qdd, qddd), "effort_acceleration": (q, qd, qdd, qddd, qdddd)}
+    terms |= dict(zip(["effort_rate", "effort_acceleration"], system.efforts(2)[1:], strict=True))
     for name, states in arguments.items():
         function = functions[name]
         known = {s: values[s] for s in function.__code__.co_varnames[len(states) : function.__code__.co_argcount]}
@@ -191,6 +213,7 @@ def test_latex() -> None:
     text = lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True))
     assert r"\[ M = \left[\begin{matrix}m_{1} + m_{2} & - c_{x2} m_{2} \sin{\left(q_{2} \right)}" in text
     assert r"c_{x2} m_{2} \dot{q}_{2}^{2} \cos" in text and r"\ddot{q}_{1}" in text
+    assert r"\ddot{\tau}_{2} = " in lagrange.latex(lagrange.robot_lagrangian(load_robot("pendulum"), motors=True), 2)
     assert "4.4129925" in lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr")))  # m2 g d
 
 
@@ -200,7 +223,19 @@ def test_wrong_use() -> None:
         lagrange.Lagrangian((q,), qd**2 + qd)
     with pytest.raises(ValueError, match="U must not depend on rates"):
         lagrange.Lagrangian((q,), qd**2, qd)
+    for forces, inputs, message in (
+        ((1, 2), (), "forces must be 1 expressions"),
+        (q, (), "forces must be a tuple, is q"),
+        ((lagrange.rate(qd),), (), "force 1 must not depend on accelerations, has qdd"),
+        ((), (qd,), "coordinate qd1 has the name of the rate of q1"),
+        ((), (sp.Symbol("m"),), "T must not depend on inputs, has m"),
+    ):
+        with pytest.raises(lagrange.LagrangianError, match=message):
+            lagrange.Lagrangian((q,), sp.Symbol("m") * qd**2, forces=forces, inputs=inputs)
     system = lagrange.Lagrangian((q,), qd**2)
+    for order in (-1, 3, 1.0):
+        with pytest.raises(ValueError, match="order must be an integer from 0 to 2"):
+            lagrange.code(system, order=order)
     with pytest.raises(ValueError, match="form must be one of christoffel, mass_rate, momentum, is 'Skew'"):
         system.coriolis_matrix("Skew")
     with pytest.raises(ValueError, match="language must be one of python, c, is 'rust'"):

@@ -45,6 +45,28 @@ def test_actuated_pendulum_with_gear_and_friction() -> None:
     assert system.M[0] == sp.expand(total)
 
 
+def test_pendulum_with_a_force_at_its_tip() -> None:
+    """De Luca's single link with a horizontal force F at its tip, l sin(theta) from the axis: Q = J' F."""
+    (theta, F), (thetad, Fd) = lagrange.variables("theta F")
+    m, length, d = positive("m l d")
+    system = lagrange.Lagrangian(
+        (theta,),
+        T=m * d**2 * thetad**2 / 2,
+        U=-m * g * d * sp.cos(theta),
+        forces=(sp.diff(length * sp.sin(theta), theta) * F,),
+        inputs=(F,),
+    )
+    (thetadd,) = system.qdd
+    thetaddd = lagrange.rate(thetadd)
+    arm = length * sp.cos(theta)
+    effort = m * d**2 * thetadd + m * g * d * sp.sin(theta) - arm * F
+    rate = m * d**2 * thetaddd + m * g * d * sp.cos(theta) * thetad - arm * Fd + length * sp.sin(theta) * thetad * F
+    assert [sp.expand(a[0] - b) for a, b in zip(system.efforts(1), (effort, rate), strict=True)] == [0, 0]
+    assert "def effort_rate(q, qd, qdd, qddd, F, Fd, d, g, l, m):" in lagrange.code(system, order=1)
+    assert r"Q = \left[\begin{matrix}F l \cos" in lagrange.latex(system, 1) and r"\dot{F}" in lagrange.latex(system, 1)
+    assert system.with_values({m: 2.0}).effort[0] == effort.subs(m, 2)
+
+
 def test_packaged_pendulum() -> None:
     """Hanging at zero from a horizontal axis: its centre of mass is below the axis, and z up."""
     system = lagrange.robot_lagrangian(load_robot("pendulum"), symbols=True)

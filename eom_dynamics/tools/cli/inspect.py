@@ -64,6 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "loops, at rest at zero or --pose",
     )
     parser.add_argument("--symbols", action="store_true", help="in the equations, symbols in place of numbers")
+    parser.add_argument("--motors", action="store_true", help="in the equations, rotors and springs")
+    parser.add_argument("--friction", action="store_true", help="in the equations, friction of the joints")
+    parser.add_argument(
+        "--order",
+        type=int,
+        choices=(0, 1, 2),
+        default=0,
+        help="with the equations, time derivatives of the efforts up to this order; default: %(default)s",
+    )
     parser.set_defaults(refuse=parser.error)
     parser.add_argument("--json", action="store_true", help="print JSON, with null for infinite values")
 
@@ -76,8 +85,9 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("--template goes with a .urdf or .xacro file; other robots have their springs and motors")
     if options.equations is not None and (options.json or options.pose is not None or options.gains is not None):
         options.refuse("--equations goes with none of --json, --pose and --gains")
-    if options.symbols and options.equations is None:
-        options.refuse("--symbols goes with --equations")
+    for name in ("symbols", "motors", "friction", "order"):
+        if getattr(options, name) and options.equations is None:
+            options.refuse(f"--{name} goes with --equations")
     if options.template:
         print(TEMPLATE if options.robot is None else _completion(options), end="")
         return 0
@@ -134,6 +144,7 @@ def _equations(robot: Robot, options: argparse.Namespace) -> str:
         options.refuse(f"--equations takes at most {MOST_JOINTS} joints, {robot.name} has {robot.n}: see codegen")
     from ... import lagrange  # not at the top, since SymPy is optional and takes a second
 
-    system = lagrange.robot_lagrangian(robot, symbols=options.symbols)
-    text = lagrange.latex(system) if options.equations == "latex" else lagrange.code(system, options.equations)
-    return text.rstrip("\n")
+    system = lagrange.robot_lagrangian(robot, symbols=options.symbols, motors=options.motors, friction=options.friction)
+    if options.equations == "latex":
+        return lagrange.latex(system, options.order).rstrip("\n")
+    return lagrange.code(system, options.equations, options.order).rstrip("\n")

@@ -190,6 +190,12 @@ def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:
         system = lagrange.robot_lagrangian(robot, symbols=True)
         expected = lagrange.latex(system) if language == "latex" else lagrange.code(system, language)
         assert capsys.readouterr().out == expected
+    elastic = lagrange.robot_lagrangian(eom.load_robot("pendulum"), motors=True, friction=True)
+    for language in ("latex", "python"):
+        options = ["--equations", language, "--order", "2", "--motors", "--friction"]
+        assert main(["inspect", "pendulum", *options]) == 0
+        expected = lagrange.latex(elastic, 2) if language == "latex" else lagrange.code(elastic, language, 2)
+        assert capsys.readouterr().out == expected
     assert main(["inspect", "planar_pr", "--equations", "latex"]) == 0
     assert "4.5" in capsys.readouterr().out  # the mass of both bodies
 
@@ -200,6 +206,7 @@ def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:
         (["iiwa", "--equations", "c"], "--equations takes at most 5 joints, iiwa has 7"),
         (["planar_pr", "--equations", "c", "--json"], "--equations goes with none of --json, --pose and --gains"),
         (["planar_pr", "--symbols"], "--symbols goes with --equations"),
+        (["planar_pr", "--order", "2"], "--order goes with --equations"),
     ],
 )
 def test_wrong_use_of_equations(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

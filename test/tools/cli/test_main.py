@@ -49,7 +49,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("", "COMMAND"),
         ("dance", "dance"),
         ("inspect", "ROBOT"),
-        ("inspect iiwa --loud", r"^eom_dynamics inspect: .* --loud \(see eom_dynamics inspect --help\)$"),
+        ("inspect iiwa --quiet", r"^eom_dynamics inspect: .* --quiet \(see eom_dynamics inspect --help\)$"),
         ("replay in -o out --compair golden", r"--compair golden; did you mean --compare\? \(see eom_dynamics replay"),
         ("replya in", r"invalid choice: 'replya' .*; did you mean replay\? \(see eom_dynamics --help\)"),
         ("replay in -o out --limits refsue", r"did you mean refuse\? \(see eom_dynamics replay --help\)"),

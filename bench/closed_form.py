@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed form or recursion: tau, taud and taudd of the same robot, traced and compiled in the same way.
+
+A. Müller and S. Kumar (Multibody System Dynamics 53, 2021) compare the closed form with recursions by the times of
+programs in different languages, and leave open the closed form in spatial twists. Here each is traced by the library.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import comb
+from typing import Any
+
+import numpy as np
+from batch import on_one_core
+from report import Section, Table, error, seconds
+from settings import FULL, Settings
+
+from eom_dynamics import Robot, equations_of_motion, lie, load_robot, recursion
+from eom_dynamics.codegen.backends import kernel_of
+from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
+from eom_dynamics.codegen.program import Program, trace
+from eom_dynamics.equations import EquationsOfMotion
+from eom_dynamics.equations.system import ad_blocks, ancestors, block_diagonal, inertia_matrix, screw_matrix, system
+from eom_dynamics.jet import Jet, leibniz
+from eom_dynamics.kinematics import body_poses
+from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
+from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
+from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
+
+_STATES, _BATCH = 64, 2_048
+_ROUNDING = 1e-11
+
+Efforts = Callable[[Robot, Sequence[Any]], Sequence[Any]]
+"""From a robot and (q, qd, qdd, qddd, qdddd), arrays (n,) of numbers or expressions, to tau, taud, taudd."""
+
+
+def matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The paper's formulas in body-fixed twists: M, C, Q_grav and their derivatives, then the efforts."""
+    return equations_of_motion(robot, *states[:-1], coriolis="paper").efforts(states[-1])
+
+
+def vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The same product from its right end: J' (M_b dV/dt - b' M_b V + M_b U G), in which no M and C is formed."""
+    body = system(robot, states[0], states[1:])
+    M_b = inertia_matrix(robot)
+    lift = np.concatenate([np.zeros(3, dtype=int), -robot.gravity])
+    return tuple(body.J.T @ (M_b @ (body.V.rate + body.U @ lift) - body.b.T @ (M_b @ body.V)))
+
+
+def spatial_matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """Spatial twists: M = J' M_s J, C = J' (M_s dJ/dt - b' M_s J), Q_grav = J' M_s G."""
+    rates = states[1:-1]
+    J, b, M_s = _spatial(robot, states[0], rates)
+    terms = (J.T @ (M_s @ J), J.T @ (M_s @ J.rate - b.T @ (M_s @ J)), J.T @ (M_s @ _lift(robot)))
+    M, C, gravity = map(tuple, terms)
+    none = (np.zeros(robot.n),) * len(rates)
+    return EquationsOfMotion(M, C, gravity, none, tuple(rates)).efforts(states[-1])
+
+
+def spatial_vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The same product from its right end: J' (M_s (dV/dt + G) - b' M_s V)."""
+    J, b, M_s = _spatial(robot, states[0], states[1:])
+    V = J @ Jet(states[1:])
+    return tuple(J.T @ (M_s @ (V.rate + _lift(robot)) - b.T @ (M_s @ V)))
+
+
+def recursive(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
+    """The library's recursion."""
+    return recursion.inverse_dynamics(recursion.link_tree(robot), [list(x) for x in states])
+
+
+def _lift(robot: Robot) -> Any:
+    """Acceleration (0; -g) of the base, which in the base frame is that of all bodies (6N,)."""
+    return np.tile(np.concatenate([np.zeros(3, dtype=int), -robot.gravity]), len(robot.joints))
+
+
+def _spatial(robot: Robot, q: Any, rates: Sequence[Any]) -> tuple[Jet, Jet, Jet]:
+    """J of V = J qd in the base frame, b = diag(ad_V), and the inertias M_s of the bodies in the base frame.
+
+    Twists add along the tree: J = L Y with the joint screws Y_i = Ad X_i, and dY/dt = b Y,
+    dM_s/dt = -b' M_s - M_s b.
+    """
+    poses = body_poses(robot, q)
+    Ad = [lie.Ad(C) for C in poses]
+    back = block_diagonal([lie.Ad(lie.inverse(C)) for C in poses])
+    L = ancestors(robot, [np.eye(6, dtype=int)] * len(poses))
+    Y = [block_diagonal(Ad) @ screw_matrix(robot) @ robot.coupling[0]]
+    J, V, b, M_s = [L @ Y[0]], [], [], [back.T @ inertia_matrix(robot) @ back]
+    for k in range(len(rates)):
+        V.append(sum(comb(k, j) * (J[j] @ rates[k - j]) for j in range(k + 1)))
+        b.append(ad_blocks(V[k]))
+        Y.append(leibniz(b, Y, k))
+        J.append(L @ Y[k + 1])
+        M_s.append(-leibniz([x.T for x in b], M_s, k) - leibniz(M_s, b, k))
+    return Jet(J), Jet(b), Jet(M_s[:-1])
+
+
+WAYS: dict[str, Efforts] = {
+    "closed form, body-fixed twists": matrices,
+    "closed form, spatial twists": spatial_matrices,
+    "closed form, body-fixed twists, times vectors first": vectors,
+    "closed form, spatial twists, times vectors first": spatial_vectors,
+    "recursion": recursive,
+}
+
+
+def traced(robot: Robot, efforts: Efforts) -> Program:
+    """Program of the efforts, without a tool wrench."""
+    return trace(
+        "efforts",
+        dict.fromkeys(STATE_NAMES, robot.n),
+        lambda x: dict(
+            zip(
+                EFFORT_NAMES,
+                map(list, efforts(robot, [np.array(x[q], dtype=object) for q in STATE_NAMES])),
+                strict=True,
+            )
+        ),
+    )
+
+
+def run(settings: Settings) -> Section:
+    """Compare results with the closed form in NumPy, count operations, and measure interleaved times."""
+    section = Section("closed_form", "Closed form or recursion")
+    robot = load_robot("iiwa" if settings is FULL else "planar_2r")
+    states = RandomStates(robot, _STATES)
+    programs = {name: traced(robot, efforts) for name, efforts in WAYS.items()}
+    many = [np.resize(x, (_BATCH, robot.n)) for x in states.states]
+    tasks, errors, compile_times = {}, {}, {}
+    for name, program in programs.items():
+        start = time.perf_counter()
+        function = _compiled(robot, program)
+        compile_times[name] = time.perf_counter() - start
+        errors[name] = max(states.errors(function(*states.states)))
+        assert errors[name] < _ROUNDING, f"{name} is off by {errors[name]}"
+        tasks[f"one {name}"] = one_by_one(function.state_call(), states.each)
+        tasks[f"batch {name}"] = on_one_core(TimedTask(partial(function, *many), _BATCH))
+    times = interleaved(tasks, settings.rounds)
+    table = Table(
+        f"{robot.name}: tau, taud, taudd, without tool wrench",
+        (
+            "form",
+            "operations",
+            "× recursion",
+            "compile",
+            "one state",
+            "× recursion",
+            "in a batch",
+            "× recursion",
+            "error",
+        ),
+    )
+    least = programs["recursion"].operations
+    for name, program in programs.items():
+        cells = [f"{program.operations:,}", f"{program.operations / least:.1f}", seconds(compile_times[name])]
+        for what in ("one", "batch"):
+            key = f"{what} {name}"
+            cells += [seconds(times.median(key)), f"{times.ratio(key, f'{what} recursion'):.1f}"]
+        table.add(name, *cells, error(errors[name]))
+    section.tables = [table]
+    section.text = [
+        "All are written over scalars, traced by the library, which drops zeros and ones and shares equal "
+        "subexpressions, and compiled with the same flags. One state: called from Python. In a batch: "
+        f"{_BATCH:,} states on one core, a state. Errors are largest differences from the closed form in NumPy, "
+        "relative to the largest effort."
+    ]
+    return section
+
+
+def _compiled(robot: Robot, program: Program) -> CompiledFunction:
+    arguments, results = (tuple(Vector(x, (robot.n,)) for x in names) for names in (STATE_NAMES, EFFORT_NAMES))
+    return CompiledFunction(Signature(arguments, results), kernel_of(program, "native"))
