@@ -13,6 +13,8 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,11 @@ os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "-O0")
 
 import pytest
 from hypothesis import settings
+
+# That of PyPI for NumPy 1 lacks names and joints that the comparisons need: their tests are skipped, as without it.
+with suppress(PackageNotFoundError):
+    if int(version("pin").partition(".")[0]) < 3:
+        sys.modules["pinocchio"] = None  # type: ignore[assignment]
 
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
