@@ -34,7 +34,8 @@ def test_units_of_drives_are_no_operations(tmp_path: Path, capsys: pytest.Captur
         output = capsys.readouterr().out
         assert ("operations per state" in output) is listed and "odrive_arm_drive_" not in output
         header = (folder / "c/odrive_arm_dynamics.h").read_text()
-        assert " 0 operations" not in header + (folder / "README.md").read_text() and "No operations but factors" in header
+        assert " 0 operations" not in header + (folder / "README.md").read_text()
+        assert "No operations but factors" in header
 
 
 def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
