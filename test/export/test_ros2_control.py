@@ -297,6 +297,7 @@ def _installed(package: str) -> bool:
     not (_installed("controller_interface") and _installed("eom_dynamics") and shutil.which("cmake")),
     reason="ros2_control is not installed, or eom_dynamics is not in a workspace",
 )
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
 def test_builds_and_passes_its_tests(name: str, tmp_path: Path) -> None:
     package = tmp_path / "package"
