@@ -13,6 +13,8 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,11 @@ os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "-O0")
 
 import pytest
 from hypothesis import settings
+
+# That of PyPI for NumPy 1 lacks names and joints that the comparisons need: their tests are skipped, as without it.
+with suppress(PackageNotFoundError):
+    if int(version("pin").partition(".")[0]) < 3:
+        sys.modules["pinocchio"] = None  # type: ignore[assignment]
 
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
@@ -196,8 +203,15 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep the durations for the next run: a test that had to compile or to wait once may be a quick one."""
+    """Keep the durations for the next run: a test that had to compile or to wait once may be a quick one.
+
+    A run whose files are all skipped has not failed: colcon would say so of launch files where launch_ros is missing.
+    """
     config = session.config
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    stats = reporter.stats if reporter else {}
+    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and "skipped" in stats and "deselected" not in stats:
+        session.exitstatus = pytest.ExitCode.OK
     if hasattr(config, "cache") and not hasattr(config, "workerinput"):
         known = config.cache.get(DURATIONS, {})
         least = {test: min(took, known.get(test, took)) for test, took in durations.items()}

@@ -31,6 +31,8 @@ def test_configurations(name: str) -> None:
     (robot,) = (each["ros__parameters"]["robot"] for each in _read(f"{name}_robot.yaml").values())
     given, front = (each["ros__parameters"] for each in _read(f"{name}_controllers.yaml").values())
     assert given["joints"] == front["joints"] == robot.get("joint_names", JOINTS[name]) == JOINTS[name]
+    # Motors of rigid joints are the joints.
+    assert given["motors"] == (JOINTS[name] if name != "odrive" else ["shoulder_motor", "elbow_motor"])
     assert front["command_joints"] == [f"feedforward_controller/{joint}" for joint in JOINTS[name]]
     (declared,) = yaml.safe_load(generic_files()["src/feedforward_controller_parameters.yaml"]).values()
     assert given.pop("type").endswith("_control/FeedforwardController")

@@ -50,10 +50,10 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     command = [*compiler, *FLAGS, *flags, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     with contextlib.ExitStack() as stack:
         try:
-            whole_key = digest(key, identity(compiler[0]), _processor(), *command)
+            whole_key = digest(key, identity(compiler), _processor(), *command)
             path = stack.enter_context(loadable(whole_key, lambda output: _run(command, source(), output)))
         except OSError as error:
-            raise KernelError(f"compiled kernels cannot be cached: {error}") from None
+            raise uncached("kernels", error) from None
         yield path
 
 
@@ -119,11 +119,22 @@ def _finished(command: Sequence[str], folder: Path) -> tuple[int, str]:
         return process.returncode, stderr
 
 
-def identity(compiler: str) -> str:
-    """Path, size and date of a compiler; running it to get its version would take longer than loading a kernel."""
-    path = os.path.realpath(compiler)
-    status = os.stat(path)
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
+def identity(command: Sequence[str]) -> str:
+    """Path, size and date of each program of a compiler's command; to get its version takes longer than a kernel.
+
+    With ``ccache gcc``, that is gcc, too; with a link to ccache in front of it, each gcc of the search path.
+    """
+    words = [word for word in command if not word.startswith("-")]
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    named = [os.path.join(folder, os.path.basename(word)) for word in words for folder in folders]
+    paths = dict.fromkeys(os.path.realpath(path) for path in (command[0], *named) if os.path.isfile(path))
+    return "\n".join(f"{path} {(status := os.stat(path)).st_size} {status.st_mtime_ns}" for path in paths)
+
+
+def uncached(what: str, error: OSError) -> KernelError:
+    """What to tell where code cannot be written to the cache, with what to do."""
+    remedy = "" if "EOM_DYNAMICS_CACHE" in str(error) else "; set EOM_DYNAMICS_CACHE to a folder that you can write to"
+    return KernelError(f"compiled {what} cannot be cached: {error}{remedy}")
 
 
 @cache

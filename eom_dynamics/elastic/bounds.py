@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from ..robot.model import Limits
+from ..robot import Robot
+from ..robot.model import NO_LIMITS, Limits
+from ..spelling import hint
 from ..units import SHAFT_UNITS, unit
 from .elastic_arm import ElasticArm
 
@@ -18,6 +21,9 @@ _OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_
 
 UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
 """Units of the limited quantities; for prismatic joints, read m and N in place of rad and N m."""
+
+GivenLimits = Mapping[str, Limits | Mapping[str, float]]
+"""Limits by name of joint, in place of those in the robot's file: all of a joint's, or single ones by name."""
 
 TOLERANCE = 1e-9
 """Relative violation of a limit up to which it is rounding."""
@@ -51,27 +57,44 @@ class Bounds(NamedTuple):
         return self.limited(*(f"motor_{name}" for name in SHAFT_UNITS))
 
 
-def bounds(arm: ElasticArm, limits: Mapping[str, Limits] | None = None) -> Bounds:
+def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
+    """Limits of all joints by name, in the order of the robot.
+
+    Args:
+        robot: the robot, with those of its file.
+        limits: by name of joint, in place of these: numbers by name of attribute of :class:`.Limits`, such as
+            ``{"velocity": 1.0}``, or ``Limits`` in place of all of the joint's.
+
+    Raises:
+        TrajectoryError: a joint or a limit is unknown.
+    """
+    own = {joint.name: joint.limits for joint in robot.joints}
+    for name, given in (limits or {}).items():
+        if name not in own:
+            raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {', '.join(own)}")
+        if isinstance(given, Limits):
+            own[name] = given
+            continue
+        if not isinstance(given, Mapping):
+            raise TrajectoryError(
+                f"limits of {name!r} must be Limits or numbers by name, such as {{'velocity': 1.0}}, not "
+                f"{type(given).__name__}"
+            )
+        if unknown := [quantity for quantity in given if quantity not in vars(NO_LIMITS)]:
+            raise TrajectoryError(f"{name}: no limit is named {unknown[0]!r}; {hint(unknown[0], vars(NO_LIMITS))}")
+        own[name] = replace(own[name], **given)
+    return own
+
+
+def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     """Limits of an arm, including those of mimic joints.
 
     Args:
         arm: the arm.
-        limits: limits by name of joint, in place of those in the robot's file.
-
-    Raises:
-        TrajectoryError: a joint is unknown, or its limits are not :class:`.Limits`.
+        limits: as of :func:`joint_limits`, whose errors it raises.
     """
-    joints = arm.robot.joints
-    every = tuple(joint.name for joint in joints)
-    for name, given in (limits or {}).items():
-        if name not in every:
-            raise TrajectoryError(f"limits of unknown joint {name!r}; {arm.robot.name} has {', '.join(every)}")
-        if not isinstance(given, Limits):
-            raise TrajectoryError(
-                f"limits of {name!r} must be Limits, not {type(given).__name__}; "
-                "change those of the robot with dataclasses.replace(joint.limits, velocity=1.0)"
-            )
-    own = {joint.name: (limits or {}).get(joint.name, joint.limits) for joint in joints}
+    joints, own = arm.robot.joints, joint_limits(arm.robot, limits)
+    every = tuple(own)
     names, largest = {"position": every}, {}
     for quantity in ("velocity", "acceleration", "jerk"):
         names[quantity] = every

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -584,14 +583,8 @@ class ElasticArm(CompiledMethods):
             efforts = command.motor_effort, command.tau, command.taud
             return DriveCommand(command.motor_position, command.motor_velocity, *efforts)
         values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in OWN_MOTORS), _WHOLE)
-        loads: list[Array] = []
-        if payload is not None and self.compensates_payload:
-            keyword = payload_keyword(self.robot, len(PAYLOAD_NAMES))
-            found = keyword.arrays(payload, np.shape(q)[:-1], finite=True)
-            given = [*found, *(np.zeros_like(found[0]) for _ in PAYLOAD_NAMES[len(found) :])]
-            size = prod(keyword.vectors[0].shape)
-            loads = [x.reshape(*x.shape[: x.ndim - len(keyword.vectors[0].shape)], size) for x in given[:2]]
-        return DriveCommand(*self._drive_call("drive_command", payload=bool(loads))(*values, *loads))
+        given = {"payload": payload} if payload is not None and self.compensates_payload else {}
+        return DriveCommand(*self._drive_call("drive_command", payload=bool(given))(*values, **given))
 
     def drive_state(
         self,
@@ -637,7 +630,12 @@ class ElasticArm(CompiledMethods):
         key = name + WITH_PAYLOAD * details.get("payload", False)
         if key not in self._functions:
             make = {"drive_command": drive_command, "drive_state": drive_state}[name]
-            self._functions[key] = compiled_program(make(self.robot, self.side, **details), self.backend)
+            function = compiled_program(make(self.robot, self.side, **details), self.backend)
+            if key != name:
+                plain = tuple(x for x in function.signature.arguments if x.name not in PAYLOAD_NAMES)
+                signature = replace(function.signature, arguments=plain, keywords=(payload_keyword(self.robot, 2),))
+                function = CompiledFunction(signature, function.stages)
+            self._functions[key] = function
         return self._functions[key]
 
     def _drive_call(self, name: str, **details: bool) -> Callable[..., tuple[Array, ...]]:

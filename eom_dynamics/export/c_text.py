@@ -46,8 +46,11 @@ def function_comment(project: Project, name: str) -> list[str]:
 def _cost(function: Function) -> list[str]:
     if not isinstance(function, Program):
         return []
+    if not function.costs()["total"]:
+        return ["No operations but factors of results."]
     pairs = len(function.angles)
-    return [f"{function.operations} operations and {pairs} pair{'s' * (pairs != 1)} of sine and cosine a state."]
+    angles = f" and {pairs} pair{'s' * (pairs != 1)} of sine and cosine" if pairs else ""
+    return [f"{function.operations} operations{angles} a state."]
 
 
 def wrapped(text: str, indent: str) -> str:

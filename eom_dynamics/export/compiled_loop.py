@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..codegen.cache import cache_directory, cached, digest
-from ..codegen.compiler import find_compiler, identity, run_compiler
+from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
 from ..codegen.emit_c import filled
-from ..exceptions import KernelError
 from ..robot import Robot
 from . import c_project, cpp_project
 from .cpp_robot import comment, type_name
@@ -56,7 +55,7 @@ def loop_library(robot: Robot) -> LoopLibrary:
     sources["loop.cpp"] = _factory(exported, fingerprint)
     c, cpp = find_compiler(), find_compiler("CXX")
     flags = [*_FLAGS, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
-    key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c[0]), *cpp, identity(cpp[0]))
+    key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c), *cpp, identity(cpp))
 
     def build(output: Path) -> None:
         folder = output.parent
@@ -74,7 +73,7 @@ def loop_library(robot: Robot) -> LoopLibrary:
     try:
         content = cached(key, build)
     except OSError as error:
-        raise KernelError(f"compiled loops cannot be cached: {error}") from None
+        raise uncached("loops", error) from None
     return LoopLibrary(cache_directory() / f"{key}.so", content, fingerprint)
 
 

@@ -47,5 +47,6 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
 
 def _cost(function: Function) -> str:
     if isinstance(function, Program):
-        return f"{function.costs()['total']} operations a state"
+        total = function.costs()["total"]
+        return f"{total} operations a state" if total else "no operations but factors of results"
     return f"{' then '.join(f'`{step.name}`' for step in function.programs)}"

@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from .. import __version__
+from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.emit_c import filled
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
@@ -194,7 +195,7 @@ def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> 
     """Sources of the plugins, and the test of the controller."""
     texts = _controller(fields) | {
         "src/robot_loop.cpp": filled(template("ros2_control/robot_loop.cpp.in"), **fields),
-        **(_plugin("plant_system", fields) if PLANT in project.functions else {}),
+        **(_plugin("plant_system", fields | _places(project)) if PLANT in project.functions else {}),
     }
     feedforward = project.functions[FEEDFORWARD]
     commanded = [name for name in STIFFNESS_NAMES if name in feedforward.inputs]
@@ -226,10 +227,8 @@ def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> 
 
 def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     """Configuration of a controller manager, descriptions of the hardware, and a launch file."""
-    joints = list(project.robot.joint_names)
-    motors: list[str] = []
-    for name in project.side.motor_names:
-        motors.append(unused_name(f"{name}_motor", [*joints, *motors]))
+    joints = project.robot.joint_names
+    parts, motors = _parts(project)
     inertia = _least_inertia(project)
     gains = {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
     period = project.robot.command_period
@@ -241,6 +240,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
             template("ros2_control/controllers.yaml.in"),
             joints=", ".join(map(_quoted, joints)),
             motors=", ".join(map(_quoted, motors)),
+            parts=", ".join(map(_quoted, parts)),
             references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
             **gains,
             rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
@@ -258,8 +258,31 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
         ),
     }
     for name, lines in hardware.items():
-        texts[f"description/{name}.urdf"] = _description(project, joints, motors, lines)
+        texts[f"description/{name}.urdf"] = _description(project, parts, motors, lines)
     return texts
+
+
+def _parts(project: Project) -> tuple[list[str], list[str]]:
+    """Names of the joints of the hardware, those of the robot first, and of the motors among them.
+
+    The motor of a rigid joint is the joint, unless its drive has other units.
+    """
+    side, joints = project.side, project.robot.independent_joints
+    together = {joint for group in (side.coupled, side.transmission) if group for joint in group[0]}
+    parts, motors = list(project.robot.joint_names), []
+    for name, joint in zip(side.motor_names, side.motor_joint.tolist(), strict=True):
+        if side.rigid[joint] and joint not in together and joints[joint].drive == SI_UNITS:
+            motors.append(parts[joint])
+        else:
+            motors.append(unused_name(f"{name}_motor", parts))
+            parts.append(motors[-1])
+    return parts, motors
+
+
+def _places(project: Project) -> dict[str, str]:
+    """Fields of the simulated arm: number of joints of the description, and the place of each motor among them."""
+    parts, motors = _parts(project)
+    return {"parts": str(len(parts)), "places": ", ".join(str(parts.index(name)) for name in motors)}
 
 
 def _least_inertia(project: Project) -> Array:
@@ -279,13 +302,15 @@ def _least_inertia(project: Project) -> Array:
     return inertia[side.motor_joint]
 
 
-def _description(project: Project, joints: Sequence[str], motors: Sequence[str], hardware: list[str]) -> str:
+def _description(project: Project, parts: Sequence[str], motors: Sequence[str], hardware: list[str]) -> str:
+    """The joints, and after them the motors that are none."""
     types = [joint.type for joint in project.robot.independent_joints]
-    types += [types[joint] for joint in project.side.motor_joint]
+    kinds = dict(zip(motors, (types[joint] for joint in project.side.motor_joint), strict=True))
+    kinds |= dict(zip(parts, types, strict=False))
     bodies, interfaces = [], []
-    for k, (name, kind) in enumerate(zip([*joints, *motors], types, strict=True)):
+    for k, name in enumerate(parts):
         limits = '<limit lower="-1e6" upper="1e6" effort="1e9" velocity="1e9"/>'
-        slides = kind == "prismatic"
+        slides = kinds[name] == "prismatic"
         bodies += [
             f'  <link name="body_{k}"/>',
             f'  <joint name={_attribute(name)} type="{"prismatic" if slides else "continuous"}">',
@@ -293,7 +318,7 @@ def _description(project: Project, joints: Sequence[str], motors: Sequence[str],
             "  </joint>",
         ]
         commands, states = ["effort"], ["position", "velocity"]
-        if k >= len(joints):
+        if name in motors:
             commands, states = commands + states, states + commands
         interfaces += [
             f"    <joint name={_attribute(name)}>",

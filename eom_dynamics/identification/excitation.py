@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.bounds import GivenLimits
 from ..exceptions import TrajectoryError
 from ..renamed import gathered_keywords
 from ..robot import Robot
@@ -93,15 +94,14 @@ class ExcitationBounds:
     """What the motion keeps.
 
     Attributes:
-        limits: by name of joint, numbers by name of attribute of :class:`eom_dynamics.robot.model.Limits`, in place
-            of those in the robot's file.
+        limits: as of :func:`eom_dynamics.trajectory.check`, in place of those in the robot's file.
         share: share of each limit to use, in (0, 1]: efforts are those of a model that is not identified yet.
         spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
             positions keep the robot away from itself.
         clearance: distance to keep between them, m.
     """
 
-    limits: Mapping[str, Mapping[str, float]] | None = None
+    limits: GivenLimits | None = None
     share: float = 0.9
     spheres: Mapping[str, ArrayLike] | None = None
     clearance: float = 0.0

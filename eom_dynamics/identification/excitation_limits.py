@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -11,11 +10,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.bounds import Bounds, bounds
+from ..elastic.bounds import Bounds, GivenLimits, bounds, joint_limits
 from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
-from ..robot.model import NO_LIMITS
-from ..spelling import hint
 from ..trajectory.quantities import Load, quantities
 from .excitation_spheres import Spheres
 
@@ -31,35 +28,24 @@ _NOT_REALISABLE = 10.0
 """Ratio to the limit in place of that of a motion which the springs cannot realise."""
 
 
-def with_limits(robot: Robot, limits: Mapping[str, Mapping[str, float]]) -> Robot:
+def with_limits(robot: Robot, limits: GivenLimits) -> Robot:
     """The robot with other joint limits.
 
     Args:
         robot: the robot.
-        limits: by name of joint, numbers by name of attribute of :class:`.Limits`, in place of those in its file.
+        limits: as of :func:`.joint_limits`, whose errors it raises.
 
     Raises:
-        TrajectoryError: a joint is unknown, a limit is not a positive number, or a range is empty.
+        TrajectoryError: a limit is not a positive number, or a range is empty.
     """
-    every = {joint.name for joint in robot.joints}
-    for name in limits:
-        if name not in every:
-            known = ", ".join(joint.name for joint in robot.joints)
-            raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {known}")
-    joints = []
-    for joint in robot.joints:
-        given = limits.get(joint.name, {})
-        if unknown := [quantity for quantity in given if quantity not in vars(joint.limits)]:
-            text = hint(unknown[0], vars(NO_LIMITS))
-            raise TrajectoryError(f"{joint.name}: no limit is named {unknown[0]!r}; {text}")
-        new = replace(joint.limits, **given)
+    own = joint_limits(robot, limits)
+    for name, new in own.items():
         for quantity, value in vars(new).items():
             if np.isnan(value) or (quantity not in ("lower", "upper") and value <= 0):
-                raise TrajectoryError(f"{joint.name}: limit {quantity} must be positive, is {value:g}")
+                raise TrajectoryError(f"{name}: limit {quantity} must be positive, is {value:g}")
         if new.lower >= new.upper:
-            raise TrajectoryError(f"{joint.name}: lower {new.lower:g} must be less than upper {new.upper:g}")
-        joints.append(replace(joint, limits=new))
-    return replace(robot, joints=tuple(joints))
+            raise TrajectoryError(f"{name}: lower {new.lower:g} must be less than upper {new.upper:g}")
+    return replace(robot, joints=tuple(replace(joint, limits=own[joint.name]) for joint in robot.joints))
 
 
 class MotionLimits:

@@ -15,6 +15,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from ..robot.readers.packages import located
 from .robot_argument import robot_parameters
 
 PACKAGED_ROBOT = PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"])
@@ -62,7 +63,7 @@ def given(context: LaunchContext, name: str) -> str:
 
 def file_given(context: LaunchContext, name: str) -> str:
     """Return the absolute path of the file that an argument names. launch_ros ignores a missing parameter file."""
-    path = given(context, name)
+    path = located(given(context, name))
     if not Path(path).is_file():
         raise FileNotFoundError(f"{name}: no such file, is {path!r}; give the path of a file")
     return str(Path(path).resolve())

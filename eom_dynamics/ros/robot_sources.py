@@ -32,6 +32,7 @@ from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
 from ..robot.readers.loading import read_description
+from ..robot.readers.packages import PACKAGE
 from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
 from ..robot.readers.urdf_file import XACRO_ENDING
@@ -289,8 +290,8 @@ class RemoteParameters(RobotSource):
             return RawDescription(self.label, additions, robot, **given)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
-            if not isinstance(file, str) or not Path(file).is_absolute():
-                raise _NoRobotError(f"its {FILE} must be an absolute path, is {file!r:.60}")
+            if not isinstance(file, str) or not (Path(file).is_absolute() or file.startswith(PACKAGE)):
+                raise _NoRobotError(f"its {FILE} must be an absolute path or {PACKAGE}…, is {file!r:.60}")
             if file.endswith(XACRO_ENDING) and not expanded:
                 raise _NoRobotError(f"its {FILE} is a xacro file, a program, which it has not expanded yet")
             return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)

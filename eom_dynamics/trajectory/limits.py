@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..elastic import ElasticArm
-from ..elastic.bounds import TOLERANCE, Bounds, bounds
+from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
 from ..renamed import former_keywords, warn_renamed
-from ..robot.model import Limits
 from ..states import STATE_NAMES, joint_states
 from .quantities import Load, effort_rms, quantities
 from .spline import check_times
@@ -186,7 +185,7 @@ def check(
     *,
     rate: float | None = None,
     samples: Samples | None = None,
-    limits: Mapping[str, Limits] | None = None,
+    limits: GivenLimits | None = None,
     wrench: Sequence[ArrayLike] = (),
     commanded_stiffness: Sequence[ArrayLike] = (),
 ) -> Verdict:
@@ -200,7 +199,8 @@ def check(
         trajectory: a trajectory, which is sampled from start to end at ``rate``; or samples.
         rate: sample rate, Hz; not with samples.
         samples: samples of the trajectory at that rate, if available.
-        limits: limits by name of joint, in place of those in the robot's file. Those of motors are the arm's.
+        limits: by name of joint, in place of those in the robot's file: :class:`.Limits`, or single ones by name, as
+            ``{"velocity": 1.0}``. Those of motors are the arm's.
         wrench: wrench at the tools and its time derivatives, each constant or with a leading axis of samples; slowed
             down with the motion.
         commanded_stiffness: commanded stiffness and its time derivatives, likewise.

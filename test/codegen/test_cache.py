@@ -341,12 +341,19 @@ class TestKey:
         monkeypatch.setattr(native, "csrc", lambda name: text(name) + "\n" * (name == changed))
         assert key() != before
 
-    def test_depends_on_the_version_of_the_compiler(self, tmp_path: Path) -> None:
-        path = tmp_path / "cc"
-        path.write_text("one")
-        before = compiler.identity(str(path))
-        os.utime(path, (1, 1))
-        assert compiler.identity(str(path)) != before
+    @pytest.mark.parametrize("command", [["{gcc}"], ["{ccache}", "gcc", "-g"], ["{link}"]])
+    def test_depends_on_the_version_of_the_compiler(
+        self, command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Also of one behind ccache, by name, or by a link to ccache that is found before it."""
+        for path in (gcc := tmp_path / "bin/gcc", ccache := tmp_path / "ccache", link := tmp_path / "links/gcc"):
+            path.parent.mkdir(exist_ok=True)
+            path.symlink_to(ccache) if path is link else path.write_text("one")
+        monkeypatch.setenv("PATH", f"{link.parent}{os.pathsep}{gcc.parent}")
+        given = [word.format(gcc=gcc, ccache=ccache, link=link) for word in command]
+        before = compiler.identity(given)
+        os.utime(gcc, (1, 1))
+        assert compiler.identity(given) != before
 
 
 class TestFallback:
@@ -440,7 +447,7 @@ class TestFallback:
 
     def test_folder_that_cannot_be_created(self, folder: Path) -> None:
         folder.write_text("a file")
-        self.fallback("compiled kernels cannot be cached: ")
+        self.fallback("compiled kernels cannot be cached: .*; set EOM_DYNAMICS_CACHE to a folder that you can write to")
 
     def test_folder_with_access_for_all_users(self, folder: Path) -> None:
         folder.mkdir()

@@ -18,6 +18,7 @@ import yaml
 from exported import export, robot, succeed, with_values
 
 from eom_dynamics import Dynamics, ElasticArm, Robot
+from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import RigidSpring
 from eom_dynamics.export import (
     FEEDFORWARD,
@@ -74,9 +75,13 @@ def test_package(name: str) -> None:
         for name in ("feedforward_controller", "joint_state_broadcaster", "joint_trajectory_controller")
     )
     assert tuple(given["joints"]) == subject.joint_names
-    assert len(set(given["motors"] + given["joints"])) == len(arm.motor_names) + subject.n
+    # Motors of rigid joints are the joints.
+    rigid = arm.side.rigid[arm.side.motor_joint]
+    assert [name in given["joints"] for name in given["motors"]] == rigid.tolist()
+    parts = list(dict.fromkeys(given["joints"] + given["motors"]))
+    assert len(parts) == subject.n + np.sum(~rigid)
     # Of the hardware alone, not of the feedforward controller.
-    assert others[0] == {"joints": given["joints"] + given["motors"], "interfaces": ["position", "velocity"]}
+    assert others[0] == {"joints": parts, "interfaces": ["position", "velocity"]}
     assert others[1]["joints"] == given["joints"]
     assert others[1]["command_joints"] == [f"feedforward_controller/{name}" for name in given["joints"]]
     assert configured.keys() - {"controller_manager"} < configured["controller_manager"]["ros__parameters"].keys()
@@ -85,8 +90,9 @@ def test_package(name: str) -> None:
     np.testing.assert_allclose(given["motor_kp"], arm.motor_inertia * 70.0**2, rtol=1e-5)
     for kind in ("simulated", "mock"):
         description = files[f"description/{kind}.urdf"]
-        assert joints_of(description) == given["joints"] + given["motors"]
-        assert joints_of(description, "ros2_control/joint") == given["joints"] + given["motors"]
+        assert joints_of(description) == joints_of(description, "ros2_control/joint") == parts
+    places = re.search(r"MOTOR_AT\{(.*)\}", files[f"include/{package}/plant_system.hpp"].decode())
+    assert places and [parts[int(k)] for k in places[1].split(", ")] == given["motors"]
     launch = files["launch/control.launch.py"].decode()
     compile(launch, "control.launch.py", "exec")
     assert 'choices=["simulated", "mock"]' in launch and f'"{package}"' in launch
@@ -101,6 +107,16 @@ def test_package(name: str) -> None:
     assert given.keys() < declared.keys()
     source = files["src/feedforward_controller.cpp"].decode()
     assert declared.keys() - {"warning_period"} <= set(re.findall(r"\bgiven\.(\w+)", source))
+
+
+def test_motors_that_are_no_joints() -> None:
+    """Of coupled springs and transmissions, and of drives with units of their own, also at rigid joints."""
+    first, second = (replace(joint, spring=RigidSpring()) for joint in robot("planar_2r").joints)
+    backwards = replace(robot("planar_2r"), joints=(first, replace(second, drive=DriveUnits(sign=-1))))
+    for subject, shared in ((robot("shared"), []), (backwards, [first.name])):
+        configured = yaml.safe_load(contents(subject, FEEDFORWARD)["config/controllers.yaml"])
+        given = configured["feedforward_controller"]["ros__parameters"]
+        assert [name for name in given["motors"] if name in given["joints"]] == shared
 
 
 def renamed(name: str, *joints: str) -> Robot:
@@ -281,6 +297,7 @@ def _installed(package: str) -> bool:
     not (_installed("controller_interface") and _installed("eom_dynamics") and shutil.which("cmake")),
     reason="ros2_control is not installed, or eom_dynamics is not in a workspace",
 )
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
 def test_builds_and_passes_its_tests(name: str, tmp_path: Path) -> None:
     package = tmp_path / "package"

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pinocchio
 import pytest
 from differences import derivative
 
@@ -15,7 +14,6 @@ from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
 from eom_dynamics.identification.excitation import OptimalExcitation
 from eom_dynamics.identification.excitation_limits import with_limits
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
 RANGES = {name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}
@@ -53,6 +51,9 @@ def test_keeps_limits_by_the_verdict_of_the_trajectory_service(found: OptimalExc
 def test_keeps_limits_by_independent_samples(found: OptimalExcitation) -> None:
     """Velocities by differences of positions, and motor speeds by Pinocchio's torques and the law of the springs."""
     robot, t = eom.load_robot("sea_planar_2r"), np.linspace(0, 4.0, 801)
+    pinocchio = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+
     model = pinocchio_model(robot)
     data = model.createData()
 

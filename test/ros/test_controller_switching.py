@@ -6,10 +6,11 @@ import pytest
 from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, columns, install, missing
 
 from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.spline_trajectory import write_spline
 from eom_dynamics.trajectory import Spline
 
 interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")
-JointTrajectorySetpoint = interfaces.JointTrajectorySetpoint
+JointTrajectorySetpoint, SplineTrajectory = interfaces.JointTrajectorySetpoint, interfaces.SplineTrajectory
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
@@ -84,6 +85,24 @@ def test_in_motion_the_controller_in_front_is_switched_off_and_on(start):
     arm.run(0.2)
     assert steps(arm, now) < STEP and 0.2 < there[0] < 0.3
     np.testing.assert_allclose(arm.rows[-1][1], there, atol=1e-4)
+
+
+def test_a_trajectory_is_refused_while_the_controller_in_front_is_active(start):
+    """After it, the references of that controller would be followed again, from wherever they are."""
+    arm = start(*BOTH)
+    publisher = arm.node.create_publisher(SplineTrajectory, "/feedforward_controller/spline_trajectory", 1)
+    arm.wait(publisher.get_subscription_count)
+    states = np.zeros((5, 2, 2))
+    states[0, 1] = 0.3
+    message = SplineTrajectory()
+    write_spline(message, Spline([0.0, 1.0], states), arm.joints)
+    publisher.publish(message)
+    arm.run(1.2)
+    assert steps(arm) < 1e-9 and "the controller in front writes references: send the trajectory to it" in arm.log
+    arm.switch(deactivate=[TRAJECTORY])
+    publisher.publish(message)
+    arm.run(1.5)
+    np.testing.assert_allclose(arm.rows[-1][1], 0.3, atol=1e-3)
 
 
 def test_in_motion_both_are_switched_off(start):

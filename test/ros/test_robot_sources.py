@@ -125,7 +125,9 @@ def test_the_file_of_another_node(probe, other, tmp_path):
     (tmp_path / "arm.urdf").write_text(ARM)
     remote, _ = other("rsp", robot_file="arm.urdf", robot_description=HEAVY)
     node = probe("-p", "robot_source_node:=/rsp")
-    node.spin_until(lambda: node.supply.problem == "its robot_file must be an absolute path, is 'arm.urdf'")
+    node.spin_until(
+        lambda: node.supply.problem == "its robot_file must be an absolute path or package://…, is 'arm.urdf'"
+    )
     from rclpy.parameter import Parameter
 
     remote.set_parameters([Parameter("robot_file", value=str(tmp_path / "arm.urdf"))])

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from eom_dynamics.export import PLANT, project
 from eom_dynamics.export.cpp_robot import type_name
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
 from eom_dynamics.messages.fields import STIFFNESS_FIELDS
+from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.stream.watchdog import Status
 from eom_dynamics.tools.cli.main import main
 
@@ -89,15 +91,29 @@ def built(name, package, folder):
     return build
 
 
-def played(name, bag, limits, folder, plugin=None, **parameters_of_plugin):
+def mock(name, package, described):
+    """Description of mock hardware that repeats its commands as states; with links of the robot if so wanted.
+
+    Motors of rigid joints are the joints, so that motor efforts have an interface of their own.
+    """
+    description = ElementTree.parse(package / "description/mock.urdf").getroot()
+    hardware = description.find("ros2_control")
+    for joint in hardware.findall("joint"):
+        for kind in ("command_interface", "state_interface"):
+            known = [entry.get("name") for entry in joint.findall(kind)]
+            for interface in {"effort", "motor_effort"}.difference(known):
+                ElementTree.SubElement(joint, kind, name=interface)
+    if described:
+        description = ElementTree.fromstring(robot_as_urdf(robot(name)).text)
+        description.append(hardware)
+    return ElementTree.tostring(description, encoding="unicode")
+
+
+def played(name, bag, limits, folder, plugin=None, described=False, **parameters_of_plugin):
     """Status, columns of :data:`FIELDS`, and those of the C function, of each setpoint of a bag."""
     subject, plugin = robot(name), plugin or f"{name}_control"
     program, package = built(name, plugin, folder) / "play_setpoints", folder / "own"
-    description = (package / "description/mock.urdf").read_text()
-    # Mock hardware repeats commands that it has as states.
-    state = '      <state_interface name="effort"/>\n    </joint>'
-    # The motors have theirs.
-    (folder / "mock.urdf").write_text(description.replace("    </joint>", state, subject.n))
+    (folder / "mock.urdf").write_text(mock(name, package, described))
     parameters = yaml.safe_load((package / "config/controllers.yaml").read_text())
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
@@ -108,6 +124,7 @@ def played(name, bag, limits, folder, plugin=None, **parameters_of_plugin):
     parameters["feedforward_controller"]["ros__parameters"] = names | {
         **parameters_of_plugin,
         "commands": commands,
+        "command_interfaces": {"motor_effort": "motor_effort"},
         "limits": limits,
         "command_lead": 0.0,  # as the node, which knows no period
     }
@@ -170,3 +187,8 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
         _, *generic = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, **given)
         for got, of_robot in zip(generic, (tau, taud, taudd, effort, *motors), strict=False):
             np.testing.assert_array_equal(got, of_robot)
+    # The description of the manager, which has no springs.
+    if arm.rigid.all():
+        _, *described = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, described=True, command=COMMAND)
+        for got, of_robot in zip(described, (tau, taud, taudd, effort, *motors), strict=False):
+            assert_same(got, of_robot)

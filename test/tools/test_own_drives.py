@@ -45,17 +45,32 @@ def nanoseconds(t: float) -> int:
     return 10**9 + round(t * 1e9)
 
 
-def test_replay_writes_what_the_node_sends(tmp_path: Path) -> None:
+@pytest.fixture
+def replay(tmp_path: Path) -> list[str]:
+    """The command replay for setpoints of the robot."""
     names = ROBOT.joint_names
     messages = [
         (nanoseconds(t), setpoint(nanoseconds(t), names, [x[k] for x in X])) for k, t in enumerate(TIMES.tolist())
     ]
     bag = write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, messages)})
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
-    arguments = ["--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
+    return ["replay", str(bag), "--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
+
+
+def test_tables_are_in_si_units(replay: list[str], tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    output = tmp_path / "table.parquet"
+    assert main([*replay, "-o", str(output)]) == 0
+    table = parquet.read_table(output)
+    for name in ("motor_position", "motor_effort"):
+        columns = [table[f"{name}.{motor}"].to_numpy() for motor in ARM.motor_names]
+        np.testing.assert_array_equal(np.transpose(columns), getattr(COMMAND, name))
+
+
+def test_replay_writes_what_the_node_sends(replay: list[str], tmp_path: Path) -> None:
     for entries, effort in (("motor", SENT.effort), ("joint", SENT.joint_effort)):
         output = tmp_path / entries
-        assert main(["replay", str(bag), *arguments, "--effort-command", entries, "-o", str(output)]) == 0
+        assert main([*replay, "--effort-command", entries, "-o", str(output)]) == 0
         found = read_bag(output)
         for k in range(len(TIMES)):
             (_, feedforward), (_, motors), (_, efforts) = (

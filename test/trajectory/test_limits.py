@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -85,6 +86,13 @@ def test_peaks_of_a_pendulum() -> None:
     for quantity, limit in own.items():
         np.testing.assert_allclose(peaks[quantity].ratio, np.max(np.abs(expected[quantity])) / limit)
     assert verdict.ok == all(np.max(np.abs(expected[quantity])) <= limit for quantity, limit in own.items())
+
+
+def test_limits_by_name_are_those_in_place_of_single_ones() -> None:
+    arm, motion = pendulum(), rest_to_rest([0.0], [0.1], 1.0)
+    given = {"velocity": 0.1}, replace(arm.robot.joints[0].limits, velocity=0.1)
+    one, other = (check(arm, motion, rate=100.0, limits={"swing": limits}) for limits in given)
+    assert one.peaks == other.peaks and not one.ok
 
 
 def test_peaks_of_a_limit_of_zero() -> None:

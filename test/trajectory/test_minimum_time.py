@@ -683,7 +683,8 @@ def _planar(**limits: float) -> dict[str, Any]:
             "limit of the tool's speed must be positive",
         ),
         (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
-        (PLANAR, {"limits": {"joint_1": {"velocity": 1.0}}}, "limits of 'joint_1' must be Limits, not dict; change"),
+        (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
+        (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
         (
             Corner(),
             _planar(velocity=1.0),

@@ -20,6 +20,7 @@ from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
 from .files import DescriptionFile, Expand
+from .packages import located
 from .urdf_file import XACRO_ENDING
 from .xacro import expand_xacro
 
@@ -50,8 +51,9 @@ def load_robot(
 
     Args:
         source: the name of a packaged robot (see :func:`packaged_robots`); the path of a ROS 2 parameter file
-            (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file; the text of a URDF, which
-            begins with ``<``; or the text of a parameter file, which has several lines.
+            (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file, also as ``package://package/path``
+            of a ROS package; the text of a URDF, which begins with ``<``; or the text of a parameter file, which has
+            several lines.
         inertia_reference: ``com`` or ``link``, the point that the inertias of a parameter file are about, instead of
             the one it names. Not for URDFs, whose inertias are about the centre of mass.
         root: name of the link that becomes the base; by default that of the file, or its root. Everything not below it
@@ -92,6 +94,10 @@ def read_description(
     expand: Expand = expand_xacro,
 ) -> Description:
     """Read what :func:`load_robot` loads; ``expand`` expands a xacro file."""
+    try:
+        source = located(source)
+    except LookupError as error:
+        raise RobotDescriptionError(f"{source:.200}: {error}") from None
     packaged = source in packaged_robots()
     found = PARAMETER_FILE if packaged else format_of(source)
     is_text = found is not None and not packaged and found.recognizes(source)

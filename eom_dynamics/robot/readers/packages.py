@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+PACKAGE = "package://"
+
 _INDEX = Path("share", "ament_index", "resource_index", "packages")
 
 
@@ -26,6 +28,18 @@ def package_folder(name: str) -> str:
         f"package {name!r:.200} not found; source the workspace that has it, or set ROS_PACKAGE_PATH to the folder "
         "above its own"
     )
+
+
+def located(name: str) -> str:
+    """The path of a file given as ``package://package/path``; any other name as it is.
+
+    Raises:
+        LookupError: there is no such package.
+    """
+    if not name.startswith(PACKAGE):
+        return name
+    package, _, rest = name.removeprefix(PACKAGE).partition("/")
+    return os.path.join(package_folder(package), rest)
 
 
 def _folders(variable: str) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import NoReturn
 from ...exceptions import RobotDescriptionError
 from ..description import Description
 from .files import DescriptionFile, Expand
-from .packages import package_folder
+from .packages import PACKAGE, located
 from .section import Section
 from .urdf import description_from_urdf
 from .xml import MAX_CHARACTERS
@@ -19,8 +19,6 @@ XACRO_ENDING = ".xacro"
 
 URDF_ENDINGS = (".urdf", XACRO_ENDING)
 """Endings of the names of URDF and xacro files."""
-
-PACKAGE = "package://"
 
 
 def read_urdf_file(file: DescriptionFile) -> Description:
@@ -65,8 +63,10 @@ def description_of_entry(robot: Section, folder: Path | None, expand: Expand) ->
 def _located(robot: Section, name: str, folder: Path | None) -> str:
     """The path of a file given as ``package://package/path``, or relative to the parameter file."""
     if name.startswith(PACKAGE):
-        package, _, rest = name.removeprefix(PACKAGE).partition("/")
-        return os.path.join(_share(robot, package), rest)
+        try:
+            return located(name)
+        except LookupError as error:
+            robot.refuse("urdf", str(error))
     if os.path.isabs(name):
         return name
     if folder is None:
@@ -76,10 +76,3 @@ def _located(robot: Section, name: str, folder: Path | None) -> str:
             f"robot_file does), is {name!r:.200}",
         )
     return os.path.join(folder, name)
-
-
-def _share(robot: Section, package: str) -> str:
-    try:
-        return package_folder(package)
-    except LookupError as error:
-        robot.refuse("urdf", str(error))

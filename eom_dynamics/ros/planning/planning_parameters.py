@@ -13,8 +13,9 @@ TABLE: Table = {
         "another trajectory takes over",
     ),
     "former_names": fixed(
-        True,
-        "whether services and actions also have their former names, in the private namespace of the node eom_dynamics",
+        False,
+        "whether services and actions also have their former names, in the private namespace of the node eom_dynamics, "
+        "in this release",
     ),
     "goal_time_tolerance": Definition(
         1.0,

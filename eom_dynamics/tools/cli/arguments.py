@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...robot import Robot, packaged_robots
 from ...robot.assembly import UNPHYSICAL
 from ...robot.formats import FORMATS, WRITABLE
+from ...robot.readers.packages import PACKAGE, located
 from ...robot.subtree import BRANCHES
 from ..robot_options import RobotOptions
 
@@ -190,8 +191,8 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     Args:
         name: ``robot`` for a positional argument, ``--robot`` for an option.
     """
-    sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file"
-    robot: Any = parser.add_argument(name, metavar="ROBOT", help=f"{sources}{note}", **keywords)
+    sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file, also as {PACKAGE}…"
+    robot: Any = parser.add_argument(name, metavar="ROBOT", type=_located, help=f"{sources}{note}", **keywords)
     robot.completer = _completions  # read by argcomplete
     part = parser.add_argument_group("part of the robot")
     part.add_argument("--root", metavar="LINK", help="link to use as the base; default: the root of the description")
@@ -228,6 +229,13 @@ def robot_options(arguments: argparse.Namespace) -> RobotOptions:
 def load(arguments: argparse.Namespace) -> Robot:
     """Load the robot that the arguments name."""
     return robot_options(arguments).load(arguments.robot)
+
+
+def _located(text: str) -> str:
+    try:
+        return located(text)
+    except LookupError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
 def _completions(prefix: str, **_: Any) -> list[str]:

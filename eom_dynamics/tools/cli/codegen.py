@@ -86,8 +86,11 @@ def run(options: argparse.Namespace) -> int:
     write_folder(options.output, files, force=options.force)
     for language, reason in skipped.items():
         complain(options.program, f"no {language}: {reason}")
-    counts = operation_counts({program.name: program.costs() for program in exported.programs.values()})
-    print("\n".join([*counts, "", *_sizes(files, options.output)]))
+    costs = {program.name: program.costs() for program in exported.programs.values()}
+    # Factors of results are no operations, and some programs have nothing else.
+    counted = {name: counts for name, counts in costs.items() if counts["total"]}
+    table = [*operation_counts(counted), ""] if counted else []
+    print("\n".join([*table, *_sizes(files, options.output)]))
     return 0
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import TOLERANCE, Bounds, bounds
+from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
-from ...robot.model import Limits
 from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
 from ..spline import ORDERS, PER_PIECE, Spline, check_times
 from ..time_scaling import ratios
@@ -103,7 +102,7 @@ def minimum_time(
     arm: ElasticArm,
     path: Trajectory | ArrayLike,
     *,
-    limits: Mapping[str, Limits] | None = None,
+    limits: GivenLimits | None = None,
     tool: ToolLimits | None = None,
     corner: float | None = None,
     start: Sequence[ArrayLike] = (),
@@ -122,7 +121,8 @@ def minimum_time(
         arm: the arm.
         path: a trajectory with a start and an end, whose timing does not matter; or waypoints (K, n), rad or m, for the
             smoothest curve through them, or straight lines with ``corner``.
-        limits: limits by name of joint, in place of those in the robot's file.
+        limits: by name of joint, in place of those in the robot's file: :class:`.Limits`, or single ones by name, as
+            ``{"velocity": 1.0}``.
         tool: limits of a tool.
         corner: for waypoints, distance from a waypoint at which the motion passes it, rad or m in joint space; lines
             between waypoints are straight but for the blends there.
@@ -302,7 +302,7 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
     return found
 
 
-def _limits(arm: ElasticArm, limits: Mapping[str, Limits] | None) -> Bounds:
+def _limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
     own = bounds(arm, limits)
     for quantity, largest in (*own.largest.items(), ("effort_rms", own.effort_rms)):
         for name, most in zip(own.names[quantity], largest, strict=True):

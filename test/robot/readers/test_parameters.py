@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from urdf_arms import urdf_arm
 from eom_dynamics import ElasticArm, RobotDescriptionError, equations_of_motion, lie, load_robot, robot_from_parameters
 from eom_dynamics.robot import Limits, Robot, robot_from_urdf
 from eom_dynamics.robot.inertia import symmetric
+from eom_dynamics.tools.cli.main import main
 
 SPRING = {"type": "linear", "stiffness": 500.0}
 ADDITIONS: dict[str, Any] = {
@@ -108,6 +110,23 @@ def test_a_package_is_found_in_the_ament_index(tmp_path: Path, monkeypatch: pyte
     assert robot_from_parameters({"urdf": "package://arms/urdf/arm.urdf"}).n == 2
     with pytest.raises(RobotDescriptionError, match=r"robot\.urdf: package 'legs' not found; source the workspace"):
         robot_from_parameters({"urdf": "package://legs/urdf/arm.urdf"})
+
+
+def test_a_file_of_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As robots of the library, of the commands and of nodes."""
+    path = write(tmp_path / "arms/config", {"urdf": "urdf/arm.urdf"})
+    (tmp_path / "arms/package.xml").write_text("")
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
+    assert load_robot("package://arms/config/" + path.name).n == 2
+    assert main(["inspect", "package://arms/config/" + path.name]) == 0
+    with pytest.raises(RobotDescriptionError, match=r"^package://legs/arm\.yaml: package 'legs' not found; source the"):
+        load_robot("package://legs/arm.yaml")
+    for name, problem in (("legs/arm.yaml", "package 'legs' not found; source the"), ("arms/x.yaml", "cannot be read")):
+        with contextlib.suppress(SystemExit):
+            assert main(["loop", f"package://{name}"]) == 2
+        assert problem in capsys.readouterr().err
 
 
 REFUSED = {

@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     for (const char *interface : {"effort", "effort_rate", "effort_acceleration"})
         claim(joints, interface, "feedforward_controller/");
     claim(joints, "effort");
-    for (const char *interface : {"position", "velocity", "effort"})
+    for (const char *interface : {"position", "velocity", "motor_effort"})
         claim(motors, interface);
 
     std::FILE *out = std::fopen(argv[4], "wb");

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paths import CONFIG
+from paths import CONFIG, ROOT
 from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
@@ -23,6 +23,19 @@ WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_units_of_drives_are_no_operations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """But factors of results, which are not counted: no function has 0 operations."""
+    arguments = [str(ROOT / "examples/drivers/odrive_robot.yaml"), "--language", "c", "-o"]
+    for functions, listed in (("drive_command,drive_state", False), ("motors,drive_command", True)):
+        folder = tmp_path / functions
+        assert main(["codegen", *arguments, str(folder), "--functions", functions]) == 0
+        output = capsys.readouterr().out
+        assert ("operations per state" in output) is listed and "odrive_arm_drive_" not in output
+        header = (folder / "c/odrive_arm_dynamics.h").read_text()
+        assert " 0 operations" not in header + (folder / "README.md").read_text()
+        assert "No operations but factors" in header
 
 
 def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from excited import true_robot
 
+pytest.importorskip("mcap", reason="mcap is not installed")
+
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.tools.identify.outputs import patched_urdf

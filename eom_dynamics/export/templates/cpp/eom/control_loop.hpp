@@ -84,11 +84,15 @@ class ControlLoop {
     }
 
     /// Takes the reference of the next cycle, in the thread of update().
-    void refer(const Setpoint<Robot> &reference, std::int64_t stamp) noexcept
+    ///
+    /// With one of a controller in front, which writes its own in each cycle, trajectories are refused: after them, its
+    /// references would be followed again, from wherever they are.
+    void refer(const Setpoint<Robot> &reference, std::int64_t stamp, bool of_controller = false) noexcept
     {
         reference_.setpoint = reference;
         reference_.stamp = stamp;
         received_ = true;
+        led_ = of_controller;
     }
 
     /// Takes the latest setpoint of the mailbox as the reference, if there is a new one; returns whether there was.
@@ -328,7 +332,7 @@ class ControlLoop {
         }
         const std::int64_t origin = next.stamp != 0 ? next.stamp : now;
         const double t = seconds(now - origin), start = next.spline.start();
-        const Refusal refusal = objection(next.spline, t, present);
+        const Refusal refusal = received_ && led_ ? Refusal::led : objection(next.spline, t, present);
         if (refusal != Refusal::none) {
             // The spline that was played is gone: come to rest.
             refuse(refusal);
@@ -522,7 +526,7 @@ class ControlLoop {
     Feedback<Robot> feedback_;
     PayloadBlend<Robot> payload_;
     const char *payload_refusal_ = nullptr;
-    bool received_ = false, lost_ = false, fed_ = false, started_ = false;
+    bool received_ = false, led_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
     std::int64_t age_ = 0, timeout_ = 0, latest_ = 0;
 

@@ -70,7 +70,7 @@ class LoopOf final : public AnyLoop {
     {
         const bool complete = references_.read(numbers, now);
         if (complete)
-            loop_.refer(references_.setpoint(), now);
+            loop_.refer(references_.setpoint(), now, true);
         return complete;
     }
 

@@ -44,6 +44,7 @@ enum class Refusal {
     under_way,         ///< has left its first knot, while no position is commanded
     too_far_ahead,     ///< starts later than max_start_delay
     far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
+    led,               ///< a trajectory, while a controller in front writes references
 };
 
 /// A setpoint with its time.
