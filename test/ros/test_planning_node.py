@@ -43,7 +43,7 @@ def test_no_node_advertises_a_name_in_the_private_namespace_of_another(start):
     beside = {"beside": dynamics.process}
     clients = (
         dynamics,
-        start.planning(*IIWA, **beside),
+        start.planning(*IIWA, "-p", "former_names:=false", **beside),
         start(*IIWA, module="simulated_robot_node", client=Client, **beside),
     )
     for client in clients:
@@ -69,7 +69,7 @@ def test_names_priority_and_end(start):
             "-r",
             "~/equations_of_motion:={namespace}_terms",
         ),
-        *("-p", "use_sim_time:=true", "-p", "niceness:=7", "-p", "former_names:=true"),
+        *("-p", "use_sim_time:=true", "-p", "niceness:=7"),
     )
     space = client.process.namespace
     own = f"{space}/{client.process.name}"

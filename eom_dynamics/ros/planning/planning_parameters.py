@@ -13,9 +13,8 @@ TABLE: Table = {
         "another trajectory takes over",
     ),
     "former_names": fixed(
-        False,
-        "whether services and actions also have their former names, in the private namespace of the node eom_dynamics, "
-        "in this release",
+        True,
+        "whether services and actions also have their former names, in the private namespace of the node eom_dynamics",
     ),
     "goal_time_tolerance": Definition(
         1.0,

@@ -55,7 +55,7 @@ _RESULT_TIMEOUT = 10
 
 
 def names_of(node: RobotNode, name: str) -> list[str]:
-    """Name of a service or an action, and its former name if that is switched on and another one."""
+    """Name of a service or an action, and its former name, unless that is switched off or the same."""
     has_former = node.get_parameter("former_names").value and node.get_name() != _FORMER
     return [f"~/{name}", *([f"{_FORMER}/{name}"] if has_former else [])]
 
