@@ -35,6 +35,7 @@ from . import (
     report,
     retime,
     simulate,
+    view,
 )
 from .console import complain, warnings_as_lines
 
@@ -56,6 +57,7 @@ _COMMANDS = (
     report,
     retime,
     simulate,
+    view,
 )
 
 _OPTION = re.compile(r"--[\w-]+")
