@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot in the browser, and play a recording of it, until Ctrl-C.
 
-Links are the meshes of the robot's URDF, or rods between its joints; joints and links near a limit of position, velocity
-or effort are amber, beyond it red. Beside each elastic joint, its motor turns ahead of the link by the deflection of the
-spring, magnified. A recording is a bag, or a .csv or .parquet file as for identify.
+Links are the meshes of the robot's URDF, or rods between its joints. Those near a limit of position, velocity or effort
+are amber, beyond it red. Beside each elastic joint, its motor leads the link by the deflection of the spring,
+magnified. A recording is a bag, or a .csv or .parquet file as for identify.
 """
 
 from __future__ import annotations

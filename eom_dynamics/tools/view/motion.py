@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ..bags import Bag, BagError
 from ..bags.types import JOINT_STATE
@@ -28,8 +29,8 @@ class ArmState(NamedTuple):
     Attributes:
         q, qd: joint variables and their rates (n,) or (N, n), rad or m, and per s.
         tau: joint efforts (n,) or (N, n), N m or N.
-        deflection: of the springs, motor minus link (n,) or (N, n), rad or m; zero at rigid joints, and the mean of both
-            motors of a pair.
+        deflection: of the springs, motor minus link (n,) or (N, n), rad or m; zero at rigid joints, and the mean of
+            both motors of a pair.
     """
 
     q: Array
@@ -93,9 +94,9 @@ def read_motion(path: Path, arm: ElasticArm, sampling: Sampling, options: RobotO
         links, motors = sides.links, sides.motors
         if links is None:
             assert motors is not None  # one of them is there
-            return _motion(arm, motors.name, motors.t, None, None, None, motors.q, motors.notes)
+            return _motion(arm, motors.name, motors.t, (None, None, None, motors.q), motors.notes)
         theta = None if motors is None else interpolated(motors.t, motors.q, links.t)
-        return _motion(arm, links.name, links.t, links.q, links.qd, links.tau, theta, links.notes)
+        return _motion(arm, links.name, links.t, (links.q, links.qd, links.tau, theta), links.notes)
     records = read_records(path, arm.robot, sampling, options)
     fitting = [record for record in records if record.robot is not None]
     if not fitting:
@@ -135,45 +136,44 @@ def _of_record(record: Record, arm: ElasticArm) -> Motion:
     theta = joints_of_motors(arm, values(motors, "motor_position", arm.motor_names))
     notes = (*record.notes, *filter(None, [record.computed_note]))
     if links is None:
-        return _motion(arm, record.name, t, None, None, tau, theta, notes)
+        return _motion(arm, record.name, t, (None, None, tau, theta), notes)
     q = values(links, "position")
     if missing := [name for name in joints if name not in links.names]:
         notes += (f"not recorded, and shown at 0: {', '.join(missing)}",)
         q[:, [joints.index(name) for name in missing]] = 0.0
     if links is not planned:  # commanded motors belong to commanded links
         theta += q - values(planned, "position")
-    return _motion(arm, record.name, t, q, values(links, "velocity"), tau, theta, notes)
+    return _motion(arm, record.name, t, (q, values(links, "velocity"), tau, theta), notes)
 
 
 def _motion(
     arm: ElasticArm,
     name: str,
     t: Array,
-    q: Array | None,
-    qd: Array | None,
-    tau: Array | None,
-    theta: Array | None,
+    given: Sequence[Array | None],
     notes: tuple[str, ...],
 ) -> Motion:
-    """A motion of arrays (N, n), each None or NaN where unknown; motors (N, n) on the joint side."""
+    """A motion of q, qd, tau and theta (N, n), each None or NaN where unknown; motors on the joint side."""
+    nothing = np.full((len(t), arm.robot.n), np.nan)
+    arrays = [nothing if x is None else x for x in given]
+    q, qd, tau, theta = arrays
+    links_known = given[0] is not None
     known = t > np.concatenate([[-np.inf], np.maximum.accumulate(t)[:-1]])
-    known &= np.isfinite(theta if q is None else q).all(axis=1)
+    known &= np.isfinite(q if links_known else theta).all(axis=1)
     if not known.any():
         raise BagError(f"{name}: no sample has the positions of all joints of {arm.robot.name}")
-    t, nothing = t[known] - t[known][0], np.full((int(known.sum()), arm.robot.n), np.nan)
-    q, qd, tau, theta = (nothing if x is None else x[known] for x in (q, qd, tau, theta))
-    rest = at_rest(arm, theta if np.isnan(q).any() else q)
-    tau = np.where(np.isfinite(tau), tau, rest.tau)
+    t, q, qd, tau, theta = (x[known] for x in (t, *arrays))
+    tau = np.where(np.isfinite(tau), tau, at_rest(arm, q if links_known else theta).tau)
     deflection = _spring_deflections(arm, tau)
-    if np.isnan(q).any():
+    if links_known:
+        deflection = np.where(np.isfinite(theta) & elastic_joints(arm), theta - q, deflection)
+    else:
         q = theta - deflection
-    measured = np.isfinite(theta) & elastic_joints(arm)
-    deflection = np.where(measured, theta - q, deflection)
     slope = np.gradient(q, t, axis=0) if len(t) > 1 else np.zeros_like(q)
-    return Motion(name, t, ArmState(q, np.where(np.isfinite(qd), qd, slope), tau, deflection), notes)
+    return Motion(name, t - t[0], ArmState(q, np.where(np.isfinite(qd), qd, slope), tau, deflection), notes)
 
 
-def elastic_joints(arm: ElasticArm) -> Array:
+def elastic_joints(arm: ElasticArm) -> AnyArray:
     """Whether each joint has a spring (n,)."""
     elastic = ~np.asarray(arm.rigid)
     if arm.coupled is not None:

@@ -128,8 +128,10 @@ class Viewer:
 
     def _build_scene(self, visuals: Sequence[Solid]) -> None:
         robot, size, scene = self._arm.robot, self._size, self._server.scene
-        thickness = {"axes_length": 0.12 * size, "axes_radius": 0.004 * size}
-        self._frames = [scene.add_frame(f"/body{i}", **thickness) for i in range(-1, len(robot.joints))]
+        self._frames = [
+            scene.add_frame(f"/body{i}", axes_length=0.12 * size, axes_radius=0.004 * size)
+            for i in range(-1, len(robot.joints))
+        ]
         shown = {solid.body for solid in visuals}
         solids = [*visuals, *(solid for solid in rods(robot, size) if solid.body not in shown)]
         self._links = [self._add(f"/body{x.body}/link{k}", x) for k, x in enumerate(solids)]
@@ -199,10 +201,10 @@ class Viewer:
             with gui.add_folder(motion.name):
                 self._play = gui.add_button("Pause")
                 self._play.on_click(lambda _: self._set_playing(not self._playing))
-                self._speed = gui.add_dropdown("speed", _SPEEDS, "1")
-                self._time = gui.add_slider("time [s]", 0.0, end or 1.0, 1e-3, 0.0)
+                self._speed = gui.add_dropdown("speed", _SPEEDS, initial_value="1")
+                self._time: Any = gui.add_slider("time [s]", 0.0, end or 1.0, 1e-3, 0.0)
         with gui.add_folder("show"):
-            self._options = [
+            self._options: list[Any] = [
                 gui.add_checkbox("links", True),
                 gui.add_checkbox("frames", False),
                 gui.add_checkbox("centres of mass", True),
@@ -213,7 +215,7 @@ class Viewer:
         q = self._state.q
         recorded = q[np.newaxis] if motion is None else motion.states.q
         with gui.add_folder("joints"):
-            self._sliders = []
+            self._sliders: list[Any] = []
             for k, joint in enumerate(robot.independent_joints):
                 low, high = (x if np.isfinite(x) else y for x, y in ((lower[k], -_UNLIMITED), (upper[k], _UNLIMITED)))
                 low, high = min(low, float(recorded[:, k].min())), max(high, float(recorded[:, k].max()))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlparse
@@ -68,14 +68,14 @@ def rods(robot: Robot, size: float) -> list[Solid]:
             ends.append(robot.joints[body].center_of_mass)
         parts = [rod(np.zeros(3), end, 0.02 * size) for end in ends if np.linalg.norm(end) > _SAME]
         if parts:
-            found.append(Solid(body, trimesh.util.concatenate(parts), _GREY))
+            found.append(Solid(body, _joined(parts), _GREY))
     return found
 
 
 def rod(start: Array, end: Array, radius: float) -> trimesh.Trimesh:
     """A cylinder with round ends between two points."""
     balls = [trimesh.creation.icosphere(2, radius).apply_translation(point) for point in (start, end)]
-    return trimesh.util.concatenate([trimesh.creation.cylinder(radius, segment=[start, end]), *balls])
+    return _joined([trimesh.creation.cylinder(radius, segment=[start, end]), *balls])
 
 
 def hub(joint: Joint, size: float) -> trimesh.Trimesh:
@@ -99,7 +99,12 @@ def dial(joint: Joint, size: float) -> tuple[trimesh.Trimesh, trimesh.Trimesh]:
 
     ends = size * np.array([[0.06], [0.1]]) * axis
     motor = trimesh.creation.cylinder(0.06 * size, segment=ends)
-    return trimesh.util.concatenate([motor, hand(0.08, 0.01)]), hand(0.08, 0.005)
+    return _joined([motor, hand(0.08, 0.01)]), hand(0.08, 0.005)
+
+
+def _joined(parts: Sequence[trimesh.Trimesh]) -> trimesh.Trimesh:
+    mesh: Any = trimesh.util.concatenate(list(parts))
+    return mesh
 
 
 # --- Visual geometry of a URDF ----------------------------------------------------------------
