@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import rich
+import trimesh
 import viser
 
 from ... import lie
@@ -21,7 +22,7 @@ from ...exceptions import EomDynamicsError
 from ...kinematics.forward import body_poses
 from ...units import unit
 from .motion import ArmState, Motion, at_rest, elastic_joints
-from .solids import Colour, Solid, dial, hub, rods, size_of
+from .solids import Colour, Solid, dial, hub, points_of, rods, size_of
 
 NEAR = 0.8
 """Share of a limit above which it is shown as near."""
@@ -31,11 +32,14 @@ _HUB_COLOUR, _MASS_COLOUR, _MOTOR_COLOUR, _HAND_COLOUR = (90, 100, 120), (40, 40
 
 _SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5")
 
+# Of numbers in sliders, and the step of these.
+_DIGITS, _STEP = 3, 1e-3
+
 # Updates of the scene from one update of the table of numbers to the next while a recording plays.
 _TABLE_EVERY = 5
 
-# Of the camera, in sizes of the robot.
-_DISTANCE = 1.4
+# Configurations of a recording that the camera is to see.
+_SEEN = 20
 
 # Cosine between axes above which they count as parallel.
 _PARALLEL = 0.99
@@ -85,6 +89,9 @@ class Viewer:
         lower, upper = self._bounds.lower[list(robot.independent)], self._bounds.upper[list(robot.independent)]
         self._state = at_rest(arm, _start(lower, upper)) if motion is None else motion.at(0.0)
         self._size = size_of(robot, self._state.q)
+        self._up = _upwards(robot.gravity)
+        seen = self._state.q[np.newaxis] if motion is None else motion.states.q[:: 1 + len(motion.t) // _SEEN]
+        self._points = np.concatenate([points_of(robot, q) for q in seen])
         self._updates = 0
         self._build_scene(visuals)
         self._build_controls(lower, upper)
@@ -113,7 +120,7 @@ class Viewer:
             if self._time.value != self._shown_time:
                 return self._state_at(float(self._time.value))
             if self._playing:
-                t = self._shown_time + elapsed * float(self._speed.value)
+                t = self._t + elapsed * float(self._speed.value)
                 return self._state_at(t if t <= motion.t[-1] else 0.0)
         q = np.array([slider.value for slider in self._sliders])
         moved = q != self._shown_q
@@ -121,7 +128,8 @@ class Viewer:
 
     def _state_at(self, t: float) -> ArmState:
         assert self._motion is not None
-        self._time.value = self._shown_time = t
+        self._t = t
+        self._time.value = self._shown_time = round(t, _DIGITS)
         return self._motion.at(t)
 
     # --- Scene --------------------------------------------------------------------------------
@@ -140,8 +148,9 @@ class Viewer:
         self._names: list[Any] = []
         heaviest = max(joint.mass for joint in robot.joints) or 1.0
         for i, joint in enumerate(robot.joints):
-            solid = Solid(i, hub(joint, size), _HUB_COLOUR)
-            self._coloured.append((i, self._add(f"/body{i}/hub", solid), solid.colour))
+            if i not in shown:
+                solid = Solid(i, hub(joint, size), _HUB_COLOUR)
+                self._coloured.append((i, self._add(f"/body{i}/hub", solid), solid.colour))
             self._names.append(scene.add_label(f"/body{i}/name", joint.name))
             if joint.mass > 0:
                 radius = 0.05 * size * np.cbrt(joint.mass / heaviest)
@@ -157,11 +166,11 @@ class Viewer:
             self._motors[k] = scene.add_frame(f"/motor{k}", show_axes=False)
             self._add(f"/motor{k}/dial", Solid(i, motor, _MOTOR_COLOUR), opacity=0.45)
             self._add(f"/body{i}/hand", Solid(i, hand, _HAND_COLOUR))
-        up = self._up()
-        ground = lie.quaternion(_turned([0.0, 0.0, 1.0], up))
-        extent = 4.0 * size
-        scene.add_grid("/grid", extent, extent, cell_size=0.25 * size, section_size=size, wxyz=_wxyz(ground))
-        scene.set_up_direction(tuple(up))
+        low = float(np.min(self._points @ self._up)) * self._up
+        ground = _wxyz(lie.quaternion(_from_z(self._up)))
+        wide = 4.0 * size
+        scene.add_grid("/grid", wide, wide, cell_size=0.25 * size, section_size=size, wxyz=ground, position=low)
+        scene.set_up_direction(tuple(self._up))
 
     def _add(self, name: str, solid: Solid, opacity: float | None = None) -> Any:
         mesh = solid.mesh
@@ -169,40 +178,32 @@ class Viewer:
             name, mesh.vertices, mesh.faces, color=solid.colour, opacity=opacity, side="double"
         )
 
-    def _up(self) -> Array:
-        """Unit vector (3,) against gravity; z without any."""
-        gravity = self._arm.robot.gravity
-        length = float(np.linalg.norm(gravity))
-        return -gravity / length if length else np.array([0.0, 0.0, 1.0])
-
     def _set_camera(self) -> None:
         """Look along the axes of a planar arm, and at others from the front and above."""
-        joints, poses, up = self._arm.robot.joints, body_poses(self._arm.robot, self._state.q), self._up()
-        points = [lie.transformed(pose, joint.center_of_mass) for pose, joint in zip(poses, joints, strict=True)]
-        points += [np.zeros(3), *(pose[:3, 3] for pose in poses)]
-        center = (np.min(points, axis=0) + np.max(points, axis=0)) / 2
+        joints, poses, up = self._arm.robot.joints, body_poses(self._arm.robot, self._state.q), self._up
         axes = np.array([pose[:3, :3] @ joint.axis for pose, joint in zip(poses, joints, strict=True)])
-        to_ground = _turned([0.0, 0.0, 1.0], up)
-        direction = to_ground @ np.array([0.9, 0.5, 0.3])
+        direction = _from_z(up) @ np.array([0.9, 0.5, 0.3])
         if np.all(np.abs(axes @ axes[0]) > _PARALLEL):
-            # From the side that gravity leaves free: a camera never looks straight along its own upward direction.
-            direction = axes[0] + (-to_ground[:, 1] if abs(axes[0] @ up) > _PARALLEL else 0.15 * up)
+            # Not straight along the camera's own upward direction.
+            direction = axes[0] + (-_from_z(up)[:, 1] if abs(axes[0] @ up) > _PARALLEL else 0.15 * up)
+        low, high = np.min(self._points, axis=0), np.max(self._points, axis=0)
+        distance = max(1.1 * float(np.linalg.norm(high - low)), self._size)
         camera = self._server.initial_camera
-        camera.up, camera.look_at = tuple(up), tuple(center)
-        camera.position = tuple(center + _DISTANCE * self._size * direction / np.linalg.norm(direction))
+        camera.up, camera.look_at = tuple(up), tuple((low + high) / 2)
+        camera.position = tuple((low + high) / 2 + distance * direction / np.linalg.norm(direction))
 
     # --- Controls -----------------------------------------------------------------------------
 
     def _build_controls(self, lower: Array, upper: Array) -> None:
         gui, robot, motion = self._server.gui, self._arm.robot, self._motion
-        self._playing, self._shown_time = motion is not None, 0.0
+        self._playing, self._t, self._shown_time = motion is not None, 0.0, 0.0
         if motion is not None:
-            end = float(motion.t[-1])
+            end = round(float(motion.t[-1]), _DIGITS)
             with gui.add_folder(motion.name):
                 self._play = gui.add_button("Pause")
                 self._play.on_click(lambda _: self._set_playing(not self._playing))
                 self._speed = gui.add_dropdown("speed", _SPEEDS, initial_value="1")
-                self._time: Any = gui.add_slider("time [s]", 0.0, end or 1.0, 1e-3, 0.0)
+                self._time: Any = gui.add_slider("time [s]", 0.0, end or 1.0, _STEP, 0.0)
         with gui.add_folder("show"):
             self._options: list[Any] = [
                 gui.add_checkbox("links", True),
@@ -219,7 +220,7 @@ class Viewer:
             for k, joint in enumerate(robot.independent_joints):
                 low, high = (x if np.isfinite(x) else y for x, y in ((lower[k], -_UNLIMITED), (upper[k], _UNLIMITED)))
                 low, high = min(low, float(recorded[:, k].min())), max(high, float(recorded[:, k].max()))
-                self._sliders.append(gui.add_slider(joint.name, low, high, 1e-3, float(q[k])))
+                self._sliders.append(gui.add_slider(joint.name, low, high, _STEP, float(q[k])))
 
     def _set_playing(self, playing: bool) -> None:
         self._playing, self._play.label = playing, "Pause" if playing else "Play"
@@ -246,7 +247,7 @@ class Viewer:
             wanted = _limit_colour(worst[body] if body >= 0 else 0.0) or colour
             if handle.color != wanted:
                 handle.color = wanted
-        self._shown_q = state.q.tolist()
+        self._shown_q = [round(x, _DIGITS) for x in state.q.tolist()]
         for slider, x in zip(self._sliders, self._shown_q, strict=True):
             if slider.value != x:
                 slider.value = x
@@ -320,9 +321,13 @@ def _wxyz(xyzw: Array) -> Array:
     return np.roll(xyzw, 1)
 
 
-def _turned(start: Sequence[float], end: Array) -> Array:
-    """A rotation (3, 3) of one unit vector to another."""
-    axis, cosine = np.cross(start, end), float(np.dot(start, end))
-    if np.linalg.norm(axis) < 1e-9:
-        return np.eye(3) if cosine > 0 else np.diag([1.0, -1.0, -1.0])
-    return lie.rotation_from_rotation_vector(axis / np.linalg.norm(axis) * np.arctan2(np.linalg.norm(axis), cosine))
+def _upwards(gravity: Array) -> Array:
+    """Unit vector (3,) against gravity; z without any."""
+    length = float(np.linalg.norm(gravity))
+    return -gravity / length if length else np.array([0.0, 0.0, 1.0])
+
+
+def _from_z(direction: Array) -> Array:
+    """A rotation (3, 3) of z to a unit vector."""
+    turned: Array = trimesh.geometry.align_vectors([0.0, 0.0, 1.0], direction)
+    return turned[:3, :3]

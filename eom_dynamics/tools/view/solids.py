@@ -49,13 +49,18 @@ class Solid(NamedTuple):
 # --- Simple solids ----------------------------------------------------------------------------
 
 
-def size_of(robot: Robot, q: Array) -> float:
-    """Size of a robot at q (n,): the largest distance of a joint, centre of mass or tool from the base, m."""
+def points_of(robot: Robot, q: Array) -> Array:
+    """Positions (N, 3) of the base, joints, centres of mass and tools at q (n,), m."""
     poses = [np.eye(4), *body_poses(robot, q)]
     points = [pose[:3, 3] for pose in poses]
     points += [lie.transformed(poses[i], x.center_of_mass) for i, x in enumerate(robot.joints, start=1) if x.mass]
     points += [(poses[tool.joint + 1] @ tool.pose)[:3, 3] for tool in robot.tools]
-    return float(np.max(np.linalg.norm(points, axis=-1))) or 1.0
+    return np.stack(points)
+
+
+def size_of(robot: Robot, q: Array) -> float:
+    """Size of a robot at q (n,): the largest distance of its points from the base, m; 1 if all are there."""
+    return float(np.max(np.linalg.norm(points_of(robot, q), axis=-1))) or 1.0
 
 
 def rods(robot: Robot, size: float) -> list[Solid]:
