@@ -62,8 +62,9 @@ def start_server(host: str, port: int) -> viser.ViserServer:
         # The server itself would take another port.
         socket.create_server((host, port), family=socket.getaddrinfo(host, port)[0][0]).close()
     except OSError as error:
+        reason = str(error.strerror).partition(" (")[0]
         raise ViewerError(
-            f"--host {host:.200} --port {port}: {error.strerror}; name another port, or 0 for any"
+            f"--host {host:.200} --port {port}: {reason}; name others, such as --port 0 for any"
         ) from None
     rich.get_console().quiet = True  # of the server's own messages
     return viser.ViserServer(host, port, label="eom_dynamics", verbose=False)
@@ -106,8 +107,7 @@ class Viewer:
         """
         self._updates += 1
         state = self._wanted(elapsed)
-        options = [control.value for control in self._options]
-        if state is self._state and options == self._shown_options:
+        if state is self._state and self._settings() == self._shown_settings:
             return
         self._state = state
         with self._server.atomic():
@@ -187,7 +187,7 @@ class Viewer:
             # Not straight along the camera's own upward direction.
             direction = axes[0] + (-_from_z(up)[:, 1] if abs(axes[0] @ up) > _PARALLEL else 0.15 * up)
         low, high = np.min(self._points, axis=0), np.max(self._points, axis=0)
-        distance = max(1.1 * float(np.linalg.norm(high - low)), self._size)
+        distance = max(0.9 * float(np.linalg.norm(high - low)), self._size)
         camera = self._server.initial_camera
         camera.up, camera.look_at = tuple(up), tuple((low + high) / 2)
         camera.position = tuple((low + high) / 2 + distance * direction / np.linalg.norm(direction))
@@ -225,12 +225,16 @@ class Viewer:
     def _set_playing(self, playing: bool) -> None:
         self._playing, self._play.label = playing, "Pause" if playing else "Play"
 
+    def _settings(self) -> list[Any]:
+        """Whether a recording plays, and what is shown of the state."""
+        return [self._playing, *(control.value for control in self._options)]
+
     # --- Drawing ------------------------------------------------------------------------------
 
     def _draw(self) -> None:
         robot, state = self._arm.robot, self._state
-        self._shown_options = [control.value for control in self._options]
-        links, frames, masses, *more = self._shown_options
+        self._shown_settings = self._settings()
+        _, links, frames, masses, *more = self._shown_settings
         poses = [np.eye(4), *body_poses(robot, state.q)]
         for frame, pose in zip(self._frames, poses, strict=True):
             _place(frame, pose)
@@ -286,17 +290,15 @@ class Viewer:
         head = "<th></th>" + "".join(f"<th>{name}</th>" for name in (*used, *(["deflection"] if self._motors else [])))
         near, past = (f'<span style="color:rgb{x}">&#9632;</span>' for x in (_NEAR_COLOUR, _BEYOND_COLOUR))
         return (
-            '<div style="padding:0 0.75em;font-size:0.75em"><table style="width:100%;text-align:right">'
+            '<div style="padding:0 0.75em;font-size:0.75em"><table style="width:100%;text-align:right;white-space:nowrap">'
             f"<tr>{head}</tr>{''.join(rows)}</table>{near} above {NEAR:.0%} of a limit {past} beyond it</div>"
         )
 
 
 def _start(lower: Array, upper: Array) -> Array:
-    """Zero, or what is nearest to it away from both limits of a joint."""
-    middle, half = (lower + upper) / 2, (upper - lower) / 2
-    with np.errstate(invalid="ignore"):
-        inside = np.clip(0.0, middle - NEAR * half, middle + NEAR * half)
-    return np.where(np.isfinite(half), inside, np.clip(0.0, lower, upper))
+    """Zero, or what is nearest to it away from the ends of a joint's range."""
+    margin = np.where(np.isfinite(upper - lower), (1 - NEAR) / 2 * (upper - lower), 0.0)
+    return np.clip(0.0, lower + margin, upper - margin)
 
 
 def _limit_colour(share: float) -> Colour | None:
