@@ -291,7 +291,7 @@ class Viewer:
         head = "<th></th>" + "".join(f"<th>{name}</th>" for name in (*used, *(["deflection"] if self._motors else [])))
         near, past = (f'<span style="color:rgb{x}">&#9632;</span>' for x in (_NEAR_COLOUR, _BEYOND_COLOUR))
         return (
-            '<div style="padding:0 0.75em;font-size:0.75em;white-space:nowrap"><table style="width:100%;text-align:right">'
+            '<div style="padding:0 1em;font-size:0.75em;white-space:nowrap"><table style="width:100%;text-align:right">'
             f"<tr>{head}</tr>{''.join(rows)}</table>{near} above {NEAR:.0%} of a limit {past} beyond it</div>"
         )
 
