@@ -71,7 +71,14 @@ def start_server(host: str, port: int) -> viser.ViserServer:
 
 
 class Viewer:
-    """Scene and controls of an arm, and of a recording of it."""
+    """Scene and controls of an arm, and of a recording of it.
+
+    Attributes:
+        state: that is shown.
+        sliders: of the joints.
+        time: slider of the recording, if there is one.
+        table: of the state, as HTML.
+    """
 
     def __init__(
         self, server: viser.ViserServer, arm: ElasticArm, visuals: Sequence[Solid] = (), motion: Motion | None = None
@@ -88,10 +95,10 @@ class Viewer:
         robot = arm.robot
         self._bounds, self._elastic = bounds(arm), elastic_joints(arm)
         lower, upper = self._bounds.lower[list(robot.independent)], self._bounds.upper[list(robot.independent)]
-        self._state = at_rest(arm, _start(lower, upper)) if motion is None else motion.at(0.0)
-        self._size = size_of(robot, self._state.q)
+        self.state = at_rest(arm, _start(lower, upper)) if motion is None else motion.at(0.0)
+        self._size = size_of(robot, self.state.q)
         self._up = _upwards(robot.gravity)
-        seen = self._state.q[np.newaxis] if motion is None else motion.states.q[:: 1 + len(motion.t) // _SEEN]
+        seen = self.state.q[np.newaxis] if motion is None else motion.states.q[:: 1 + len(motion.t) // _SEEN]
         self._points = np.concatenate([points_of(robot, q) for q in seen])
         self._updates = 0
         self._build_scene(visuals)
@@ -107,9 +114,9 @@ class Viewer:
         """
         self._updates += 1
         state = self._wanted(elapsed)
-        if state is self._state and self._settings() == self._shown_settings:
+        if state is self.state and self._settings() == self._shown_settings:
             return
-        self._state = state
+        self.state = state
         with self._server.atomic():
             self._draw()
 
@@ -117,19 +124,19 @@ class Viewer:
         """The state to show next."""
         motion = self._motion
         if motion is not None:
-            if self._time.value != self._shown_time:
-                return self._state_at(float(self._time.value))
+            if self.time.value != self._shown_time:
+                return self._state_at(float(self.time.value))
             if self._playing:
                 t = self._t + elapsed * float(self._speed.value)
                 return self._state_at(t if t <= motion.t[-1] else 0.0)
-        q = np.array([slider.value for slider in self._sliders])
+        q = np.array([slider.value for slider in self.sliders])
         moved = q != self._shown_q
-        return at_rest(self._arm, np.where(moved, q, self._state.q)) if moved.any() else self._state
+        return at_rest(self._arm, np.where(moved, q, self.state.q)) if moved.any() else self.state
 
     def _state_at(self, t: float) -> ArmState:
         assert self._motion is not None
         self._t = t
-        self._time.value = self._shown_time = round(t, _DIGITS)
+        self.time.value = self._shown_time = round(t, _DIGITS)
         return self._motion.at(t)
 
     # --- Scene --------------------------------------------------------------------------------
@@ -180,7 +187,7 @@ class Viewer:
 
     def _set_camera(self) -> None:
         """Look along the axes of a planar arm, and at others from the front and above."""
-        joints, poses, up = self._arm.robot.joints, body_poses(self._arm.robot, self._state.q), self._up
+        joints, poses, up = self._arm.robot.joints, body_poses(self._arm.robot, self.state.q), self._up
         axes = np.array([pose[:3, :3] @ joint.axis for pose, joint in zip(poses, joints, strict=True)])
         direction = _from_z(up) @ np.array([0.9, 0.5, 0.3])
         if np.all(np.abs(axes @ axes[0]) > _PARALLEL):
@@ -201,10 +208,10 @@ class Viewer:
         if motion is not None:
             end = round(float(motion.t[-1]), _DIGITS)
             with gui.add_folder(motion.name):
-                self._play = gui.add_button("Pause")
-                self._play.on_click(lambda _: self._set_playing(not self._playing))
+                self._button = gui.add_button("Pause")
+                self._button.on_click(lambda _: self.play(not self._playing))
                 self._speed = gui.add_dropdown("speed", _SPEEDS, initial_value="1")
-                self._time: Any = gui.add_slider("time [s]", 0.0, end or 1.0, _STEP, 0.0)
+                self.time: Any = gui.add_slider("time [s]", 0.0, end or 1.0, _STEP, 0.0)
         with gui.add_folder("show"):
             self._options: list[Any] = [
                 gui.add_checkbox("links", True),
@@ -213,18 +220,19 @@ class Viewer:
             ]
             if self._motors:
                 self._options.append(gui.add_slider("deflection ×", 1.0, 200.0, 1.0, 20.0))
-        self._table = gui.add_html("")
-        q = self._state.q
+        self.table = gui.add_html("")
+        q = self.state.q
         recorded = q[np.newaxis] if motion is None else motion.states.q
         with gui.add_folder("joints"):
-            self._sliders: list[Any] = []
+            self.sliders: list[Any] = []
             for k, joint in enumerate(robot.independent_joints):
                 low, high = (x if np.isfinite(x) else y for x, y in ((lower[k], -_UNLIMITED), (upper[k], _UNLIMITED)))
                 low, high = min(low, float(recorded[:, k].min())), max(high, float(recorded[:, k].max()))
-                self._sliders.append(gui.add_slider(joint.name, low, high, _STEP, float(q[k])))
+                self.sliders.append(gui.add_slider(joint.name, low, high, _STEP, float(q[k])))
 
-    def _set_playing(self, playing: bool) -> None:
-        self._playing, self._play.label = playing, "Pause" if playing else "Play"
+    def play(self, playing: bool) -> None:
+        """Play the recording, or pause."""
+        self._playing, self._button.label = playing, "Pause" if playing else "Play"
 
     def _settings(self) -> list[Any]:
         """Whether a recording plays, and what is shown of the state."""
@@ -233,7 +241,7 @@ class Viewer:
     # --- Drawing ------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        robot, state = self._arm.robot, self._state
+        robot, state = self._arm.robot, self.state
         self._shown_settings = self._settings()
         _, links, frames, masses, *more = self._shown_settings
         poses = [np.eye(4), *body_poses(robot, state.q)]
@@ -253,15 +261,15 @@ class Viewer:
             if handle.color != wanted:
                 handle.color = wanted
         self._shown_q = [round(x, _DIGITS) for x in state.q.tolist()]
-        for slider, x in zip(self._sliders, self._shown_q, strict=True):
+        for slider, x in zip(self.sliders, self._shown_q, strict=True):
             if slider.value != x:
                 slider.value = x
         if not self._playing or self._updates % _TABLE_EVERY == 0:
-            self._table.content = self._numbers(used)
+            self.table.content = self._numbers(used)
 
     def _utilization(self) -> dict[str, Array]:
         """Share of each limit that the state uses, > 1 beyond it, by quantity and joint; 0 without a limit."""
-        robot, limits, state = self._arm.robot, self._bounds, self._state
+        robot, limits, state = self._arm.robot, self._bounds, self.state
         E, e = robot.coupling
         efforts, most = np.zeros(len(robot.joints)), np.full(len(robot.joints), np.inf)
         efforts[list(robot.independent)], most[list(robot.independent)] = state.tau, limits.largest["effort"]
@@ -274,7 +282,7 @@ class Viewer:
 
     def _numbers(self, used: dict[str, Array]) -> str:
         """The state as a table, with limits in colour."""
-        state, rows = self._state, []
+        state, rows = self.state, []
         for k, joint in enumerate(self._arm.robot.independent_joints):
             i = self._arm.robot.independent[k]
             cells = [f"<td>{html.escape(joint.name)}</td>"]
