@@ -17,12 +17,10 @@ from ...exceptions import RobotDescriptionError
 from ...kinematics.forward import body_poses
 from ...robot import Joint, Robot
 from ...robot.readers.element import Element
-from ...robot.readers.files import read_text
-from ...robot.readers.loading import read_description
+from ...robot.readers.loading import urdf_of
 from ...robot.readers.packages import package_folder
 from ...robot.readers.urdf_file import PACKAGE
-from ...robot.readers.xacro import expand_xacro
-from ...robot.readers.xml import MAX_CHARACTERS, parse
+from ...robot.readers.xml import parse
 
 Colour = tuple[int, int, int]
 
@@ -126,10 +124,11 @@ def visual_solids(source: str, robot: Robot, xacro_arguments: Mapping[str, str])
     Returns:
         The solids, none if the robot does not come from a URDF; and a line for meshes that cannot be loaded.
     """
-    found = _urdf(source, xacro_arguments)
+    found = urdf_of(source, xacro_arguments)
     if found is None:
         return [], []
-    root, folder = found
+    text, path = found
+    root, folder = parse(text, str(path)), path.parent.resolve()
     frames = {frame.name: frame for frame in robot.frames}
     colours = {name: _colour(element) for name, element in root.named("material").items()}
     solids, failures = [], []
@@ -148,26 +147,6 @@ def visual_solids(source: str, robot: Robot, xacro_arguments: Mapping[str, str])
             ]
     lines = [f"{len(failures)} visual meshes cannot be loaded, the first: {failures[0]}"] if failures else []
     return solids, lines
-
-
-def _urdf(source: str, xacro_arguments: Mapping[str, str]) -> tuple[Element, Path] | None:
-    """The URDF behind a robot's source, and the folder of its file."""
-    expanded: dict[str, tuple[str, Path]] = {}
-
-    def expand(path: Path, arguments: Mapping[str, str]) -> str:
-        text = expand_xacro(path, arguments)
-        expanded["xacro"] = text, path
-        return text
-
-    description = read_description(source, xacro_arguments=xacro_arguments, expand=expand)
-    path = Path(source if source.endswith(".urdf") else description.source)
-    if "xacro" in expanded:
-        text, path = expanded["xacro"]
-    elif path.suffix == ".urdf":
-        text = read_text(path, MAX_CHARACTERS)
-    else:
-        return None
-    return parse(text.removeprefix("\ufeff"), str(path)), path.parent.resolve()
 
 
 def _meshes(visual: Element, folder: Path) -> list[trimesh.Trimesh]:
