@@ -39,7 +39,7 @@ class ArmState(NamedTuple):
     deflection: Array
 
 
-class Motion(NamedTuple):
+class PlayedMotion(NamedTuple):
     """A recording to play.
 
     Attributes:
@@ -70,7 +70,7 @@ def at_rest(arm: ElasticArm, q: Array) -> ArmState:
     return ArmState(q, zero, tau, _spring_deflections(arm, tau))
 
 
-def read_motion(path: Path, arm: ElasticArm, sampling: Sampling, options: RobotOptions) -> Motion:
+def read_motion(path: Path, arm: ElasticArm, sampling: Sampling, options: RobotOptions) -> PlayedMotion:
     """Read a recording of an arm.
 
     Deflections are those of recorded motor positions; without these, of commanded ones, or of the efforts, which are
@@ -116,7 +116,7 @@ def _has_both_sides(path: Path) -> bool:
     return sum(name.endswith("motor_states") for name in states) == 1 and len(links) <= 1
 
 
-def _of_record(record: Record, arm: ElasticArm) -> Motion:
+def _of_record(record: Record, arm: ElasticArm) -> PlayedMotion:
     measured, planned, motors = record.measured, record.setpoint, record.motors
     links = measured if measured is not None and "position" in measured.values else planned
     clock = links or motors
@@ -152,7 +152,7 @@ def _motion(
     t: Array,
     given: Sequence[Array | None],
     notes: tuple[str, ...],
-) -> Motion:
+) -> PlayedMotion:
     """A motion of q, qd, tau and theta (N, n), each None or NaN where unknown; motors on the joint side."""
     nothing = np.full((len(t), arm.robot.n), np.nan)
     arrays = [nothing if x is None else x for x in given]
@@ -170,7 +170,7 @@ def _motion(
     else:
         q = theta - deflection
     slope = np.gradient(q, t, axis=0) if len(t) > 1 else np.zeros_like(q)
-    return Motion(name, t - t[0], ArmState(q, np.where(np.isfinite(qd), qd, slope), tau, deflection), notes)
+    return PlayedMotion(name, t - t[0], ArmState(q, np.where(np.isfinite(qd), qd, slope), tau, deflection), notes)
 
 
 def elastic_joints(arm: ElasticArm) -> AnyArray:

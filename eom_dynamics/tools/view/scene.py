@@ -21,7 +21,7 @@ from ...elastic.limit_violations import beyond, range_ratio
 from ...exceptions import EomDynamicsError
 from ...kinematics.forward import body_poses
 from ...units import unit
-from .motion import ArmState, Motion, at_rest, elastic_joints
+from .motion import ArmState, PlayedMotion, at_rest, elastic_joints
 from .solids import Colour, Solid, dial, hub, points_of, rods, size_of
 
 NEAR = 0.8
@@ -81,7 +81,11 @@ class Viewer:
     """
 
     def __init__(
-        self, server: viser.ViserServer, arm: ElasticArm, visuals: Sequence[Solid] = (), motion: Motion | None = None
+        self,
+        server: viser.ViserServer,
+        arm: ElasticArm,
+        visuals: Sequence[Solid] = (),
+        motion: PlayedMotion | None = None,
     ) -> None:
         """Build the scene.
 

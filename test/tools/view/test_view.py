@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_bags import record, write_bag
+from recorded_bags import START, header, record, types, write_bag
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 pytest.importorskip("collada", reason="the viewer needs pycollada")
@@ -25,7 +25,7 @@ from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
-from eom_dynamics.tools.view.motion import Motion, at_rest, read_motion
+from eom_dynamics.tools.view.motion import PlayedMotion, at_rest, read_motion
 from eom_dynamics.tools.view.scene import Viewer, start_server
 from eom_dynamics.tools.view.solids import rods, visual_solids
 
@@ -38,7 +38,7 @@ def arm() -> eom.ElasticArm:
     return eom.ElasticArm(eom.load_robot(ROBOT))
 
 
-def read(path: Path, arm: eom.ElasticArm) -> Motion:
+def read(path: Path, arm: eom.ElasticArm) -> PlayedMotion:
     return read_motion(path, arm, Sampling(), RobotOptions())
 
 
@@ -88,6 +88,24 @@ def test_motors_of_a_table_are_measured(arm: eom.ElasticArm, tmp_path: Path) -> 
     head = "t,q.joint_1,q.joint_2,motor_position.joint_1,motor_position.joint_2"
     path.write_text(f"{head}\n0,0.1,0.2,0.15,0.3\n1,0.1,0.2,0.15,0.3\n")
     np.testing.assert_allclose(read(path, arm).states.deflection, [[0.05, 0.1]] * 2, rtol=1e-12)
+
+
+def test_a_bag_of_measured_motors_has_their_deflections(arm: eom.ElasticArm, tmp_path: Path) -> None:
+    rosbag2 = pytest.importorskip("rosbags.rosbag2")
+    positions = {"/joint_states": np.array([0.1, 0.2]), "/motor_states": np.array([0.15, 0.3])}
+    kind, store = "sensor_msgs/msg/JointState", types()
+    with rosbag2.Writer(tmp_path / "bag", version=9) as bag:
+        for topic, position in positions.items():
+            connection = bag.add_connection(topic, kind, typestore=store)
+            for stamp in (START, START + 10**9):
+                empty = np.zeros(0)
+                fields = {"name": list(arm.robot.joint_names), "position": position, "velocity": empty, "effort": empty}
+                message = store.types[kind](header=header(stamp), **fields)
+                bag.write(connection, stamp, store.serialize_cdr(message, kind))
+    motion = read(tmp_path / "bag", arm)
+    np.testing.assert_array_equal(motion.states.q, [[0.1, 0.2]] * 2)
+    np.testing.assert_allclose(motion.states.deflection, [[0.05, 0.1]] * 2, rtol=1e-12)
+    assert motion.t.tolist() == [0.0, 1.0]
 
 
 def test_a_recording_of_another_robot_is_refused(arm: eom.ElasticArm, tmp_path: Path) -> None:
