@@ -198,7 +198,7 @@ class Viewer:
             # Not straight along the camera's own upward direction.
             direction = axes[0] + (-_from_z(up)[:, 1] if abs(axes[0] @ up) > _PARALLEL else 0.15 * up)
         low, high = np.min(self._points, axis=0), np.max(self._points, axis=0)
-        distance = max(0.95 * float(np.linalg.norm(high - low)), 1.2 * self._size)
+        distance = max(0.8 * float(np.linalg.norm(high - low)), 1.2 * self._size)
         camera = self._server.initial_camera
         camera.up, camera.look_at = tuple(up), tuple((low + high) / 2)
         camera.position = tuple((low + high) / 2 + distance * direction / np.linalg.norm(direction))
@@ -207,7 +207,7 @@ class Viewer:
 
     def _build_controls(self, lower: Array, upper: Array) -> None:
         gui, robot, motion = self._server.gui, self._arm.robot, self._motion
-        gui.configure_theme(control_width="large")
+        gui.configure_theme(control_width="large", show_share_button=False)
         self._playing, self._t, self._shown_time = motion is not None, 0.0, 0.0
         if motion is not None:
             end = round(float(motion.t[-1]), _DIGITS)
