@@ -130,22 +130,19 @@ def visual_solids(source: str, robot: Robot, xacro_arguments: Mapping[str, str])
     text, path = found
     root, folder = parse(text, str(path)), path.parent.resolve()
     frames = {frame.name: frame for frame in robot.frames}
-    colours = {name: _colour(element) for name, element in root.named("material").items()}
+    named = {material.attributes.get("name"): material for material in root.all("material")}
     solids, failures = [], []
     for name, link in root.named("link").items():
         for visual in link.all("visual") if name in frames else ():
             try:
-                meshes = _meshes(visual, folder)
-            except Exception as error:  # trimesh passes on any exception of its readers
+                material = visual.child("material")
+                own = None if material is None else _colour(material) or _colour(named.get(material.attributes["name"]))
+                pose = frames[name].pose @ _origin(visual)
+                for mesh in _meshes(visual, folder):
+                    solids.append(Solid(frames[name].joint, mesh.apply_transform(pose), own or _main_colour(mesh)))
+            except Exception as error:  # of a visual, which the reader of robots ignores, and of readers of meshes
                 failures.append(f"{name}: {error}")
-                continue
-            material = visual.child("material")
-            own = None if material is None else _colour(material) or colours.get(material.attributes.get("name", ""))
-            pose = frames[name].pose @ _origin(visual)
-            solids += [
-                Solid(frames[name].joint, mesh.apply_transform(pose), own or _main_colour(mesh)) for mesh in meshes
-            ]
-    lines = [f"{len(failures)} visual meshes cannot be loaded, the first: {failures[0]}"] if failures else []
+    lines = [f"{len(failures)} visuals cannot be shown, the first: {failures[0]}"] if failures else []
     return solids, lines
 
 
@@ -188,8 +185,8 @@ def _origin(visual: Element) -> Array:
     return np.asarray(lie.pose(lie.rotation_from_rpy(origin.vector("rpy", zero)), origin.vector("xyz", zero)))
 
 
-def _colour(material: Element) -> Colour | None:
-    colour = material.child("color")
+def _colour(material: Element | None) -> Colour | None:
+    colour = None if material is None else material.child("color")
     if colour is None:
         return None
     red, green, blue = (round(255 * min(max(float(x), 0.0), 1.0)) for x in colour.word("rgba").split()[:3])

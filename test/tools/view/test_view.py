@@ -178,7 +178,7 @@ def test_visuals_of_a_urdf_are_on_their_bodies(tmp_path: Path) -> None:
     assert solids[0].colour == (0, 0, 255)
     np.testing.assert_allclose(solids[1].mesh.bounds, [[-1, -1, 0], [1, 1, 2]], atol=1e-6)  # floats of STL
     np.testing.assert_allclose(solids[2].mesh.centroid, [0, 0, 2], atol=1e-12)
-    assert len(lines) == 1 and lines[0].startswith("1 visual meshes cannot be loaded, the first: upper: ")
+    assert len(lines) == 1 and lines[0].startswith("1 visuals cannot be shown, the first: upper: ")
     named = tmp_path / "named.yaml"
     named.write_text("/**:\n  ros__parameters:\n    robot: {urdf: arm/urdf/arm.urdf}\n")
     assert len(visual_solids(str(named), eom.load_robot(named), {})[0]) == 3
