@@ -44,7 +44,7 @@ _SEEN = 20
 # Cosine between axes above which they count as parallel.
 _PARALLEL = 0.99
 
-# rad or m: range of a slider on each side of zero where a joint has no limit.
+# rad or m: range of a slider on each side of the first position where a joint has no limit.
 _UNLIMITED = 3.14
 
 
@@ -230,8 +230,9 @@ class Viewer:
         with gui.add_folder("joints"):
             self.sliders: list[Any] = []
             for k, joint in enumerate(robot.independent_joints):
-                low, high = (x if np.isfinite(x) else y for x, y in ((lower[k], -_UNLIMITED), (upper[k], _UNLIMITED)))
-                low, high = min(low, float(recorded[:, k].min())), max(high, float(recorded[:, k].max()))
+                low = lower[k] if np.isfinite(lower[k]) else q[k] - _UNLIMITED
+                high = upper[k] if np.isfinite(upper[k]) else q[k] + _UNLIMITED
+                low, high = float(min(low, recorded[:, k].min())), float(max(high, recorded[:, k].max()))
                 self.sliders.append(gui.add_slider(joint.name, low, high, _STEP, float(q[k])))
 
     def play(self, playing: bool) -> None:
