@@ -104,6 +104,9 @@ class Viewer:
         self._up = _upwards(robot.gravity)
         seen = self.state.q[np.newaxis] if motion is None else motion.states.q[:: 1 + len(motion.t) // _SEEN]
         self._points = np.concatenate([points_of(robot, q) for q in seen])
+        if motion is None:  # the arm may be turned to the other side of the base
+            heights = self._points @ self._up
+            self._points = np.concatenate([self._points, 2 * np.outer(heights, self._up) - self._points])
         self._updates = 0
         self._build_scene(visuals)
         self._build_controls(lower, upper)
@@ -177,7 +180,8 @@ class Viewer:
             self._motors[k] = scene.add_frame(f"/motor{k}", show_axes=False)
             self._add(f"/motor{k}/dial", Solid(i, motor, _MOTOR_COLOUR), opacity=0.45)
             self._add(f"/body{i}/hand", Solid(i, hand, _HAND_COLOUR))
-        low = float(np.min(self._points @ self._up)) * self._up
+        # Below the joints, which have no meshes.
+        low = (float(np.min(self._points @ self._up)) - (0.0 if visuals else 0.12 * size)) * self._up
         ground = _wxyz(lie.quaternion(_from_z(self._up)))
         wide = 4.0 * size
         scene.add_grid("/grid", wide, wide, cell_size=0.25 * size, section_size=size, wxyz=ground, position=low)
