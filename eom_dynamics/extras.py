@@ -22,6 +22,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "report": ("mcap", "plotly", "rich", "rosbags"),
         "simulate": ("matplotlib", "plotly", "rich"),
         "symbolic": ("sympy",),
+        "view": ("collada", "mcap", "rich", "rosbags", "viser"),
         "xacro": ("xacro",),
     }
 )

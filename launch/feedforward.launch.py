@@ -22,6 +22,10 @@ Configured and activated by a lifecycle manager, and without the planning node:
 
     ros2 launch eom_dynamics feedforward.launch.py autostart:=false planning:=false
 
+With RViz, which shows the robot at the positions on the topic joint_states:
+
+    ros2 launch eom_dynamics feedforward.launch.py rviz:=true
+
 All arguments: ros2 launch eom_dynamics feedforward.launch.py --show-args
 """
 
@@ -41,6 +45,7 @@ from eom_dynamics.ros.launch_arguments import (
     of_all_nodes,
     planning_node,
     robot,
+    rviz_nodes,
     stack_arguments,
     switch,
     texts,
@@ -75,6 +80,7 @@ def generate_launch_description() -> LaunchDescription:
             ),
             argument("params_file", "Additional parameter file of both nodes, read after robot_file; empty for none."),
             *(argument(f"{topic}_topic", f"Topic of {what}.", topic) for topic, what in TOPICS.items()),
+            argument("joint_states_topic", "Topic of the joint states that RViz shows.", "joint_states"),
             switch(
                 "autostart",
                 "Whether the feedforward node configures and activates itself, or waits for a lifecycle manager.",
@@ -109,4 +115,9 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         on_exit=[EmitEvent(event=ShutdownProcess(process_matcher=matches_action(planning)))],
         **common,
     )
-    return [dynamics, planning]
+    # A node that has the description in its parameters publishes it, too, if it is a robot_state_publisher.
+    published = given(context, "robot_description_topic") or (
+        "robot_description" if given(context, "robot_source_node") else ""
+    )
+    source = given(context, "robot_file") or given(context, "robot_description")
+    return [dynamics, planning, *rviz_nodes(context, source, published, typed("use_sim_time", bool))]

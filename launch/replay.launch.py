@@ -35,7 +35,17 @@ from launch_ros.events.lifecycle import ChangeState
 from launch_ros.ros_adapters import get_ros_node
 from lifecycle_msgs.msg import Transition
 
-from eom_dynamics.ros.launch_arguments import LEVELS, PACKAGED_ROBOT, argument, files, given, of_all_nodes, robot
+from eom_dynamics.ros.launch_arguments import (
+    LEVELS,
+    PACKAGED_ROBOT,
+    argument,
+    files,
+    given,
+    of_all_nodes,
+    robot,
+    rviz_nodes,
+    rviz_switch,
+)
 
 OUTPUTS = ("feedforward", "motor_setpoint", "effort_command")
 
@@ -71,6 +81,8 @@ def generate_launch_description() -> LaunchDescription:
                 "must have discovered each other, which may take 3 s.",
                 "5.0",
             ),
+            rviz_switch(),
+            argument("joint_states_topic", "Topic of the bag with the joint states that RViz shows.", "joint_states"),
             argument("log_level", "Minimum severity that the node logs.", "info", LEVELS),
             OpaqueFunction(function=start),
         ]
@@ -185,5 +197,6 @@ def start(context: LaunchContext) -> list:
             )
         ),
         *([recorder] if given(context, "record") else []),
+        *rviz_nodes(context, given(context, "robot_file"), "", True),
         node,
     ]

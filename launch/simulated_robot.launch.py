@@ -10,6 +10,10 @@ Your own robot, in a namespace, with parameters of the simulated robot (docs/sim
     ros2 launch eom_dynamics simulated_robot.launch.py robot_file:=/path/to/arm.yaml namespace:=left \
         simulated_robot_params_file:=/path/to/simulation.yaml
 
+Shown in RViz, which needs the packages rviz2 and robot_state_publisher:
+
+    ros2 launch eom_dynamics simulated_robot.launch.py rviz:=true
+
 Driven by the motor efforts of another controller:
 
     ros2 launch eom_dynamics simulated_robot.launch.py command:=motor_effort command_topic:=effort_controller/commands
@@ -30,6 +34,7 @@ from eom_dynamics.ros.launch_arguments import (
     of_all_nodes,
     planning_node,
     robot,
+    rviz_nodes,
     stack_arguments,
     texts,
     typed,
@@ -98,4 +103,5 @@ def start_nodes(context: LaunchContext) -> list[Node]:
             ],
             **common,
         ),
+        *rviz_nodes(context, given(context, "robot_file"), "", typed("use_sim_time", bool)),
     ]

@@ -12,7 +12,7 @@ from paths import ROOT
 
 from eom_dynamics.extras import EXTRAS, MissingLibraryError, require
 
-DISTRIBUTIONS = {"distributed": "dask[distributed]"}
+DISTRIBUTIONS = {"collada": "pycollada", "distributed": "dask[distributed]"}
 """Names of distributions that differ from the name of the module."""
 
 

@@ -16,7 +16,7 @@ from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from ..robot.readers.packages import located
-from .robot_argument import robot_parameters
+from .robot_argument import robot_parameters, urdf_to_show
 
 PACKAGED_ROBOT = PathJoinSubstitution([FindPackageShare("eom_dynamics"), "config", "iiwa.yaml"])
 
@@ -50,9 +50,15 @@ def stack_arguments() -> list[DeclareLaunchArgument]:
             "Whether to start the planning node: services for planners, and trajectories to be played.",
             "true",
         ),
+        rviz_switch(),
         switch("use_sim_time", "Whether to take the time from the topic /clock.", "false"),
         argument("log_level", "Minimum severity to log.", "info", LEVELS),
     ]
+
+
+def rviz_switch() -> DeclareLaunchArgument:
+    """Argument of the launch files that start :func:`rviz_nodes`."""
+    return switch("rviz", "Whether to show the robot in RViz.", "false")
 
 
 def given(context: LaunchContext, name: str) -> str:
@@ -110,3 +116,43 @@ def planning_node(parameters: Sequence[Any], **options: Any) -> Node:
         respawn_delay=_RESPAWN_DELAY,
         **options,
     )
+
+
+def rviz_nodes(context: LaunchContext, robot_source: str, description_topic: str, use_sim_time: Any) -> list[Node]:
+    """RViz if the argument ``rviz`` is true, and robot_state_publisher unless another node publishes the description.
+
+    Args:
+        context: of the launch file, with an argument ``joint_states_topic``.
+        robot_source: file of the robot, or its URDF as text; empty for the packaged robot.
+        description_topic: topic on which another node publishes the URDF; empty for none.
+        use_sim_time: whether to take the time from the topic /clock.
+    """
+    if given(context, "rviz") != "true":
+        return []
+    common = {"namespace": LaunchConfiguration("namespace"), "output": "screen"}
+    options = ["-d", PathJoinSubstitution([FindPackageShare("eom_dynamics"), "layouts", "robot.rviz"])]
+    nodes = []
+    if not description_topic:
+        prefix = LaunchConfiguration("joint_prefix", default="").perform(context)
+        text, root = urdf_to_show(robot_source or PACKAGED_ROBOT.perform(context), prefix)
+        described = {"robot_description": ParameterValue(text, value_type=str), "use_sim_time": use_sim_time}
+        options += ["-f", root]
+        nodes = [
+            Node(
+                package="robot_state_publisher",
+                executable="robot_state_publisher",
+                parameters=[described],
+                remappings=[("joint_states", LaunchConfiguration("joint_states_topic"))],
+                **common,
+            )
+        ]
+    rviz = Node(
+        package="rviz2",
+        executable="rviz2",
+        arguments=options,
+        parameters=[{"use_sim_time": use_sim_time}],
+        # The layout has the topic of the root namespace.
+        remappings=[("/robot_description", description_topic or "robot_description")],
+        **common,
+    )
+    return [*nodes, rviz]

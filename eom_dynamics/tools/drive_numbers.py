@@ -69,7 +69,9 @@ class DriveNumbers:
         found = arm.drive_state(*numbers)
         added = arm.robot.compensated_by_robot
         if topic.name.endswith(_MOTOR_TOPICS[0]) and added:
-            found = arm.drive_state(*numbers, sent_at=(self._joints(found[0]), self._joints(found[1])))
+            found = arm.drive_state(
+                *numbers, sent_at=(joints_of_motors(arm, found[0]), joints_of_motors(arm, found[1]))
+            )
             states = known[: 1 if added == ("gravity",) else 2]
             known[2] &= np.all(states, axis=(0, 2), keepdims=True)[0]
         for name, there, x in zip(MEASURED_FIELDS, known, found, strict=True):
@@ -78,9 +80,8 @@ class DriveNumbers:
                 result[name][:, places] = np.where(there, x[:, own], np.nan)
         return result
 
-    def _joints(self, x: Array) -> Array:
-        """Joint positions (N, n), or rates, of motors (N, m) on undeflected springs; of two motors their mean."""
-        arm = self._arm
-        assert arm is not None  # of in_si_units
-        sides = np.transpose(arm.side.joint_sides(list(x.T)))
-        return np.column_stack([sides[:, arm.motor_joint == joint].mean(axis=1) for joint in range(arm.robot.n)])
+
+def joints_of_motors(arm: ElasticArm, x: Array) -> Array:
+    """Joint positions (N, n), or rates, of motors (N, m) on undeflected springs; of two motors their mean."""
+    sides = np.transpose(arm.side.joint_sides(list(x.T)))
+    return np.column_stack([sides[:, arm.motor_joint == joint].mean(axis=1) for joint in range(arm.robot.n)])

@@ -129,7 +129,12 @@ def spin(node: Any, seconds: float, future: Any = None) -> None:
 
 def declared_arguments(file: str) -> list[Any]:
     """The arguments that a launch file declares."""
+    return description_of(file).get_launch_arguments()
+
+
+def description_of(file: str) -> Any:
+    """The launch description of a launch file."""
     spec = util.spec_from_file_location(file.partition(".")[0], FOLDER / file)
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.generate_launch_description().get_launch_arguments()
+    return module.generate_launch_description()

@@ -9,7 +9,7 @@ import pytest
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.ros.robot_argument import robot_parameters
+from eom_dynamics.ros.robot_argument import robot_parameters, urdf_to_show
 
 
 @pytest.mark.parametrize("name", ["arm.urdf", "arm.xacro"])
@@ -59,3 +59,15 @@ def test_a_parameter_file_without_a_robot_is_refused(text: str, error: str, tmp_
     with pytest.raises(eom.RobotDescriptionError) as refusal:
         robot_parameters(str(file))
     assert str(refusal.value) == f"{file}: {error}"
+
+
+def test_the_urdf_to_show_is_that_of_the_file_or_written_for_it(tmp_path: Path) -> None:
+    text, root = urdf_to_show(str(CONFIG / "sea_planar_2r.yaml"), "left_")
+    assert root == "left_base"
+    assert eom.load_robot(text).joint_names == ("left_joint_1", "left_joint_2")
+    (tmp_path / "arm.urdf").write_text(text.replace("left_base", "stand"), encoding="utf-8")
+    (tmp_path / "arm.yaml").write_text("/**: {ros__parameters: {robot: {urdf: arm.urdf}}}", encoding="utf-8")
+    for source in ("arm.urdf", "arm.yaml"):
+        shown, root = urdf_to_show(str(tmp_path / source))
+        assert root == "stand" and shown == (tmp_path / "arm.urdf").read_text(encoding="utf-8")
+    assert urdf_to_show(shown) == (shown, "stand")

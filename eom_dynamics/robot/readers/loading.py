@@ -19,10 +19,11 @@ from ..assembly import assemble
 from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
-from .files import DescriptionFile, Expand
+from .files import DescriptionFile, Expand, read_text
 from .packages import located
 from .urdf_file import XACRO_ENDING
 from .xacro import expand_xacro
+from .xml import MAX_CHARACTERS
 
 _PACKAGED = resources.files("eom_dynamics") / "config"
 
@@ -116,6 +117,26 @@ def read_description(
     path = None if packaged or is_text else Path(source)
     content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else source if is_text else None
     return found.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
+
+
+def urdf_of(source: str, xacro_arguments: Mapping[str, str] = MappingProxyType({})) -> tuple[str, Path] | None:
+    """Text of the URDF that a file is or names, expanded if it is a xacro file, and its path; None for other robots.
+
+    Raises:
+        RobotDescriptionError: as :func:`load_robot`.
+    """
+    expanded: list[tuple[str, Path]] = []
+
+    def expand(path: Path, arguments: Mapping[str, str]) -> str:
+        text = expand_xacro(path, arguments)
+        expanded.append((text, path))
+        return text
+
+    description = read_description(source, xacro_arguments=xacro_arguments, expand=expand)
+    path = Path(source if source.endswith(".urdf") else description.source)
+    if path.suffix == ".urdf":
+        expanded.append((read_text(path, MAX_CHARACTERS), path))
+    return (expanded[0][0].removeprefix("\ufeff"), expanded[0][1]) if expanded else None
 
 
 def _gravity(value: ArrayLike | None) -> Array | None:

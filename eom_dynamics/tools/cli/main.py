@@ -36,6 +36,7 @@ from . import (
     report,
     retime,
     simulate,
+    view,
 )
 from .console import complain, warnings_as_lines
 
@@ -58,6 +59,7 @@ _COMMANDS = (
     report,
     retime,
     simulate,
+    view,
 )
 
 _OPTION = re.compile(r"--[\w-]+")

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Viewer of robots and recordings in a browser."""

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rviz:=true``: the nodes that the launch files add, without starting them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
+
+from launch import LaunchContext
+from launch.actions import OpaqueFunction
+from launching import description_of
+from paths import CONFIG
+
+FILES = ("feedforward.launch.py", "simulated_robot.launch.py", "replay.launch.py")
+
+
+@pytest.fixture(autouse=True)
+def _no_ros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the node by which a launch file subscribes."""
+    monkeypatch.setattr("launch_ros.ros_adapters.get_ros_node", lambda context: Mock())
+
+
+def started(file: str, **arguments: object) -> dict[str, list[str]]:
+    """Texts of the arguments, parameters and remappings of each RViz node that a launch file starts, by package."""
+    description = description_of(file)
+    context = LaunchContext()
+    given = {"robot_file": CONFIG / "sea_planar_2r.yaml", "bag": CONFIG, "rviz": "true"} | arguments
+    for argument in description.get_launch_arguments():
+        if argument.name in given:
+            context.launch_configurations[argument.name] = str(given[argument.name])
+        else:
+            argument.visit(context)
+    (start,) = (entity for entity in description.entities if isinstance(entity, OpaqueFunction))
+    nodes = [entity for entity in start.execute(context) or [] if hasattr(entity, "node_package")]
+    return {node.node_package: texts(node, context) for node in nodes if node.node_package != "eom_dynamics"}
+
+
+def texts(node: Any, context: LaunchContext) -> list[str]:
+    from launch.utilities import perform_substitutions
+
+    command = [perform_substitutions(context, word) for word in node.process_description.cmd[1:]]
+    rules = [f"{perform_substitutions(context, a)}:={perform_substitutions(context, b)}" for a, b in remappings(node)]
+    return command + rules
+
+
+def remappings(node: Any) -> Any:
+    return getattr(node, "_Node__remappings", ())
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_rviz_is_started_on_request_with_the_robot_and_its_root(file: str) -> None:
+    assert started(file, rviz="false") == {}
+    nodes = started(file, joint_states_topic="arm_states")
+    assert set(nodes) == {"robot_state_publisher", "rviz2"}
+    assert "joint_states:=arm_states" in nodes["robot_state_publisher"]
+    assert "/robot_description:=robot_description" in nodes["rviz2"]
+    assert nodes["rviz2"][nodes["rviz2"].index("-f") + 1] == "base"
+    layout = Path(nodes["rviz2"][nodes["rviz2"].index("-d") + 1])
+    assert layout.parts[-4:] == ("share", "eom_dynamics", "layouts", "robot.rviz")
+
+
+def test_a_description_that_is_published_is_not_published_again() -> None:
+    nodes = started("feedforward.launch.py", robot_file="", robot_description_topic="/description")
+    assert set(nodes) == {"rviz2"} and "/robot_description:=/description" in nodes["rviz2"]
+    nodes = started("feedforward.launch.py", robot_file="", robot_source_node="/robot_state_publisher")
+    assert set(nodes) == {"rviz2"}
