@@ -48,7 +48,7 @@ class Kinematics(CompiledMethods):
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
     >>> kinematics.pose([0.0, 0.0])[:3, 3].tolist()
-    [0.5, 0.0, 0.0]
+    [0.9, 0.0, 0.0]
     >>> kinematics.jacobian([0.0, 0.5], reference="space")[2].tolist()  # both axes are along z
     [1.0, 1.0]
 
