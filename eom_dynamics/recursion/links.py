@@ -99,6 +99,7 @@ class LinkTree:
         base: inertia of the base, in its frame, with what links have moved there; of effect if the base moves.
         friction: for each link, friction of its joint; empty for none.
         passive: joints with constant efforts or parallel springs.
+        rotors: rotor inertia of each joint variable that its effort accelerates, too, kg m² or kg; empty for none.
     """
 
     links: tuple[Link, ...]
@@ -107,6 +108,7 @@ class LinkTree:
     base: Moments
     friction: tuple[Friction, ...] = ()
     passive: tuple[PassiveJoint, ...] = ()
+    rotors: tuple[float, ...] = ()
 
     @property
     def n(self) -> int:
@@ -152,7 +154,8 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     if regrouped:
         links, base = _regrouped(links, base)
     friction = tuple(joint.friction_law for joint in robot.joints) if robot.joint_friction else ()
-    return LinkTree(tuple(links), robot.gravity, tools, base, friction, passive_joints(robot))
+    rotors = tuple(robot.rigid_rotors.tolist()) if robot.joint_rotors else ()
+    return LinkTree(tuple(links), robot.gravity, tools, base, friction, passive_joints(robot), rotors)
 
 
 def _moments(body: Inertial) -> Moments:
