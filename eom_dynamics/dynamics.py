@@ -93,8 +93,8 @@ class Dynamics(CompiledMethods):
                 :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
                 ``joint_friction`` is set.
-            rotor_inertia: whether the rotors of rigid joints are part of all efforts, of M and of accelerations, with n²
-                I_m on the link side of a gear n, as in A. De Luca's lectures: I + m d² + n² I_m of one link. By default
+            rotor_inertia: whether the rotors of rigid joints are part of all efforts, of M and of accelerations: n² I_m
+                on the link side of a gear n, as in A. De Luca's lectures: I + m d² + n² I_m of one link. By default
                 they are left out, and part of the motor efforts of :class:`.ElasticArm` alone. Rotors of elastic joints
                 move on their own. The regressor has links only.
 
@@ -378,8 +378,8 @@ class Dynamics(CompiledMethods):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
-        kept = {"order": self.order, "rotor_inertia": self.robot.joint_rotors, "backend": self.backend}
-        return partial(Dynamics, **kept), (self.robot,)
+        rotors = self.robot.joint_rotors
+        return partial(Dynamics, order=self.order, rotor_inertia=rotors, backend=self.backend), (self.robot,)
 
     def signature(self, method: str) -> Signature:
         """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""

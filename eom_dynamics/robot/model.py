@@ -234,7 +234,7 @@ class Robot:
         rotor_model: one of :data:`ROTOR_MODELS`.
         base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
         joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
-        joint_rotors: whether the rotor inertia of rigid joints is; set by ``Dynamics(robot, rotor_inertia=True)`` alone.
+        joint_rotors: whether that of rigid joints' rotors is; set by ``Dynamics(robot, rotor_inertia=True)`` alone.
         command_period: time from one command of the drives to the next, s; 0 where it is unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.

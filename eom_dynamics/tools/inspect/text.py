@@ -130,7 +130,8 @@ def _rotors(rigid: Sequence[str], n: int) -> list[str]:
     if not rigid:
         return []
     where = ", ".join(rigid) if len(rigid) < n else "all joints"
-    return [f"rotor inertia of rigid joints: {where}; part of motor efforts, not of joint efforts unless rotor_inertia=True"]
+    left_out = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
+    return [f"rotor inertia of rigid joints: {where}; {left_out}"]
 
 
 def _passive_efforts(facts: Mapping[str, Any]) -> list[str]:
