@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..arguments import not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
-from ..codegen.backends import require_robot, working_kernel
+from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
 from ..codegen.native_solver import NativeSolver
 from ..codegen.state_method import CompiledMethods, Key
@@ -67,9 +67,9 @@ class Kinematics(CompiledMethods):
         Raises:
             KernelError: the requested backend is unavailable.
             StateError: the backend is unknown.
-            TypeError: ``robot`` is not a Robot.
+            TypeError: ``robot`` is not a Robot, or has symbols; :class:`.SymbolicKinematics` takes those.
         """
-        require_robot(robot)
+        require_numeric_robot(robot)
         recipe = kinematic_programs.pose(robot.tools[0])
         self.backend, kernel = working_kernel(robot, recipe, backend)
         self.robot = robot
