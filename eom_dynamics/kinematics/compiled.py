@@ -320,15 +320,16 @@ class Kinematics(CompiledMethods):
         *,
         frame: str | None,
         reference: str,
+        units: tuple[float, ...],
         preferred: bool,
         weighted: bool,
     ) -> tuple[Array, ...]:
         """Compiled core of :func:`.differential_inverse_kinematics`, for finite inputs."""
-        key = "joint_rates", frame, reference, orders, preferred, weighted
+        key = "joint_rates", frame, reference, units, orders, preferred, weighted
         call = self._calls.get(key)
         if call is None:
             tool, kind = self._frame_and_reference(frame, reference)
-            recipe = kinematic_programs.joint_rates(tool, kind, orders, preferred=preferred, weighted=weighted)
+            recipe = kinematic_programs.joint_rates(tool, kind, units, orders, preferred=preferred, weighted=weighted)
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
