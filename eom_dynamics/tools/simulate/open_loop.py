@@ -43,7 +43,7 @@ _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EOFError, csv.Er
 
 
 @dataclass(frozen=True)
-class Efforts:
+class EffortSamples:
     """Efforts over time, linear between samples, and constant before the first one and after the last.
 
     Attributes:
@@ -101,7 +101,7 @@ class OpenLoop:
         }
 
 
-def read_efforts(path: Path, arm: ElasticArm) -> Efforts:
+def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     """Read efforts over time.
 
     Args:
@@ -122,7 +122,7 @@ def read_efforts(path: Path, arm: ElasticArm) -> Efforts:
         t = output_times(found["t"])
         tau = real_array(found["tau"], "tau", (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
-        return Efforts(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
+        return EffortSamples(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
     except _UNREADABLE as error:
         reason = f"has no {error}" if isinstance(error, KeyError) else error
         raise StateError(f"{path}: cannot be read as efforts over time: {reason}") from None
@@ -155,7 +155,7 @@ def run_open_loop(
     arm: ElasticArm,
     q: ArrayLike,
     qd: ArrayLike,
-    efforts: Efforts | None = None,
+    efforts: EffortSamples | None = None,
     *,
     duration: float | None = None,
     method: str | None = None,
@@ -176,7 +176,7 @@ def run_open_loop(
         SimulationError: the integrator cannot continue.
     """
     plant = ElasticPlant(arm)
-    given = Efforts(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts
+    given = EffortSamples(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts
     start, W = float(given.t[0]), given.wrench
     length = duration or float(given.t[-1]) - start or _FREE
     if not 0 < length <= LONGEST:
