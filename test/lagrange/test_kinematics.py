@@ -92,13 +92,13 @@ def test_jacobian_of_a_6r_arm_by_lynch_and_park_5_11(reference: str) -> None:
 
 def test_singularities_of_a_6r_arm_are_those_of_wrist_elbow_and_shoulder() -> None:
     """B. Siciliano et al., Robotics, section 3.3; Lynch and Park, section 5.3: they decouple with a spherical wrist."""
-    wrist, reach_of_forearm, distance_of_wrist = elbow().singularities()
+    determinant = elbow().determinant()
+    wrist, reach_of_forearm, distance_of_wrist = factors(determinant, elbow().q)
     assert wrist == sp.sin(q5)
     assert sp.simplify(reach_of_forearm - (a3 * sp.sin(q3) + d4 * sp.cos(q3))) == 0
     # The wrist centre is on the first axis.
     x = elbow().pose("joint_4")[0, 3]
     assert normal_form(distance_of_wrist - x.subs(q1, 0)) == 0
-    determinant = elbow().determinant()
     assert normal_form(determinant + a2 * wrist * reach_of_forearm * distance_of_wrist) == 0
     for q in np.random.default_rng(3).uniform(-3, 3, (2, 6)):
         found = number(elbow().jacobian(), q)
@@ -118,6 +118,9 @@ def test_factors() -> None:
     product = 3 * a2 * sp.cos(q1 + q2) * sp.sin(q3) ** 2 * (2 * sp.cos(q1) + a2) * (sp.cos(q2) + 3 * sp.sin(q3))
     found = factors(product, Q)
     assert set(found) == {sp.cos(q1 + q2), sp.sin(q3), 2 * sp.cos(q1) + a2, sp.cos(q2) + 3 * sp.sin(q3)}
+    # Zero where the sine is, but only every other time.
+    (found,) = factors(a2 * (1 - sp.cos(q1)), Q)
+    assert found in (sp.cos(q1) - 1, 1 - sp.cos(q1))
     assert factors(a2 + 0 * q1, Q) == () and factors(sp.cos(q1) ** 2 + sp.sin(q1) ** 2 - 1, Q) == (0,)
 
 
