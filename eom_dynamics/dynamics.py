@@ -76,7 +76,13 @@ class Dynamics(CompiledMethods):
     """
 
     def __init__(
-        self, robot: Robot, *, order: int = 2, friction: bool | None = None, backend: str | None = None
+        self,
+        robot: Robot,
+        *,
+        order: int = 2,
+        friction: bool | None = None,
+        rotor_inertia: bool = False,
+        backend: str | None = None,
     ) -> None:
         """Compile the inverse dynamics of a robot, or load them from the cache.
 
@@ -87,15 +93,21 @@ class Dynamics(CompiledMethods):
                 :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
                 ``joint_friction`` is set.
+            rotor_inertia: whether the rotors of rigid joints are part of all efforts, of M and of accelerations: n² I_m
+                on the link side of a gear n, as in A. De Luca's lectures: I + m d² + n² I_m of one link. By default
+                they are left out, and part of the motor efforts of :class:`.ElasticArm` alone. Rotors of elastic joints
+                move on their own. The regressor has links only.
 
         Raises:
             KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown, the order is not an integer from 0 to 10, or ``friction`` not a bool.
+            RobotDescriptionError: with ``rotor_inertia``, rotors are coupled: a transmission, the complete rotor model.
+            StateError: the backend is unknown, the order is not an integer from 0 to 10, or ``friction`` or
+                ``rotor_inertia`` not a bool.
             TypeError: ``robot`` is not a Robot.
         """
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
             raise StateError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
-        robot = with_friction(robot, friction)
+        robot = with_friction(robot, friction, rotor_inertia)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
         self._functions = {"inverse_dynamics": CompiledFunction(self.signature("inverse_dynamics"), kernel)}
@@ -366,7 +378,8 @@ class Dynamics(CompiledMethods):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
-        return partial(Dynamics, order=self.order, backend=self.backend), (self.robot,)
+        rotors = self.robot.joint_rotors
+        return partial(Dynamics, order=self.order, rotor_inertia=rotors, backend=self.backend), (self.robot,)
 
     def signature(self, method: str) -> Signature:
         """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""

@@ -321,8 +321,8 @@ def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
 
 
 SYMBOLIC = (
-    "this takes numbers; use eom_dynamics.lagrange or equations_of_motion for SymPy, and "
-    "eom_dynamics codegen --language casadi for CasADi"
+    "this takes numbers; use eom_dynamics.lagrange, of kinematics its SymbolicKinematics, or equations_of_motion for "
+    "SymPy, and eom_dynamics codegen --language casadi for CasADi"
 )
 """What to do with symbols where numbers are required, for errors."""
 

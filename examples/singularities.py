@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong at singularities, drawn: Euler angles in gimbal lock, and the wrist of the UR5e.
+"""What goes wrong at singularities, drawn: gimbal lock, the wrist of the UR5e, and a leg that stretches its knee.
 
 python examples/singularities.py singularities.png
 """
@@ -7,10 +7,12 @@ python examples/singularities.py singularities.png
 import sys
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import AnyArray
+from eom_dynamics.kinematics import POSITION, newton_raphson
 
 
 def euler_rates(distance: float) -> tuple[AnyArray, AnyArray]:
@@ -31,11 +33,54 @@ def wrist(angle: AnyArray) -> AnyArray:
     return q
 
 
+def stretched_leg(followed: Axes, knee: Axes, converging: Axes) -> None:
+    """Draw a foot that is led straight down beyond the reach of its leg, and Newton's iterates from a stretched leg.
+
+    The singularity-robust inverse J' (J J' + λ I)⁻¹ of Nakamura and Hanafusa is that with the damping √λ in SI units.
+    """
+    leg = eom.Kinematics(eom.load_robot("leg"))
+    step, start = 2e-3, np.array([0.0, 0.5, -1.0])
+    t = np.arange(0.0, 1.2, step)
+    down = leg.pose(start)[:3, 3] + np.outer(t, [0.0, 0.0, -0.1])
+    for k, lam in enumerate((0.0, 1e-4, 1e-3)):
+        q, path, speeds = start, [], []
+        for target in down:
+            # The velocity of the target, and a correction of what was missed before.
+            position = leg.pose(q)[:3, 3]
+            V = np.concatenate([np.zeros(3), [0.0, 0.0, -0.1] + 10.0 * (target - position)])
+            options = {"damping": np.sqrt(lam), "length": 1.0}
+            (qd,) = eom.differential_inverse_kinematics(
+                leg, q, (V,), reference="world_aligned", task=POSITION, **options
+            )
+            path.append(np.linalg.norm(target - position))
+            speeds.append(np.max(np.abs(qd)))
+            q = q + step * qd
+        name = f"λ = {lam:g} m²" if lam else "inverse of J"
+        followed.semilogy(t, np.array(path) + 1e-6, color=f"C{k}", label=name)
+        knee.semilogy(t, speeds, color=f"C{k}", label=name)
+        print(f"leg, {name}: joint rates up to {np.max(speeds):.3g} rad/s")
+    followed.set(title="Leg: its foot is led down, out of reach, by 0.1 m/s", xlabel="time  [s]", ylabel="missed  [m]")
+    knee.set(title="Its largest joint rate", xlabel="time  [s]", ylabel="[rad/s]")
+    target = leg.pose(start)[:3, 3]
+    for k, (share, damping) in enumerate(((1.0, 0.0), (0.5, 0.0), (1.0, 0.05))):
+        found = newton_raphson(leg, target, [0.0, 0.1, -0.02], step=share, damping=damping, iterations=40)
+        errors = np.linalg.norm(found.error, axis=1)
+        converging.semilogy(errors + 1e-16, ".-", color=f"C{k}", label=f"step {share:g}, √λ = {damping:g} m")
+        print(
+            f"leg, Newton-Raphson, step {share:g}, damping {damping:g} m: {len(errors) - 1} steps to {errors[-1]:.1e} m"
+        )
+    converging.set(
+        title="Newton–Raphson from an almost stretched leg", xlabel="step", ylabel="distance of the foot  [m]"
+    )
+    for axes in (followed, knee, converging):
+        axes.legend(frameon=False)
+
+
 def main() -> None:
-    """Draw three pictures, and print the largest joint rates."""
+    """Draw six pictures, and print the largest joint rates."""
     kinematics = eom.Kinematics(eom.load_robot("ur5e"))
-    figure = Figure(figsize=(15, 4.6), layout="constrained")
-    gimbal, singular, rates = figure.subplots(1, 3)
+    figure = Figure(figsize=(15, 9.2), layout="constrained")
+    (gimbal, singular, rates), leg = figure.subplots(2, 3)
 
     t, angular = euler_rates(0.05)
     for name, column in zip(("yaw", "pitch", "roll"), angular.T, strict=True):
@@ -69,6 +114,7 @@ def main() -> None:
     rates.set(title="The tool is to move by 0.1 rad/s, m/s", xlabel="fifth joint  [rad]", ylim=(1e-3, 1e4))
     rates.legend(frameon=False, loc="upper right")
 
+    stretched_leg(*leg)
     if len(sys.argv) > 1:
         figure.savefig(sys.argv[1], dpi=110)
         print(f"drawn to {sys.argv[1]}")

@@ -117,7 +117,7 @@ SIMULATIONS = [
     (lambda: run(lambda t, x: None), StateError, r"of shape \(2,\), returns None"),
     (lambda: run(lambda t, x: "ab"), StateError, r"of shape \(2,\), returns 'ab'"),
     (lambda: run(lambda t, x: 1j * np.ones(2)), StateError, r"of shape \(2,\), returns array"),
-    (lambda: run(3), TypeError, "control must be a function of time and state, or None for no efforts, is 3"),
+    (lambda: run(3), TypeError, "control must be a function of time and state, or None for none, is 3"),
     (lambda: run(plant=ARM), TypeError, "plant must be an ElasticPlant"),
     (lambda: run(start="abcd"), StateError, "start must"),
     (lambda: run(start=[[1.0], [1.0, 2.0]]), StateError, "start is not an array of numbers"),

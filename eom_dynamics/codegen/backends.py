@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array
-from ..exceptions import KernelError, KernelWarning, StateError
+from ..exceptions import KernelError, KernelWarning, RobotDescriptionError, StateError
 from ..robot import Robot
 from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
@@ -119,19 +119,29 @@ def require_numeric_robot(robot: Robot) -> None:
                 raise TypeError(f"{robot.name}: joint {joint.name} is symbolic: {SYMBOLIC}")
 
 
-def with_friction(robot: Robot, friction: bool | None) -> Robot:
-    """The robot with or without joint friction; unchanged for None.
+def with_friction(robot: Robot, friction: bool | None, rotors: bool = False) -> Robot:
+    """The robot with or without joint friction, unchanged for None; and with or without the rotors of rigid joints.
 
     Raises:
-        StateError: ``friction`` is something else.
+        RobotDescriptionError: the rotors are more than inertias of rigid joints.
+        StateError: ``friction`` or ``rotors`` is something else.
         TypeError: ``robot`` is not a Robot, or has symbols.
     """
     require_numeric_robot(robot)
     if friction is not None and not isinstance(friction, bool | np.bool_):
         raise StateError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
-    if friction is None or robot.joint_friction == friction:
+    if not isinstance(rotors, bool | np.bool_):
+        raise StateError(f"rotor_inertia must be True or False, is {rotors!r:.60}")
+    if rotors and (robot.rotor_model != "reduced" or robot.transmission is not None):
+        what = "a transmission" if robot.transmission is not None else f"the {robot.rotor_model} rotor model"
+        raise RobotDescriptionError(
+            f"{robot.name}: rotor_inertia=True adds rotors to rigid joints one by one, and this robot has {what}; take "
+            "the motor efforts of ElasticArm(robot).feedforward"
+        )
+    friction = robot.joint_friction if friction is None else bool(friction)
+    if (friction, rotors) == (robot.joint_friction, robot.joint_rotors):
         return robot
-    return replace(robot, joint_friction=bool(friction))
+    return replace(robot, joint_friction=friction, joint_rotors=bool(rotors))
 
 
 def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[str, Kernel]:

@@ -48,6 +48,8 @@ def _robot_fingerprint(robot: Robot) -> str:
         parts += [float(joint.constant_effort).hex(), repr(None if spring is None else spring.entries())]
     if robot.joint_friction:
         parts += [float(x).hex() for joint in robot.joints for x in (joint.damping, joint.friction)]
+    if robot.joint_rotors:
+        parts += ["rotors", robot.rigid_rotors.tobytes()]
     return digest(*parts)
 
 

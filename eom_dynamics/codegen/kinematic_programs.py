@@ -14,7 +14,7 @@ from ..recursion.center_of_mass import center_of_mass as center
 from ..recursion.joint_rates import joint_rates as rates_of
 from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
-from ..robot.task_space import characteristic_length, moving_joints
+from ..robot.task_space import moving_joints
 from ..states import derivative_names
 from .expressions import Scalar
 from .partials import Partials
@@ -58,13 +58,15 @@ def jacobian(frame: Frame, representation: str, orders: int, *, of_point: bool =
     return declared(name, inputs, derivative_names("J", orders + 1), compute, details)
 
 
-def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, weighted: bool) -> Recipe:
+def joint_rates(
+    frame: Frame, reference: str, units: tuple[float, ...], orders: int, *, preferred: bool, weighted: bool
+) -> Recipe:
     """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and the missed parts eV, eVd, ….
 
     After q and V, Vd, … come the inverse of K in row-major order, u, ud, … and d² if ``preferred``, and the units of
     the joints' rates if ``weighted``: see :func:`.recursion.joint_rates.joint_rates`.
     """
-    details = (*frame_details(frame), reference, str(orders), str(preferred), str(weighted))
+    details = (*frame_details(frame), reference, str(units), str(orders), str(preferred), str(weighted))
     motions = (*derivative_names("u", orders), "d2") if preferred else ()
     inputs = ("q", *derivative_names("V", orders), "inverse", *motions, *(("scales",) if weighted else ()))
     outputs = (*derivative_names("qd", orders), *derivative_names("eV", orders))
@@ -72,7 +74,9 @@ def joint_rates(frame: Frame, reference: str, orders: int, *, preferred: bool, w
     def traced(robot: Robot) -> Program:
         rank = min(len(moving_joints(robot, frame)), 6)
         lengths = {"inverse": rank * rank, "d2": 1}
-        return declared("joint_rates", inputs, outputs, partial(_joint_rates, frame, reference), (), lengths)(robot)
+        return declared("joint_rates", inputs, outputs, partial(_joint_rates, frame, reference, units), (), lengths)(
+            robot
+        )
 
     return Recipe("joint_rates", traced, details, inputs, outputs)
 
@@ -121,7 +125,7 @@ def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Out
     return [entries(zip(*columns, strict=True)) for columns in found]
 
 
-def _joint_rates(frame: Frame, reference: str, robot: Robot, x: Inputs) -> Outputs:
+def _joint_rates(frame: Frame, reference: str, units: tuple[float, ...], robot: Robot, x: Inputs) -> Outputs:
     moving, rest = moving_joints(robot, frame).tolist(), [0.0] * robot.n
     rank, twists = min(len(moving), 6), levels(x, "V")
     found = rates_of(
@@ -133,7 +137,7 @@ def _joint_rates(frame: Frame, reference: str, robot: Robot, x: Inputs) -> Outpu
         x["d2"][0] if "d2" in x else 0.0,
         reference,
         moving,
-        characteristic_length(robot, (frame,)),
+        units,
         x.get("scales", [1.0] * robot.n),
     )
     return [*found.rates, *found.missed]

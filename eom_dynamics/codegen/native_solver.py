@@ -60,7 +60,8 @@ class SolverTask(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("lower", "upper", "period", "weights")),
         *((name, ctypes.c_double) for name in ("angle", "distance", "length")),
         *((name, ctypes.c_int32) for name in ("iterations", "attempts", "objective")),
-        *((name, ctypes.c_void_p) for name in ("starts", "preferred", "pull")),
+        *((name, ctypes.c_void_p) for name in ("starts", "preferred", "pull", "iterates", "count")),
+        ("most", ctypes.c_int64),
     )
 
 
@@ -71,6 +72,13 @@ def task_of(settings: SolverSettings) -> SolverTask:
     task = SolverTask(**{**given, **{name: x.ctypes.data for name, x in arrays.items()}})
     task.kept = arrays
     return task
+
+
+def traced_task(settings: SolverSettings, most: int) -> tuple[SolverTask, Array, AnyArray]:
+    """Task of one target that keeps iterates: it, an array (most, n) for them, and (1,) their number."""
+    task, iterates, count = task_of(settings), np.empty((most, len(settings.lower))), np.zeros(1, dtype=np.int64)
+    task.iterates, task.count, task.most = iterates.ctypes.data, count.ctypes.data, most
+    return task, iterates, count
 
 
 class Solved(NamedTuple):

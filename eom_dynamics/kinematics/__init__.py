@@ -6,6 +6,7 @@ from .compiled import Kinematics
 from .forward import body_poses
 from .inverse import OBJECTIVES, POINTING, POSITION, InverseKinematicsResult, inverse_kinematics
 from .motion import InverseMotion, differential_inverse_kinematics
+from .newton_raphson import NewtonRaphson, newton_raphson
 from .planar import planar_2r_inverse
 
 __getattr__ = former_names(
@@ -20,8 +21,10 @@ __all__ = [
     "InverseKinematicsResult",
     "InverseMotion",
     "Kinematics",
+    "NewtonRaphson",
     "body_poses",
     "differential_inverse_kinematics",
     "inverse_kinematics",
+    "newton_raphson",
     "planar_2r_inverse",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..arguments import not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs
-from ..codegen.backends import require_robot, working_kernel
+from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
 from ..codegen.native_solver import NativeSolver
 from ..codegen.state_method import CompiledMethods, Key
@@ -49,7 +49,7 @@ class Kinematics(CompiledMethods):
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
     >>> kinematics.pose([0.0, 0.0])[:3, 3].tolist()
-    [0.5, 0.0, 0.0]
+    [0.9, 0.0, 0.0]
     >>> kinematics.jacobian([0.0, 0.5], reference="space")[2].tolist()  # both axes are along z
     [1.0, 1.0]
 
@@ -68,9 +68,9 @@ class Kinematics(CompiledMethods):
         Raises:
             KernelError: the requested backend is unavailable.
             StateError: the backend is unknown.
-            TypeError: ``robot`` is not a Robot.
+            TypeError: ``robot`` is not a Robot, or has symbols; :class:`.SymbolicKinematics` takes those.
         """
-        require_robot(robot)
+        require_numeric_robot(robot)
         recipe = kinematic_programs.pose(robot.tools[0])
         self.backend, kernel = working_kernel(robot, recipe, backend)
         self.robot = robot
@@ -355,15 +355,16 @@ class Kinematics(CompiledMethods):
         *,
         frame: str | None,
         reference: str,
+        units: tuple[float, ...],
         preferred: bool,
         weighted: bool,
     ) -> tuple[Array, ...]:
         """Compiled core of :func:`.differential_inverse_kinematics`, for finite inputs."""
-        key = "joint_rates", frame, reference, orders, preferred, weighted
+        key = "joint_rates", frame, reference, units, orders, preferred, weighted
         call = self._calls.get(key)
         if call is None:
             tool, kind = self._frame_and_reference(frame, reference)
-            recipe = kinematic_programs.joint_rates(tool, kind, orders, preferred=preferred, weighted=weighted)
+            recipe = kinematic_programs.joint_rates(tool, kind, units, orders, preferred=preferred, weighted=weighted)
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")

@@ -22,6 +22,7 @@ from ..codegen.native_solver import (
     SolverSettings,
     SolverTask,
     task_of,
+    traced_task,
 )
 from ..exceptions import KernelError, StateError
 from ..robot import Frame, Robot
@@ -54,6 +55,8 @@ _LARGEST_WEIGHT = 1e20
 # Steps and attempts.
 _MOST = 100_000
 
+_MOST_ITERATES = 10_000
+
 # Attempts to find out why there is no solution.
 _FEW = 10
 
@@ -74,6 +77,7 @@ class InverseKinematicsResult(NamedTuple):
             solution beyond the limits of joints; ``orientation``: the position can be reached, this orientation not;
             ``out of reach``: neither; ``stuck`` at a minimum of the error, though there is a solution; or after the
             most ``iterations``.
+        iterates: (K, n) configurations of all attempts, each from its start, at most 10,000; None unless asked.
     """
 
     q: Array
@@ -83,6 +87,7 @@ class InverseKinematicsResult(NamedTuple):
     iterations: AnyArray
     attempts: AnyArray
     reason: AnyArray
+    iterates: Array | None = None
 
     @property
     def error(self) -> Array:
@@ -117,6 +122,7 @@ def inverse_kinematics(
     tolerance: float = 1e-10,
     iterations: int = 100,
     attempts: int = 100,
+    iterates: bool = False,
 ) -> InverseKinematicsResult:
     """Inverse kinematics: joint variables for given tool poses.
 
@@ -137,6 +143,8 @@ def inverse_kinematics(
         tolerance: largest error of a solution, rad and m.
         iterations: most steps of one attempt.
         attempts: most attempts.
+        iterates: whether to return the configurations of all steps, of one target; see :func:`.newton_raphson` for the
+            method of textbooks.
 
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("ur5e"))
@@ -167,8 +175,16 @@ def inverse_kinematics(
     targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
     starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
     starts = np.minimum(np.maximum(starts, settings.lower), settings.upper)
+    trace = None
+    if flag(iterates, "iterates"):
+        if not one:
+            raise StateError(f"iterates are of one target, there are {len(targets)}")
+        own = settings._replace(preferred=starts[0]) if objective == "start" else settings
+        task, configurations, number = traced_task(own, min(attempts * (iterations + 1), _MOST_ITERATES))
+        solved = problem.solver(targets, starts, task)
+        trace = configurations[: number.item()].copy()
     # Near the start: each target has its own.
-    if objective == "start" and len(targets):
+    elif objective == "start" and len(targets):
         found = [
             problem.solver(targets[i : i + 1], row[None], task_of(settings._replace(preferred=row)))
             for i, row in enumerate(starts)
@@ -186,7 +202,7 @@ def inverse_kinematics(
         (x[0] for x in (*solved, why)) if one else (*solved, why)
     )
     angle, distance = residuals.T
-    return InverseKinematicsResult(q, reasons == 0, angle, distance, iterations_made, attempts_made, why)
+    return InverseKinematicsResult(q, reasons == 0, angle, distance, iterations_made, attempts_made, why, trace)
 
 
 def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:

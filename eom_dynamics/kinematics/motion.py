@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import not_negative
+from ..arguments import not_negative, positive
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError
 from ..robot import Robot
@@ -61,7 +61,9 @@ def differential_inverse_kinematics(
     reference: str = "body",
     null_motion: Sequence[ArrayLike] = (),
     weights: ArrayLike | None = None,
+    task: ArrayLike = (1.0,) * TWIST,
     damping: float | None = None,
+    length: float | None = None,
 ) -> InverseMotion:
     """Joint rates, accelerations, … for the twist of a tool and its time derivatives.
 
@@ -74,10 +76,14 @@ def differential_inverse_kinematics(
         null_motion: u, ud, …, preferred joint rates and their derivatives, in the shape of q, as far as the motion of
             the tool admits them. Omitted ones are zero.
         weights: positive cost of the squared rate of each joint (n,); by default 1.
+        task: entries of the twists that count (6,), angular first, 1 or 0 each: POSITION leaves the orientation free.
         damping: d; by default zero, and near singularities (a singular value below a hundredth of the largest) rising
             to a two-hundredth of the largest. For the derivatives it is constant: a motion through a singularity
             requires one number, for example 0.01. Singular values are those of the Jacobian for lengths in units of
             about half of the arm's.
+        length: this unit, m. With 1 the damped inverse is that of textbooks in SI units, the singularity-robust inverse
+            J' (J J' + d² I)⁻¹ of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), or with λ in the place of
+            d², damped least squares: C. W. Wampler, IEEE Trans. Syst. Man Cybern. 16 (1986).
 
     >>> import eom_dynamics as eom
     >>> robot, q = eom.load_robot("ur5e"), [0.3, -1.2, 1.4, 0.3, 0.9, 0.6]
@@ -90,7 +96,7 @@ def differential_inverse_kinematics(
     Raises:
         StateError: an argument has the wrong shape or is not finite, there is no such frame, or numbers are so large
             that the rates overflow.
-        StateError: weights or damping are out of range.
+        StateError: weights, task, damping or length are out of range.
     """
     kinematics = kinematics_of(robot)
     given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
@@ -108,9 +114,13 @@ def differential_inverse_kinematics(
     tool = kinematics.frame(frame)
     moving = moving_joints(kinematics.robot, tool)
     scales = None if weights is None else _scales(weights, moving, n)
-    lengths: Array = np.repeat([1.0, 1.0 / characteristic_length(kinematics.robot, (tool,))], 3)
+    unit = characteristic_length(kinematics.robot, (tool,)) if length is None else positive(length, "length")
+    counts = real_array(task, "task", (TWIST,))
+    if not np.all((counts == 0) | (counts == 1)):
+        raise StateError(f"task must be 6 numbers 0 or 1, angular first, is {task!r:.60}")
+    lengths: Array = counts * np.repeat([1.0, 1.0 / unit], 3)
     J = kinematics.jacobian(states[0], frame, reference)[..., moving] * lengths[:, np.newaxis]
-    d, inverse = _damped_inverse(J, None if scales is None else scales[moving], damping)
+    d, inverse = _damped_inverse(J, counts > 0, None if scales is None else scales[moving], damping)
     inputs = [*twist, inverse.reshape(*samples, -1)]
     if others:
         inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
@@ -124,6 +134,7 @@ def differential_inverse_kinematics(
             orders,
             frame=frame,
             reference=reference,
+            units=tuple(lengths.tolist()),
             preferred=bool(others),
             weighted=scales is not None,
         )
@@ -142,12 +153,13 @@ def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
     return scales
 
 
-def _damped_inverse(J: Array, scales: Array | None, damping: float | None) -> tuple[Array, Array]:
-    """Damping d, and the inverse of K, or its pseudo-inverse, by the singular values of J.
+def _damped_inverse(J: Array, rows: AnyArray, scales: Array | None, damping: float | None) -> tuple[Array, Array]:
+    """Damping d, and the inverse of K, or its pseudo-inverse, by the singular values of the rows of J that count.
 
     The default of the damping is that of Y. Nakamura and H. Hanafusa, ASME J. Dyn. Syst. 108 (1986), with the singular
     values of the Jacobian without weights.
     """
+    wide, J = J.shape[-1] >= TWIST, J[..., rows, :]
     left, values, right = np.linalg.svd(J if scales is None else J * scales, full_matrices=False)
     if damping is None and values.size:
         spread = values if scales is None else np.linalg.svd(J, compute_uv=False)
@@ -159,6 +171,9 @@ def _damped_inverse(J: Array, scales: Array | None, damping: float | None) -> tu
     squared = values**2 + d[..., np.newaxis] ** 2
     known = squared > _ROUNDING**2 * squared[..., :1]
     factors = known / np.where(known, squared, 1.0)
-    vectors = left if J.shape[-1] >= TWIST else np.swapaxes(right, -1, -2)
+    vectors = np.swapaxes(right, -1, -2)
+    if wide:
+        vectors = np.zeros((*J.shape[:-2], TWIST, values.shape[-1]))
+        vectors[..., rows, :] = left
     inverse: Array = (vectors * factors[..., np.newaxis, :]) @ np.swapaxes(vectors, -1, -2)
     return d, inverse

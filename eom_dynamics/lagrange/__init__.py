@@ -8,6 +8,7 @@ from ..extras import require
 
 require("symbolic")  # before the modules below, which import SymPy
 
+from .kinematics import SymbolicKinematics  # noqa: E402
 from .lagrangian import FORMS, Lagrangian  # noqa: E402
 from .normal_form import normal_form  # noqa: E402
 from .planar_arm import planar_arm  # noqa: E402
@@ -20,6 +21,7 @@ __all__ = [
     "MOST_JOINTS",
     "Lagrangian",
     "LagrangianError",
+    "SymbolicKinematics",
     "code",
     "kinetic_energy",
     "latex",

@@ -7,14 +7,15 @@ import numpy as np
 import sympy as sp
 
 from .. import lie
-from ..robot import Joint, Robot
+from ..robot import Frame, Joint, Robot
 from .variables import LagrangianError
 
 
 def planar_arm(n: int) -> Robot:
     """Planar arm with n revolute joints about z, and gravity g along -y, as a robot of SymPy symbols.
 
-    Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it.
+    Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it. The tool is
+    the tip, at L_n.
 
     Raises:
         LagrangianError: n is not a positive integer.
@@ -37,4 +38,7 @@ def planar_arm(n: int) -> Robot:
                 inertia_about_origin=np.diag([0, moment, moment]).astype(object),
             )
         )
-    return Robot(f"planar_{n}r", tuple(joints), np.array([0, -sp.Symbol("g", positive=True), 0], dtype=object))
+    last = np.array([sp.Symbol(f"L{n}", positive=True), 0, 0], dtype=object)
+    tip = Frame("tip", n - 1, lie.pose(np.eye(3, dtype=int), last))
+    gravity = np.array([0, -sp.Symbol("g", positive=True), 0], dtype=object)
+    return Robot(f"planar_{n}r", tuple(joints), gravity, (tip,))

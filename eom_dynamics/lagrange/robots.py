@@ -72,10 +72,10 @@ def robot_lagrangian(
             f"{robot.name} has {robot.n} joints, more than {most_joints}: their equations take very long to simplify; "
             "take numbers from eom_dynamics.Dynamics or equations_of_motion, or lift the limit by most_joints"
         )
-    model = _exact_model(robot)
+    model = exact_model(robot)
     values: dict[Any, float] = {}
     if symbols:
-        model, values = _with_symbols(model)
+        model, values = with_symbols(model)
     q, qd = variables(robot.n)
     T, U = kinetic_energy(model.robot, q, qd), potential_energy(model.robot, q)
     coordinates = q
@@ -157,7 +157,7 @@ class _Model(NamedTuple):
     stiffness: tuple[Any, ...]
 
 
-def _exact_model(robot: Robot) -> _Model:
+def exact_model(robot: Robot) -> _Model:
     """The robot with fractions in place of floating-point numbers."""
     joints = [
         replace(
@@ -173,11 +173,12 @@ def _exact_model(robot: Robot) -> _Model:
         )
         for joint in robot.joints
     ]
-    exact_robot = replace(robot, joints=tuple(joints), gravity=_exact(robot.gravity, _of_file))
+    tools = tuple(replace(tool, pose=_exact_pose(tool.pose)) for tool in robot.tools)
+    exact_robot = replace(robot, joints=tuple(joints), gravity=_exact(robot.gravity, _of_file), tools=tools)
     return _Model(exact_robot, tuple(_of_file(float(joint.stiffness)) for joint in robot.independent_joints))
 
 
-def _with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
+def with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
     """The model with symbols in place of numbers, and their numbers."""
     values: dict[Any, float] = {}
 
@@ -218,7 +219,13 @@ def _with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
         gravity = np.array([sp.sign(x) * named("g", abs(x)) for x in gravity], dtype=object)
     else:
         gravity = vector("g", gravity, "")
-    return _Model(replace(model.robot, joints=tuple(joints), gravity=gravity), stiffness), values
+    tools = []
+    for tool in model.robot.tools:
+        pose = tool.pose.copy()
+        pose[:3, 3] = vector("p", pose[:3, 3], f"_{tool.name}")
+        tools.append(replace(tool, pose=pose))
+    robot = replace(model.robot, joints=tuple(joints), gravity=gravity, tools=tuple(tools))
+    return _Model(robot, stiffness), values
 
 
 def _rounded(moment: Any, joint: Joint) -> Any:

@@ -62,6 +62,8 @@ def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
             i = other.parent
         for k, entry in enumerate(force):
             M[row][k] = M[k][row] = M[row][k] + link.ratio * entry
+    for i, inertia in enumerate(tree.rotors, start=BASE):
+        M[i][i] = M[i][i] + inertia
     base = bodies[-1]
     for k in range(BASE):
         unit = [float(i == k) for i in range(BASE)]

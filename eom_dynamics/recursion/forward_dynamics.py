@@ -120,8 +120,9 @@ def _articulate(
         S = _axis(link)
         body.U = product(body.inertia, S)
         D = dot(S, body.U)
-        if len(added_inertia):
-            D = D + added_inertia[link.coordinate]
+        for added in (added_inertia, tree.rotors):
+            if len(added):
+                D = D + added[link.coordinate]
         body.reciprocal = reciprocal_pivot(D, scales[i], tree.n)
         body.u = tau[link.coordinate] - friction[link.coordinate][0] - passive[link.coordinate][0] - dot(S, body.p)
         parent = bodies[link.parent] if link.parent >= 0 else base

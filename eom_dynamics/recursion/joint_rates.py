@@ -40,7 +40,7 @@ def joint_rates(
     squared_damping: Scalar,
     reference: str,
     moving: Sequence[int],
-    length: float,
+    units: Sequence[float],
     scales: Sequence[Scalar],
 ) -> JointRates:
     """Joint rates and their derivatives.
@@ -54,10 +54,9 @@ def joint_rates(
         squared_damping: d².
         reference: as for :func:`.jacobian`.
         moving: indices of the joint variables that move the tool.
-        length: m that count as much as 1 rad; K is that of rows in these units.
+        units: factors (6) of the rows, 0 of those that are free; K is that of rows in these units.
         scales: units of the joints' rates (n); K is that of columns in these units.
     """
-    units = [1.0, 1.0, 1.0, 1.0 / length, 1.0 / length, 1.0 / length]
     wide = len(moving) >= len(units)
     rates: list[Numbers] = []
     x: list[Numbers] = []
@@ -82,7 +81,9 @@ def joint_rates(
         missed.append([a - b for a, b in zip(rest, product(J[0], x[-1]), strict=True)])
         every = dict(enumerate(u)) | dict(zip(moving, x[-1], strict=True))
         rates.append([value * scales[j] for j, value in sorted(every.items())])
-    in_si = [[entry * (1.0 / unit) for entry, unit in zip(level, units, strict=True)] for level in missed]
+    in_si = [
+        [entry * (1.0 / unit if unit else 0.0) for entry, unit in zip(level, units, strict=True)] for level in missed
+    ]
     return JointRates(rates, in_si)
 
 

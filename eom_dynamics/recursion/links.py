@@ -99,6 +99,7 @@ class LinkTree:
         base: inertia of the base, in its frame, with what links have moved there; of effect if the base moves.
         friction: for each link, friction of its joint; empty for none.
         passive: joints with constant efforts or parallel springs.
+        rotors: rotor inertia of each joint variable that its effort accelerates, too, kg m² or kg; empty for none.
     """
 
     links: tuple[Link, ...]
@@ -107,6 +108,7 @@ class LinkTree:
     base: Moments
     friction: tuple[Friction, ...] = ()
     passive: tuple[PassiveJoint, ...] = ()
+    rotors: tuple[float, ...] = ()
 
     @property
     def n(self) -> int:
@@ -152,7 +154,8 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     if regrouped:
         links, base = _regrouped(links, base)
     friction = tuple(joint.friction_law for joint in robot.joints) if robot.joint_friction else ()
-    return LinkTree(tuple(links), robot.gravity, tools, base, friction, passive_joints(robot))
+    rotors = tuple(robot.rigid_rotors.tolist()) if robot.joint_rotors else ()
+    return LinkTree(tuple(links), robot.gravity, tools, base, friction, passive_joints(robot), rotors)
 
 
 def _moments(body: Inertial) -> Moments:
@@ -205,13 +208,18 @@ def _along_axis(joint: Joint) -> Array:
     """Pose (4, 4) of a frame with z along the joint axis in the body frame; parallel to that if possible."""
     e, m = joint.screw[:3], joint.screw[3:]
     axis, point = (e, np.cross(e, m)) if np.any(e) else (m, np.zeros(3))
+    return lie.pose(axis_rotation(axis), point)
+
+
+def axis_rotation(axis: Array) -> Array:
+    """Rotation (3, 3) to axes of which z is along a unit vector (3,); none if possible."""
     if np.allclose(axis, [0, 0, 1], rtol=0, atol=_ROUNDING):
-        return lie.pose(np.eye(3), point)
+        return np.eye(3)
     x = np.cross([0.0, 0.0, 1.0], axis)
     x = x / np.linalg.norm(x) if np.linalg.norm(x) > _NEARLY_PARALLEL else np.array([1.0, 0.0, 0.0])
     x = x - axis * (x @ axis)
     x = x / np.linalg.norm(x)
-    return lie.pose(np.column_stack([x, np.cross(axis, x), axis]), point)
+    return np.column_stack([x, np.cross(axis, x), axis])
 
 
 def _towards(frame: Array, child: Array, reach: float) -> Array:

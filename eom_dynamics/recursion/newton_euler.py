@@ -132,6 +132,8 @@ def outward_and_inward_pass(
     rubbing = tree.joint_friction(states[1 : orders + 1])
     passive = passive_efforts(tree.passive, tree.n, states[:orders])
     efforts = [x + y for x, y in zip(rubbing, passive, strict=True)]
+    for i, inertia in enumerate(tree.rotors):
+        efforts[i] = efforts[i] + inertia * Jet([state[i] for state in states[2:]])
     for i in reversed(range(len(tree.links))):
         link, motion, force, moment = tree.links[i], motions[i], forces[i], moments[i]
         effort = moment[2] + link.pitch * force[2] if link.turns else force[2]

@@ -234,6 +234,7 @@ class Robot:
         rotor_model: one of :data:`ROTOR_MODELS`.
         base: mass and inertia of the base body, in the base frame; of no effect while the base is fixed.
         joint_friction: whether :attr:`Joint.friction_law` is part of the joint efforts.
+        joint_rotors: whether that of rigid joints' rotors is; set by ``Dynamics(robot, rotor_inertia=True)`` alone.
         command_period: time from one command of the drives to the next, s; 0 where it is unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
@@ -255,6 +256,7 @@ class Robot:
     rotor_model: str = "reduced"
     base: Inertial = field(default_factory=Inertial.massless)
     joint_friction: bool = False
+    joint_rotors: bool = False
     command_period: float = 0.0
     drive_delay: float = 0.0
     drive_interpolation: str = "none"
@@ -306,6 +308,14 @@ class Robot:
     def rotor_inertia(self) -> Array:
         """Rotor inertia of each independent joint (n,), reflected to the link side, kg m² or kg."""
         return np.array([joint.rotor_inertia for joint in self.independent_joints])
+
+    @cached_property
+    def rigid_rotors(self) -> Array:
+        """Rotor inertia of each independent joint (n,) that is rigid, on the link side; zero at elastic joints."""
+        elastic = np.isfinite(self.stiffness)
+        if self.coupled_stiffness is not None:
+            elastic[list(self.coupled_stiffness[0])] = True
+        return np.where(elastic, 0.0, self.rotor_inertia)
 
     @property
     def command_lead(self) -> float:

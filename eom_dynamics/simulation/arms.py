@@ -15,7 +15,7 @@ from ..exceptions import SimulationError, StateError
 from .elastic_plant import ElasticPlant
 
 Control: TypeAlias = Callable[[float, Array], Array]
-"""Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`."""
+"""Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`; or tool wrenches."""
 
 # Bound on positions and velocities, in rad or m, and per s; and on states that the integrator tries.
 _BOUND = 1e4
@@ -60,6 +60,7 @@ class Arms:
         start: Array,
         progress: Callable[[float], None] | None,
         *,
+        wrench: Control | None = None,
         momenta: bool = False,
     ) -> None:
         """Take the state (2n + 2m,) or (N, 2n + 2m) of all arms at the start.
@@ -69,9 +70,11 @@ class Arms:
             control: as for :func:`eom_dynamics.simulation.simulate`.
             start: initial state.
             progress: is called with the time reached, s.
+            wrench: as for :func:`eom_dynamics.simulation.simulate`.
             momenta: whether rows have momenta in place of velocities, see :meth:`ElasticPlant.momenta`.
         """
-        self._plant, self._control, self._progress = plant, control, progress
+        self._plant, self._progress = plant, progress
+        self._given = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
         self._shape, self._momenta = start.shape, momenta
         self.robot, self.positions = plant.arm.robot.name, start.shape[-1] // 2
         rows = start.reshape(-1, start.shape[-1])
@@ -102,16 +105,22 @@ class Arms:
         wild = ~np.all(np.abs(values) <= _TRIED, axis=-1)
         values = np.where(wild[..., np.newaxis], self._safe, values)
         state = self._states(values.reshape(-1, values.shape[-1]))
-        efforts = [
-            self._effort(now, x.reshape(self._shape))
-            for now, x in zip(times.tolist(), np.split(state, len(times)), strict=True)
-        ]
+        each = list(zip(times.tolist(), np.split(state, len(times)), strict=True))
         # One state as a vector, for which compiled code is called directly.
-        alone = len(state) == 1
-        state, effort = state[0] if alone else state, np.reshape(efforts, (-1,) if alone else (len(state), -1))
+        samples = () if len(state) == 1 else (len(state),)
+
+        def loads(name: str) -> Array:
+            values = [self._load(name, now, x.reshape(self._shape)) for now, x in each]
+            return np.reshape(values, (*samples, *self._given[name][1]))
+
+        effort = loads("control")
+        wrench = None if self._given["wrench"][0] is None else loads("wrench")
+        state = state.reshape(*samples, -1)
+        if self._progress is not None:
+            self._progress(each[-1][0])
         change = np.empty_like(rows)
         flat = change.reshape(-1, rows.shape[-1])
-        flat[:, :-2], powers = self._plant.rate_and_powers(state, effort, momenta=self._momenta)
+        flat[:, :-2], powers = self._plant.rate_and_powers(state, effort, wrench, momenta=self._momenta)
         flat[:, -2:] = powers.reshape(2, -1).T
         change[wild] = np.nan
         change[:, ~self.going] = 0.0
@@ -165,21 +174,21 @@ class Arms:
 
         return float(brentq(margin, 0.0, 1.0, xtol=_INSTANT))
 
-    def _effort(self, now: float, state: Array) -> Array:
-        if self._progress is not None:
-            self._progress(now)
-        if self._control is None:
-            return np.zeros((*state.shape[:-1], len(self._plant.rigid)))
-        given = self._control(now, state)
-        effort, shape = np.asarray(given), (*state.shape[:-1], len(self._plant.rigid))
-        if effort.shape != shape or effort.dtype.kind not in "biuf":
+    def _load(self, name: str, now: float, state: Array) -> Array:
+        function, size = self._given[name]
+        shape = (*state.shape[:-1], *size)
+        if function is None:
+            return np.zeros(shape)
+        given, what = function(now, state), "efforts" if name == "control" else "wrenches"
+        load = np.asarray(given)
+        if load.shape != shape or load.dtype.kind not in "biuf":
             raise StateError(
-                f"{self.robot}: control must return efforts of shape {shape}, returns "
-                f"{effort.shape if effort.dtype.kind in 'biuf' else repr(given)[:60]}"
+                f"{self.robot}: {name} must return {what} of shape {shape}, returns "
+                f"{load.shape if load.dtype.kind in 'biuf' else repr(given)[:60]}"
             )
-        if not np.isfinite(effort).all():
-            raise SimulationError(f"{self.robot}: at {now:.6g} s: control returns efforts that are not finite")
-        return effort
+        if not np.isfinite(load).all():
+            raise SimulationError(f"{self.robot}: at {now:.6g} s: {name} returns {what} that are not finite")
+        return load
 
     def _states(self, values: Array) -> Array:
         """States of finite rows (N, 2n + 2m), without work and heat."""

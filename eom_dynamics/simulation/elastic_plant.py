@@ -45,11 +45,15 @@ class State(NamedTuple):
 
 
 class _Loads(NamedTuple):
-    """Rates of deflection, efforts of the springs, and motor efforts against these and friction: each (…, m)."""
+    """Rates of deflection, efforts of the springs, and motor efforts against these and friction: each (…, m).
+
+    And efforts (…, n) on the links by tool wrenches.
+    """
 
     deltad: Array
     spring: Array
     motor: Array
+    tools: Array | float
 
 
 class ElasticPlant:
@@ -165,19 +169,32 @@ class ElasticPlant:
             return load
         return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
 
-    def rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
+    def tool_efforts(self, q: Array, wrench: Array) -> Array:
+        """Efforts (…, n) on the joints by the wrenches W that the robot exerts at its tools, -J' W, N m or N.
+
+        Args:
+            q: links (…, n), rad or m.
+            wrench: W (…, 6), or (…, k, 6) of k tools, moment first, in the frame of the tool, N m and N.
+        """
+        rest, dynamics = np.zeros_like(q), self.arm.dynamics
+        return dynamics.bias(q, rest) - dynamics.bias(q, rest, wrench=(wrench,))
+
+    def rate(
+        self, state: Array, motor_effort: Array, stiffness: Array | None = None, wrench: Array | None = None
+    ) -> Array:
         """Time derivative of the state, in its shape.
 
         Args:
             state: q, theta, qd, thetad, see the class.
             motor_effort: (…, m), N m or N.
             stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
+            wrench: that the robot exerts at its tools, as for :meth:`tool_efforts`; by default none.
         """
-        return self._rate(state, motor_effort, self._loads(state, stiffness))
+        return self._rate(state, motor_effort, self._loads(state, stiffness, wrench))
 
     def _rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        efforts = (loads.spring @ self.joints, motor_effort - loads.motor)
+        efforts = (loads.spring @ self.joints + loads.tools, motor_effort - loads.motor)
         accelerations = self.inertia.accelerations(q, qd, thetad, *efforts)
         return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
 
@@ -204,7 +221,8 @@ class ElasticPlant:
 
     def _momentum_rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        free = self.inertia.free(q, qd, thetad, loads.spring @ self.joints, motor_effort - loads.motor)
+        efforts = (loads.spring @ self.joints + loads.tools, motor_effort - loads.motor)
+        free = self.inertia.free(q, qd, thetad, *efforts)
         return np.concatenate([qd, thetad, free + self.inertia.gyroscopic(q, qd, thetad)], axis=-1)
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
@@ -218,11 +236,16 @@ class ElasticPlant:
         _, _, qd, thetad = self.parts(state)
         heat = np.sum((loads.motor - loads.spring @ self.geared) * thetad, axis=-1)
         lost = heat + self.springs.loss(loads.deltad) + self._rubbed(qd)
-        return np.stack([np.sum(motor_effort * thetad, axis=-1), lost])
+        return np.stack([np.sum(motor_effort * thetad, axis=-1) + np.sum(loads.tools * qd, axis=-1), lost])
 
-    def rate_and_powers(self, state: Array, motor_effort: Array, *, momenta: bool) -> tuple[Array, Array]:
-        """:meth:`rate`, or with ``momenta`` :meth:`momentum_rate`, and :meth:`powers`, by one evaluation of springs."""
-        loads = self._loads(state)
+    def rate_and_powers(
+        self, state: Array, motor_effort: Array, wrench: Array | None = None, *, momenta: bool
+    ) -> tuple[Array, Array]:
+        """:meth:`rate`, or with ``momenta`` :meth:`momentum_rate`, and :meth:`powers`, by one evaluation of springs.
+
+        The first power includes that of the wrench.
+        """
+        loads = self._loads(state, wrench=wrench)
         rate = self._momentum_rate if momenta else self._rate
         return rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
 
@@ -234,11 +257,12 @@ class ElasticPlant:
         rates = qd @ robot.coupling[0].T
         return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
 
-    def _loads(self, state: Array, stiffness: Array | None = None) -> _Loads:
+    def _loads(self, state: Array, stiffness: Array | None = None, wrench: Array | None = None) -> _Loads:
         q, theta, qd, thetad = self.parts(state)
         deltad = self.deflection(thetad, qd)
         spring = self.springs.loads(self.deflection(theta, q), deltad, stiffness)
-        return _Loads(deltad, spring, self.motor_load(spring, thetad))
+        tools = 0.0 if wrench is None else self.tool_efforts(q, wrench)
+        return _Loads(deltad, spring, self.motor_load(spring, thetad), tools)
 
     def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
         """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""

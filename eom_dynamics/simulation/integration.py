@@ -37,7 +37,7 @@ class Simulation:
     Attributes:
         t: (T,) s.
         states: (T, 2n + 2m) or (T, N, 2n + 2m), see :class:`ElasticPlant`.
-        work: (T,) or (T, N), work of the motors since the start, J.
+        work: (T,) or (T, N), work of the motors, and on the tools, since the start, J.
         heat: (T,) or (T, N), dissipated by friction, gears and dampers since the start, J.
         ends: (N,), or (1,) for a single arm, early ends; None for a complete simulation.
     """
@@ -55,6 +55,7 @@ def simulate(
     t: ArrayLike,
     start: ArrayLike,
     *,
+    wrench: Control | None = None,
     method: str = "DOP853",
     step: float | None = None,
     relative_tolerance: float = 1e-12,
@@ -85,6 +86,9 @@ def simulate(
             steps become tiny. None for none.
         t: times (T,) of the result, increasing, s; at most 1e7 s from first to last.
         start: state (2n + 2m,) or (N, 2n + 2m) at the first time.
+        wrench: W that the robot exerts on its surroundings at its tools, from time and state as the control: (6,) or
+            (N, 6), with k > 1 tools (k, 6) or (N, k, 6), moment first, in the frame of the tool, N m and N. None for
+            none.
         method: one of the table; the first is SciPy's explicit Runge-Kutta method of order 8.
         step: longest step of the methods from ``euler`` on, s; from one time of the result to the next they take steps
             of equal length, at most ten million in all.
@@ -97,19 +101,21 @@ def simulate(
             step is too long; the steps of SciPy's integrator become too small; or the control returns NaN or infinity.
         StateError: the times or the initial state have the wrong shape, are not finite, or do not increase; they are
             too far apart; there would be too many steps; a tolerance is not positive; or the control returns no
-            efforts.
+            efforts, or the wrench no wrench.
         ValueError: the method is unknown, or a step is missing or superfluous.
-        TypeError: ``plant`` is not an ElasticPlant, or ``control`` or ``progress`` not a function.
+        TypeError: ``plant`` is not an ElasticPlant, or ``control``, ``wrench`` or ``progress`` not a function.
     """
     require_plant(plant)
     require_progress(progress)
-    if control is not None and not callable(control):
-        raise TypeError(f"control must be a function of time and state, or None for no efforts, is {shown(control)}")
+    for name, given in (("control", control), ("wrench", wrench)):
+        if given is not None and not callable(given):
+            raise TypeError(f"{name} must be a function of time and state, or None for none, is {shown(given)}")
     check_method(method, step)
     check_tolerances(relative_tolerance, absolute_tolerance)
     times, initial = output_times(t), _initial(plant, start)
     check_times(times, step)
-    arms = Arms(plant, control, initial, progress, momenta=method in FIXED_STEP and FIXED_STEP[method].momenta)
+    momenta = method in FIXED_STEP and FIXED_STEP[method].momenta
+    arms = Arms(plant, control, initial, progress, wrench=wrench, momenta=momenta)
     known = np.full((len(times), *arms.start.shape), np.nan)
     if method in ADAPTIVE:
         _by_scipy(arms, times, known, partial, method=method, rtol=relative_tolerance, atol=absolute_tolerance)

@@ -23,9 +23,10 @@ def check(case: Case) -> None:
     assert deviation(kinetic, kinetic_energy(case.parameters, q, qd), floor=1.0) < 3e-12
     gravity = gradient(lambda x: np.array(potential_energy(case.parameters, x)), q)
     assert deviation(terms.gravity[0], gravity, floor=1.0) < 3e-12
-    # Virtual work of the wrench on the surroundings: qd' Q_ext = W' V of the tool body.
-    twists = [body_twists(case.parameters, q, unit)[-1] for unit in np.eye(case.robot.n)]
-    assert deviation(terms.external[0], np.array(twists) @ WRENCH, floor=1.0) < 3e-12
+    # Virtual work of the wrench on the surroundings: qd' Q_ext = W' V of the tool, at its place on the last body.
+    twists = np.array([body_twists(case.parameters, q, unit)[-1] for unit in np.eye(case.robot.n)])
+    twists[:, 3:] += np.cross(twists[:, :3], case.robot.tools[0].pose[:3, 3])
+    assert deviation(terms.external[0], twists @ WRENCH, floor=1.0) < 3e-12
 
 
 @pytest.mark.parametrize("name", FIXED)

@@ -107,9 +107,10 @@ def test_fewer_joints_than_six_do_what_they_can():
     J, Jd = kinematics.jacobian_derivatives(q, rates[0])
     found = differential_inverse_kinematics(kinematics, q, [J @ rates[0], J @ rates[1] + Jd @ rates[0]])
     assert deviation(found.rates, rates) < 1e-12
-    out_of_plane = lie.body_twist(kinematics.pose(q), [0, 0, 0, 0, 1.0, 0])
-    missed = differential_inverse_kinematics(kinematics, q, [out_of_plane]).missed[0]
-    assert deviation(kinematics.jacobian(q).T @ missed, np.zeros(2), floor=1.0) < 1e-14
+    # At the elbow a direction of translation alone is missed; at the tip it depends on the weight of lengths.
+    out_of_reach = lie.body_twist(kinematics.pose(q, "joint_2"), [0, 0, 0, 0, 1.0, 0])
+    missed = differential_inverse_kinematics(kinematics, q, [out_of_reach], frame="joint_2").missed[0]
+    assert deviation(kinematics.jacobian(q, "joint_2").T @ missed, np.zeros(2), floor=1.0) < 1e-14
 
 
 @pytest.mark.parametrize("name", ["iiwa", "ur5e"])

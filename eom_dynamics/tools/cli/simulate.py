@@ -4,6 +4,9 @@
 The feedforwards: none, that of a rigid arm (tau), and that of differential flatness (tau, taud, taudd), each with the
 same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with sampled
 commands, that of a rigid arm, with tau/K, with taud/K too, and flatness. Writes index.html, tracking.png and data.npz.
+
+With --free or --efforts, the motion of any arm, rigid or elastic, from a given state; writes index.html, data.npz and
+motion.csv.
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ from .arguments import (
     add_model_errors,
     add_output_folder,
     add_robot_arguments,
+    any_number,
     given_errors,
     load,
     number,
+    path,
     positive,
 )
 from .console import complain, fail, progress_bars
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
 
+_GAINS = [10.0, 20.0, 32.0, 50.0, 70.0, 100.0]
+
 SUMMARY = "simulate an arm on a trajectory, with and without feedforward, and show its link errors"
 
 
@@ -52,15 +59,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "trajectory",
         metavar="TRAJECTORY",
+        nargs="?",
         help="cosine, the example motion of the paper; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd and "
         "optionally joint_names, such as the demo's data.npz; or a .csv file with columns t, q.JOINT … qdddd.JOINT",
     )
     add_output_folder(parser)
+    parser.add_argument("--free", action="store_true", help="in place of TRAJECTORY: let the arm fall, without efforts")
+    parser.add_argument(
+        "--efforts",
+        metavar="FILE",
+        type=path,
+        help="in place of TRAJECTORY: efforts over time: a .csv file with columns t and tau.JOINT, or a .npz or .json "
+        "file with t, tau and optionally joint_names and W, the wrenches that the robot exerts at its tools",
+    )
+    for name, what in (("--start", "joint variables, rad or m"), ("--velocity", "joint rates, rad/s or m/s")):
+        text = f"with --free or --efforts, {what} at the start; default: 0"
+        parser.add_argument(name, nargs="+", type=any_number, metavar="X", help=text)
     parser.add_argument(
         "--gains",
         metavar="W,…",
         type=_gains,
-        default=[10.0, 20.0, 32.0, 50.0, 70.0, 100.0],
+        default=_GAINS,
         help="natural frequencies of the motor PD, rad/s (inspect --gains takes Hz); 0: no feedback; default: "
         "10,20,32,50,70,100",
     )
@@ -70,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         metavar="S",
         type=number(lambda x: 0 < x <= LONGEST, f"a number above 0, up to {LONGEST:g}"),
-        help="s; default: all of a file, 5 s of the example motion",
+        help="s; default: all of a file, 5 s of the example motion and of --free",
     )
     parser.add_argument(
         "--rate", metavar="HZ", type=positive, help="samples per second of a .npz file without t, as for the player"
@@ -78,9 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         metavar="NAME",
-        default="DOP853",
-        help="integrator: DOP853 (default) or another of SciPy's, or, with --step: euler, semi_implicit_euler, rk4, "
-        "gauss_legendre, energy_keeping",
+        help="integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: "
+        "euler, semi_implicit_euler, rk4, gauss_legendre, energy_keeping",
     )
     parser.add_argument(
         "--no-sweep", action="store_true", help="leave out the simulations over errors of the model, of up to a minute"
@@ -96,6 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
     )
     add_json(parser)
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,6 +123,15 @@ def run(options: argparse.Namespace) -> int:
     It is 1 if no arm can be followed to the end, or if energy and work differ.
     """
     errors = given_errors(options, _MODEL_ERRORS)
+    given = (options.trajectory is not None, options.free, options.efforts is not None)
+    if sum(given) != 1:
+        options.refuse("give one of TRAJECTORY, --free and --efforts")
+    if options.trajectory is None:
+        if errors or options.exact or options.no_sweep or options.period or options.rate or options.gains != _GAINS:
+            options.refuse("--gains, --rate, --period, --no-sweep, --exact and model errors go with TRAJECTORY")
+        return _run_open_loop(options)
+    if options.start or options.velocity:
+        options.refuse("--start and --velocity go with --free and --efforts; a trajectory has its own start")
     if options.exact and errors:
         raise EomDynamicsError("--exact contradicts --stiffness-error and --mass-error; leave one out")
     errors = dict.fromkeys(_MODEL_ERRORS, 0.0) if options.exact else errors or _MODEL_ERRORS
@@ -111,23 +139,19 @@ def run(options: argparse.Namespace) -> int:
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation import SimulationError
-    from ...simulation.integrators import check_method
     from .. import provenance
     from ..simulate.simulation_page import write_results
     from ..simulate.summary import endings, failures
     from ..simulate.trajectory import read_trajectory
 
-    try:
-        check_method(options.method, options.step)
-    except ValueError as error:
-        raise EomDynamicsError(str(error)) from None
+    _check_integrator(options)
     robot = load(options)
     check_folder(options.output, force=options.force)
 
     if ElasticArm(robot).rigid.all() and robot.coupled_stiffness is None:
         raise EomDynamicsError(
             f"{robot.name}: all joints are rigid, so that there is nothing to compare; give a joint a stiffness, see "
-            "docs/robots.md"
+            "docs/robots.md, or simulate the arm with --free or --efforts"
         )
     motion, times = read_trajectory(options.trajectory, robot, options.duration, options.rate)
     with progress_bars() as bars:
@@ -149,6 +173,51 @@ def run(options: argparse.Namespace) -> int:
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
     return fail(options.program, failures(comparison))
+
+
+def _check_integrator(options: argparse.Namespace) -> None:
+    from ...simulation.integrators import check_method
+
+    if options.method is None and options.efforts is None:
+        options.method = "DOP853"
+    try:
+        if options.method is not None:
+            check_method(options.method, options.step)
+    except ValueError as error:
+        raise EomDynamicsError(str(error)) from None
+
+
+def _run_open_loop(options: argparse.Namespace) -> int:
+    """Simulate without a trajectory, write and print; returns the exit code."""
+    require("simulate")
+    from ...elastic import ElasticArm
+    from ...simulation import SimulationError
+    from .. import provenance
+    from ..simulate.open_loop import read_efforts, run_open_loop, write_results
+
+    _check_integrator(options)
+    robot = load(options)
+    check_folder(options.output, force=options.force)
+    arm, start = ElasticArm(robot), []
+    for name, values in (("--start", options.start), ("--velocity", options.velocity)):
+        if values and len(values) != robot.n:
+            options.refuse(f"{name} takes {robot.n} numbers, has {len(values)}: {', '.join(robot.joint_names)}")
+        start.append(values or [0.0] * robot.n)
+    efforts = read_efforts(options.efforts, arm) if options.efforts else None
+    q, qd = start
+    try:
+        motion = run_open_loop(arm, q, qd, efforts, duration=options.duration, method=options.method, step=options.step)
+    except SimulationError as error:
+        complain(options.program, str(error))
+        return 1
+    about = provenance.about(robot=f"{options.robot:.200}", efforts=str(options.efforts or "none"))
+    page = write_results(options.output, motion, about, force=options.force)
+    found = motion.as_json()
+    if options.json:
+        print(json.dumps({**found, "page": str(page)}, indent=2))
+    else:
+        print(f"{motion.audit}\nq at {found['t']:g} s: {' '.join(f'{x:.6g}' for x in found['q'])}\npage: {page}")
+    return fail(options.program, motion.failures)
 
 
 def _compared(

@@ -63,6 +63,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "command_lead": robot.command_lead,
         "compensated_by_robot": list(robot.compensated_by_robot),
         "joint_friction": robot.joint_friction,
+        "rotors_left_out": [robot.joint_names[i] for i in np.flatnonzero(robot.rigid_rotors)],
         "elastic_joints": elastic,
         "motors": drives,
         "implausible": implausible(robot, elastic, drives),

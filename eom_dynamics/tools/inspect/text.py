@@ -48,6 +48,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
             if joint["drive"]
         ),
         *_friction(facts),
+        *_rotors(facts["rotors_left_out"], facts["independent_joints"]),
         *_passive_efforts(facts),
         *(f"merged: {line}" for line in facts["merged"]),
         *(f"assumed: {line}" for line in facts["assumed"]),
@@ -122,6 +123,15 @@ def _friction(facts: Mapping[str, Any]) -> list[str]:
         values = f"damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
         lines.append(f"  {joint['name']}: {values}")
     return lines
+
+
+def _rotors(rigid: Sequence[str], n: int) -> list[str]:
+    """Return a line on the rotors of rigid joints, if there are any."""
+    if not rigid:
+        return []
+    where = ", ".join(rigid) if len(rigid) < n else "all joints"
+    left_out = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
+    return [f"rotor inertia of rigid joints: {where}; {left_out}"]
 
 
 def _passive_efforts(facts: Mapping[str, Any]) -> list[str]:

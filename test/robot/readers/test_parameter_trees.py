@@ -72,9 +72,9 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
         ({"joint_names": ["base"]}, "joint_names: 'base' is reserved for the base"),
         ({"convention": "denavit"}, "convention: must be one of body_screws, spatial_screws"),
         ({"convention": ["dh"]}, "convention: must be one of body_screws"),
-        ({"tool_names": ["foot"]}, "tool_names: 'foot' is neither a body"),
+        ({"tool_names": ["foot"], "tools": ...}, "tool_names: 'foot' is neither a body"),
         ({"tool_names": ["hinge", "hinge"]}, "tool_names: 'hinge' is listed twice"),
-        ({"tools": {}}, "tools: unknown entry"),
+        ({"tool_names": ..., "tools": {}}, "tools: unknown entry"),
         (
             {"tool_names": ["hinge"], "tools": {"hinge": {"body": "hinge", "origin": ZERO}}},
             "tools.hinge: is the name of a body",

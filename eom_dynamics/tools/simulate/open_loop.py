@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion of an arm, rigid or elastic, under efforts and tool wrenches over time, or under none: files and page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...exceptions import StateError
+from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, simulate
+from ...simulation.integration import output_times
+from ...spelling import listed
+from ...states import real_array
+from ..pages.charts import add_joints, over_time, place
+from ..pages.html_page import lines, results_page, section, table
+from ..pages.style import CURVE_POINTS
+from ..pages.units import effort_units, position_units, together
+from ..states_files import write_table
+from ..writing import whole_folder
+from . import LONGEST
+from .summary import ENERGY_TOLERANCE
+
+_RATE = 500.0
+
+_FREE = 5.0
+
+# Longest step from sample to sample of efforts, s: a method that chooses its steps halves them at each bend.
+_STEP = 1e-3
+
+_ENERGIES = ("kinetic", "gravity", "spring", "work", "heat")
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EOFError, csv.Error, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class EffortSamples:
+    """Efforts over time, linear between samples, and constant before the first one and after the last.
+
+    Attributes:
+        t: (T,) s.
+        tau: (T, m) of the motors on the link side of their gears, at rigid joints of the joints, N m or N.
+        wrench: (T, 6), or (T, k, 6) of k tools, that the robot exerts on its surroundings, N m and N; None for none.
+    """
+
+    t: Array
+    tau: Array
+    wrench: Array | None = None
+
+    def at(self, values: Array, t: float) -> Array:
+        """Values (T, …) at a time."""
+        rows = values.reshape(len(self.t), -1)
+        return np.array([np.interp(t, self.t, column) for column in rows.T]).reshape(values.shape[1:])
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """Motion of an arm under given efforts.
+
+    Attributes:
+        plant: the arm.
+        simulation: its states, at 500 Hz or at the samples of the efforts, one arm.
+        effort: (T, m) N m or N.
+        audit: energy, work and heat.
+    """
+
+    plant: ElasticPlant
+    simulation: Simulation
+    effort: Array
+    audit: EnergyAudit
+
+    @property
+    def failures(self) -> list[str]:
+        """An early end, and energy that differs from the work; one line each."""
+        (end,) = self.simulation.ends
+        found = [] if end is None else [f"the simulation ends at {end.t:.3g} s: {end.reason}"]
+        if (miss := float(self.audit.relative_imbalance)) > ENERGY_TOLERANCE:
+            found.append(f"energy and work differ by {miss:.1e}, tolerance {ENERGY_TOLERANCE:.0e}, relative")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Last state and energy, for JSON."""
+        rows = np.flatnonzero(np.isfinite(self.simulation.work))
+        q, _, qd, _ = self.plant.parts(self.simulation.states[rows[-1]])
+        return {
+            "robot": self.plant.arm.robot.name,
+            "t": float(self.simulation.t[rows[-1]]),
+            "q": q.tolist(),
+            "qd": qd.tolist(),
+            "energy_imbalance": float(self.audit.relative_imbalance),
+            "failures": self.failures,
+        }
+
+
+def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
+    """Read efforts over time.
+
+    Args:
+        path: a ``.csv`` file with columns t and tau.NAME for each motor; or a ``.npz`` file with arrays, or a ``.json``
+            file with an object of lists: t (T,), tau (T, m), and optionally joint_names (m,) and W (T, 6) or (T, k, 6).
+        arm: whose motors they are; without joint_names in its order.
+
+    Raises:
+        StateError: the file has no efforts of these motors.
+        OSError: the file cannot be read.
+    """
+    names = list(arm.motor_names)
+    try:
+        found = {".csv": _csv, ".json": _json}.get(path.suffix, _npz)(path)
+        order = [str(name) for name in found.get("joint_names", names)]
+        if sorted(order) != sorted(names):
+            raise ValueError(f"has efforts of {listed(order)}; {arm.robot.name} has {listed(names)}")
+        t = output_times(found["t"])
+        tau = real_array(found["tau"], "tau", (len(t), len(names)))[:, [order.index(name) for name in names]]
+        shape = (len(t), *arm.robot.wrench_shape)
+        return EffortSamples(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
+    except _UNREADABLE as error:
+        reason = f"has no {error}" if isinstance(error, KeyError) else error
+        raise StateError(f"{path}: cannot be read as efforts over time: {reason}") from None
+
+
+def _csv(path: Path) -> Mapping[str, Any]:
+    with path.open(encoding="utf-8", newline="") as file:
+        names, *rows = [row for row in csv.reader(file) if row] or [[]]
+    table = np.array(rows, dtype=float).reshape(len(rows), len(names))
+    columns = {name.strip(): table[:, i] for i, name in enumerate(names)}
+    joints = [name for name in columns if name.startswith("tau.")]
+    return {
+        "t": columns["t"],
+        "tau": table[:, [list(columns).index(name) for name in joints]],
+        "joint_names": [name.removeprefix("tau.") for name in joints],
+    }
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
+    return content
+
+
+def _npz(path: Path) -> Mapping[str, Any]:
+    with np.load(path, allow_pickle=False) as data:
+        return {name: data[name] for name in data.files}
+
+
+def run_open_loop(
+    arm: ElasticArm,
+    q: ArrayLike,
+    qd: ArrayLike,
+    efforts: EffortSamples | None = None,
+    *,
+    duration: float | None = None,
+    method: str | None = None,
+    step: float | None = None,
+) -> OpenLoop:
+    """Simulate an arm under efforts, or without any.
+
+    Args:
+        arm: links and motors.
+        q, qd: (n,) at the start, rad or m and per s, with unloaded springs.
+        efforts: over time; None for none.
+        duration: s; by default that of the efforts, or 5 s.
+        method, step: as for :func:`eom_dynamics.simulation.simulate`; by default DOP853 without efforts, and with them
+            ``rk4`` in steps from sample to sample, of at most 1 ms.
+
+    Raises:
+        StateError: the start is not finite or has the wrong shape, or the motion takes too long.
+        SimulationError: the integrator cannot continue.
+    """
+    plant = ElasticPlant(arm)
+    given = EffortSamples(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts
+    start, W = float(given.t[0]), given.wrench
+    length = duration or float(given.t[-1]) - start or _FREE
+    if not 0 < length <= LONGEST:
+        raise StateError(f"efforts take {length:.6g} s; give a --duration of up to {LONGEST:g} s")
+    t = np.linspace(start, start + length, max(2, round(_RATE * length) + 1), dtype=np.float64)
+    if efforts is not None:
+        t = np.union1d(t[[0, -1]] if len(given.t) > 1 else t, given.t[given.t < t[-1]])
+    if method is None:
+        method, step = ("DOP853", None) if efforts is None else ("rk4", step or _STEP)
+    found = simulate(
+        plant,
+        lambda now, _: given.at(given.tau, now),
+        t,
+        plant.state(q, qd),
+        wrench=None if W is None else lambda now, _: given.at(W, now),
+        method=method,
+        step=step,
+        partial=True,
+    )
+    effort = np.array([given.at(given.tau, now) for now in t])
+    return OpenLoop(plant, found, effort, energy_audit(plant, found))
+
+
+def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, force: bool = False) -> Path:
+    """Write index.html, data.npz and motion.csv; returns the path of the page."""
+    robot, t = motion.plant.arm.robot, motion.simulation.t
+    q, theta, qd, thetad = motion.plant.parts(motion.simulation.states)
+    names, motors = robot.joint_names, motion.plant.arm.motor_names
+    with whole_folder(folder, force=force) as aside:
+        np.savez_compressed(
+            aside / "data.npz",
+            t=t,
+            q=q,
+            qd=qd,
+            theta=theta,
+            thetad=thetad,
+            effort=motion.effort,
+            energy=_energies(motion.audit),
+            energy_names=np.array(_ENERGIES),
+            joint_names=np.array(names),
+            motor_names=np.array(motors),
+        )
+        header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names), *(f"tau.{name}" for name in motors)]
+        write_table(aside / "motion.csv", header, (t, q, qd, motion.effort))
+        _write_page(aside / "index.html", motion, about)
+    return folder / "index.html"
+
+
+def _energies(audit: EnergyAudit) -> Array:
+    """Energies, work and heat (T, 5), J."""
+    return np.stack([getattr(audit, name) for name in _ENERGIES], axis=1)
+
+
+def _write_page(path: Path, motion: OpenLoop, about: Mapping[str, str]) -> None:
+    robot, t = motion.plant.arm.robot, motion.simulation.t
+    q, _, qd, _ = motion.plant.parts(motion.simulation.states)
+    position, effort = position_units(robot), effort_units(robot)
+    of_motors = [effort[i] for i in motion.plant.arm.motor_joint]
+    drawn = {
+        "position": (robot.joint_names, position, q),
+        "velocity": (robot.joint_names, [f"{unit}/s" for unit in position], qd),
+        "effort": (motion.plant.arm.motor_names, of_motors, motion.effort),
+        "energy": (_ENERGIES, ["J"] * len(_ENERGIES), _energies(motion.audit)),
+    }
+    figures = {}
+    for name, (names, units, values) in drawn.items():
+        figures[name] = over_time(name.capitalize(), together(units), t[0], t[-1])
+        add_joints(figures[name], names, units, t, values, points=CURVE_POINTS)
+    first, *rows = motion.audit.thinned().table().splitlines()
+    header = [f"{title}]" for title in first.split("]") if title.strip()]
+    sections = [
+        lines("verdict bad", (f"Failed: {line}." for line in motion.failures)),
+        section("Over time", *map(place, figures)),
+        section("Energy", table([[title.strip() for title in header], *(row.split() for row in rows)], text_columns=0)),
+    ]
+    heading = f"Motion of {robot.name} {'under given efforts' if np.any(motion.effort) else 'without efforts'}"
+    path.write_text(results_page("simulate", robot.name, heading, sections, figures, about), encoding="utf-8")

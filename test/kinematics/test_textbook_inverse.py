@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse kinematics of textbooks: closed forms fed to ``pose``, Newton-Raphson, the singularity-robust inverse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from eom_dynamics import Kinematics, Robot, StateError, inverse_kinematics, lie, load_robot
+from eom_dynamics.kinematics import POSITION, differential_inverse_kinematics, newton_raphson
+from eom_dynamics.robot import Frame
+
+ARMS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("planar_2r", "pendulum", "planar_pr", "leg")}
+
+
+# --- Closed forms: the tip meets the target -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("elbow", [1, -1])
+def test_planar_2r_by_lynch_and_park_6_1(elbow: int) -> None:
+    """Modern Robotics, section 6.1: θ1 = γ ∓ α, θ2 = ±(π - β) by the law of cosines, righty and lefty."""
+    L1, L2, (x, y) = 0.5, 0.4, (0.35, 0.55)
+    d2 = x**2 + y**2
+    alpha = np.arccos((d2 + L1**2 - L2**2) / (2 * L1 * np.sqrt(d2)))
+    beta = np.arccos((L1**2 + L2**2 - d2) / (2 * L1 * L2))
+    q = [np.arctan2(y, x) - elbow * alpha, elbow * (np.pi - beta)]
+    np.testing.assert_allclose(ARMS["planar_2r"].pose(q)[:3, 3], [x, y, 0], atol=1e-15)
+
+
+def test_pendulum_and_planar_pr_by_de_luca() -> None:
+    """A. De Luca, Robotics 1, inverse kinematics of one and two joints: two solutions each of the PR arm."""
+    np.testing.assert_allclose(ARMS["pendulum"].pose([np.arctan2(0.3, 0.4)])[:3, 3], [-0.3, 0, -0.4], atol=1e-15)
+    x, y, L = 0.7, 0.36, 0.6
+    for sign in (1, -1):
+        q2 = np.arctan2(y, sign * np.sqrt(L**2 - y**2))
+        np.testing.assert_allclose(ARMS["planar_pr"].pose([x - L * np.cos(q2), q2])[:3, 3], [x, y, 0], atol=1e-15)
+
+
+@pytest.mark.parametrize("knee", [1, -1])
+def test_leg_by_the_anthropomorphic_arm_of_siciliano_2_12_4(knee: int) -> None:
+    """B. Siciliano et al., Robotics, section 2.12.4, with an offset at the hip: abduction, then a planar 2R leg."""
+    offset, thigh, shank, (x, y, z) = 0.08, 0.25, 0.25, (0.1, 0.15, -0.3)
+    height = np.sqrt(y**2 + z**2 - offset**2)  # below the hip, in the plane of the leg
+    q1 = np.arctan2(z, y) + np.arctan2(height, offset)
+    q3 = knee * np.arccos((x**2 + height**2 - thigh**2 - shank**2) / (2 * thigh * shank))
+    q2 = np.arctan2(-x, height) - np.arctan2(shank * np.sin(q3), thigh + shank * np.cos(q3))
+    np.testing.assert_allclose(ARMS["leg"].pose([q1, q2, q3])[:3, 3], [x, y, z], atol=1e-15)
+
+
+# --- Newton-Raphson -----------------------------------------------------------------------------------
+
+
+def unit_2r() -> Robot:
+    """The arm of the example: two links of 1 m."""
+    robot = load_robot("planar_2r")
+    first, second = robot.joints
+    second = replace(second, reference_pose=lie.pose(np.eye(3), np.array([1.0, 0, 0])))
+    tip = Frame("tip", 1, lie.pose(np.eye(3), np.array([1.0, 0, 0])))
+    return replace(robot, joints=(first, second), tools=(tip,))
+
+
+def test_iterates_of_lynch_and_park_example_6_1() -> None:
+    """Modern Robotics, example 6.1: 2R arm, from (0°, 30°) to (30°, 90°), the table of iterates and body twists."""
+    kinematics = Kinematics(unit_2r(), backend="numpy")
+    target = kinematics.pose(np.radians([30.0, 90.0]))
+    np.testing.assert_allclose(target[:2, 3], [0.366, 1.366], atol=5e-4)
+    found = newton_raphson(kinematics, target, np.radians([0.0, 30.0]), tolerance=1e-4)
+    assert found.success and len(found.q) == 4
+    expected = [[0.00, 30.00], [34.23, 79.18], [29.98, 90.22], [30.00, 90.00]]
+    np.testing.assert_allclose(np.degrees(found.q), expected, atol=6e-3)
+    twists = [[1.571, 0.498, 1.858], [0.115, -0.074, 0.108], [-0.004, 0.000, -0.004], [0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(found.error[:, 2:5], twists, atol=6e-4)
+    tips = [[1.866, 0.500], [0.429, 1.480], [0.363, 1.364], [0.366, 1.366]]
+    np.testing.assert_allclose(kinematics.pose(found.q)[:, :2, 3], tips, atol=6e-4)
+
+
+def test_newton_of_a_scalar_equation_with_a_step_size() -> None:
+    """q ← q - α (f(q) - x)/f'(q) for the height of the pendulum's tip, written out."""
+    q, expected = 0.4, [0.4]
+    goal = np.array([0.0, 0.0, -0.5 * np.cos(1.1)])
+    for _ in range(5):
+        # Least squares of both coordinates, x = -0.5 sin q and z = -0.5 cos q: the goal is off the circle.
+        J, e = 0.5 * np.array([-np.cos(q), np.sin(q)]), goal[[0, 2]] + 0.5 * np.array([np.sin(q), np.cos(q)])
+        q += 0.3 * (J @ e) / (J @ J)
+        expected.append(q)
+    found = newton_raphson(ARMS["pendulum"], goal, [0.4], step=0.3, iterations=5)
+    np.testing.assert_allclose(found.q[:, 0], expected, atol=1e-14)
+    assert not found.success
+
+
+def test_a_damped_leg_converges_where_newton_jumps() -> None:
+    """From almost stretched: the first step of Newton-Raphson is radians, that with damping is not."""
+    target, start = ARMS["leg"].pose([0.1, 0.5, -1.0])[:3, 3], [0.0, 0.0, -1e-3]
+    plain = newton_raphson(ARMS["leg"], target, start)
+    damped = newton_raphson(ARMS["leg"], target, start, damping=0.02)
+    assert np.max(np.abs(plain.q[1])) > 50 > 2 > np.max(np.abs(damped.q[1]))
+    assert damped.success and np.max(np.abs(ARMS["leg"].pose(damped.q[-1])[:3, 3] - target)) < 2e-10
+
+
+def test_iterates_of_the_compiled_solver() -> None:
+    kinematics = Kinematics(load_robot("leg"))
+    target, start = kinematics.pose([0.1, 0.5, -1.0]), np.array([0.0, 0.2, -0.5])
+    found = inverse_kinematics(kinematics, target, start=start, weights=POSITION, iterates=True)
+    plain = inverse_kinematics(kinematics, target, start=start, weights=POSITION)
+    assert plain.iterates is None and found.iterates is not None
+    assert np.array_equal(plain.q, found.q) and np.array_equal(found.iterates[[0, -1]], [start, found.q])
+    assert len(found.iterates) == found.iterations + found.attempts
+    gaps = np.linalg.norm(kinematics.pose(found.iterates)[:, :3, 3] - target[:3, 3], axis=1)
+    # Quadratic: digits double near the solution.
+    assert np.all(gaps[2:-1] < 10 * gaps[1:-2] ** 2) and gaps[-1] < 1e-10
+    # An unreachable target takes all attempts, each from its start.
+    far = lie.pose(np.eye(3), np.array([0.0, 0.0, -1.0]))
+    missed = inverse_kinematics(
+        kinematics, far, start=start, weights=POSITION, attempts=3, objective="start", iterates=True
+    )
+    assert missed.attempts == 3 and missed.iterates is not None and len(missed.iterates) > 6
+    with pytest.raises(StateError, match="iterates are of one target, there are 2"):
+        inverse_kinematics(kinematics, [target, target], iterates=True)
+
+
+# --- The singularity-robust inverse -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-3, 0.04])
+@pytest.mark.parametrize("name", ["leg", "ur5e"])
+def test_singularity_robust_inverse_of_nakamura_and_hanafusa(name: str, lam: float) -> None:
+    """J' (J J' + λ I)⁻¹ v in SI units, of a position (leg, 3 x 3) and of a position and a pose of six joints."""
+    kinematics = ARMS.get(name) or Kinematics(load_robot(name), backend="numpy")
+    n, rng = kinematics.robot.n, np.random.default_rng(1)
+    q, V = rng.uniform(-1, 1, n), rng.uniform(-1, 1, 6)
+    J = kinematics.jacobian(q, reference="world_aligned")
+    options = {"reference": "world_aligned", "damping": np.sqrt(lam), "length": 1.0}
+    for task, rows in ((POSITION, slice(3, 6)), ((1,) * 6, slice(0, 6))):
+        A, v = J[rows], V[rows]
+        if len(A) > n and lam == 0:
+            continue  # not regular
+        expected = A.T @ np.linalg.solve(A @ A.T + lam * np.eye(len(A)), v)
+        found = differential_inverse_kinematics(kinematics, q, (V,), task=task, **options)
+        np.testing.assert_allclose(found.rates[0], expected, rtol=1e-9, atol=1e-12)
+        missed = np.zeros(6)
+        missed[rows] = v - A @ expected
+        np.testing.assert_allclose(found.missed[0], missed, atol=1e-10)
+
+
+def test_a_position_task_of_six_joints_is_not_singular_and_its_derivatives_are_followed() -> None:
+    kinematics = Kinematics(load_robot("ur5e"), backend="numpy")
+    q = np.array([0.3, -1.2, 1.4, 0.3, 0.0, 0.6])  # where the wrist is singular
+    J = kinematics.jacobian(q, reference="world_aligned")[3:]
+    V, Vd = np.random.default_rng(2).uniform(-1, 1, (2, 6))
+    found = differential_inverse_kinematics(kinematics, q, (V, Vd), reference="world_aligned", task=POSITION)
+    assert found.damping == 0
+    qd, qdd = found
+    np.testing.assert_allclose(qd, np.linalg.pinv(J) @ V[3:], atol=1e-12)
+    _, Jd = kinematics.jacobian_derivatives(q, qd, reference="world_aligned")
+    np.testing.assert_allclose(J @ qdd + Jd[3:] @ qd, Vd[3:], atol=1e-12)
+    assert not np.any(found.missed[0][:3]) and np.max(np.abs(found.missed)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": (1, 1, 1)}, "task must have shape"),
+        ({"task": (0, 0, 0.5, 1, 1, 1)}, "task must be 6 numbers 0 or 1, angular first"),
+        ({"length": 0.0}, "length must be a finite number > 0"),
+    ],
+)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(StateError, match=message):
+        differential_inverse_kinematics(ARMS["leg"], np.zeros(3), (np.zeros(6),), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        (np.zeros(6), {}, r"target must be a pose \(4, 4\) or a position \(3,\), has shape \(6,\)"),
+        (np.zeros(3), {"step": 0.0}, "step must be a finite number > 0"),
+        (np.zeros(3), {"iterations": -1}, "iterations must be an integer from 0, is -1"),
+        (np.zeros(3), {"damping": -1.0}, "damping must be a finite number, not negative"),
+    ],
+)
+def test_bad_arguments_of_newton_raphson(target: object, options: dict[str, object], message: str) -> None:
+    with pytest.raises(StateError, match=message):
+        newton_raphson(ARMS["leg"], target, np.zeros(3), **options)  # type: ignore[arg-type]

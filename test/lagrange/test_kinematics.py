@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses, Jacobians, determinants and singularities as expressions, against textbooks and products of exponentials."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.linalg import expm
+from textbook import twist_matrix
+
+import eom_dynamics as eom
+from eom_dynamics import Robot, lie
+from eom_dynamics.arrays import Array
+from eom_dynamics.lagrange import LagrangianError, SymbolicKinematics, normal_form, planar_arm
+from eom_dynamics.lagrange.kinematics import factors
+from eom_dynamics.robot import Frame, Joint
+
+q1, q2, q3, q4, q5, q6 = Q = sp.symbols("q1:7", real=True)
+a2, a3, d4, d6 = sp.symbols("a2 a3 d4 d6", positive=True)
+LENGTHS = {a2: 0.43, a3: -0.02, d4: 0.42, d6: 0.06}
+
+# An elbow manipulator with a spherical wrist: axis and position of each joint at zero, in the base.
+AXES = [[0, 0, 1], [0, -1, 0], [0, -1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]]
+POINTS = [[0, 0, 0], [0, 0, 0], [a2, 0, 0], *[[a2 + a3, 0, d4]] * 3]
+HOME = lie.pose(np.eye(3, dtype=int), np.array([a2 + a3 + d6, 0, d4], dtype=object))
+
+
+@cache
+def elbow() -> SymbolicKinematics:
+    joints = []
+    for i, axis in enumerate(AXES):
+        before = POINTS[i - 1] if i else [0, 0, 0]
+        step = np.array([x - y for x, y in zip(POINTS[i], before, strict=True)], dtype=object)
+        screw, pose = np.array([*axis, 0, 0, 0]), lie.pose(np.eye(3, dtype=int), step)
+        joints.append(Joint(f"joint_{i + 1}", screw, pose, i - 1, 1.0, np.zeros(3), np.eye(3)))
+    flange = Frame("flange", 5, lie.pose(np.eye(3, dtype=int), np.array([d6, 0, 0], dtype=object)))
+    return SymbolicKinematics(Robot("elbow", tuple(joints), tools=(flange,)))
+
+
+@cache
+def jacobian(reference: str) -> sp.Matrix:
+    return elbow().jacobian(reference=reference)
+
+
+def number(expression: sp.Basic, q: Array) -> Array:
+    values = dict(zip(Q, q.tolist(), strict=False)) | LENGTHS
+    return np.array(sp.Matrix([expression]).xreplace({x: sp.Float(y) for x, y in values.items()}).evalf(), dtype=float)
+
+
+def test_planar_2r_of_lynch_and_park_chapter_5() -> None:
+    """K. Lynch, F. Park, Modern Robotics, section 5.1: the Jacobian of the tip, and its determinant L1 L2 sin θ2."""
+    arm = SymbolicKinematics(planar_arm(2))
+    L1, L2 = sp.symbols("L1 L2", positive=True)
+    s1, c1, s12, c12 = sp.sin(q1), sp.cos(q1), sp.sin(q1 + q2), sp.cos(q1 + q2)
+    expected = sp.Matrix([[-L1 * s1 - L2 * s12, -L2 * s12], [L1 * c1 + L2 * c12, L2 * c12]])
+    assert (arm.jacobian(reference="world_aligned")[3:5, :] - expected).applyfunc(normal_form) == sp.zeros(2)
+    assert list(arm.pose()[:2, 3]) == [L1 * c1 + L2 * c12, L1 * s1 + L2 * s12]
+    assert arm.determinant(rows=(3, 4)) == L1 * L2 * sp.sin(q2)
+    assert arm.singularities(rows=(3, 4)) == (sp.sin(q2),)
+
+
+def test_leg_is_singular_stretched_and_below_its_hip() -> None:
+    """A. De Luca, Robotics 1, singularities of the 3R anthropomorphic arm: det J = -a2 a3 s3 (a2 c2 + a3 c23)."""
+    leg = SymbolicKinematics(eom.load_robot("leg"), symbols=True)
+    # Downwards: both lengths are negative z.
+    thigh, shank = -leg.robot.joints[2].reference_pose[2, 3], -leg.robot.tools[0].pose[2, 3]
+    textbook = -thigh * shank * sp.sin(q3) * (thigh * sp.cos(q2) + shank * sp.cos(q2 + q3))
+    assert normal_form(leg.determinant(rows=(3, 4, 5)) ** 2 - textbook**2) == 0
+    assert leg.singularities(rows=(3, 4, 5))[0] == sp.sin(q3)
+    assert leg.values == {sp.Symbol("p_y2", positive=True): 0.08, -thigh: -0.25, -shank: -0.25}
+    rows = eom.Kinematics(eom.load_robot("leg")).jacobian([0.2, 0.3, -0.7], reference="world_aligned")[3:]
+    found = leg.determinant(rows=(3, 4, 5)).subs(leg.values | dict(zip(Q, [0.2, 0.3, -0.7], strict=False)))
+    assert float(found) == pytest.approx(np.linalg.det(rows), rel=1e-12)
+
+
+@pytest.mark.parametrize("reference", ["space", "body"])
+def test_jacobian_of_a_6r_arm_by_lynch_and_park_5_11(reference: str) -> None:
+    """Columns of the space Jacobian are Ad of the product of exponentials before, of the screw at zero."""
+    J, T = jacobian(reference), elbow().pose()
+    for q in np.random.default_rng(5).uniform(-3, 3, (2, 6)):
+        C, columns = np.eye(4), []
+        for axis, point, x in zip(AXES, number(sp.Matrix(POINTS), q), q, strict=True):
+            screw = np.array([*axis, *np.cross(point, axis)])
+            turned = C @ twist_matrix(screw) @ np.linalg.inv(C)
+            columns.append([turned[2, 1], turned[0, 2], turned[1, 0], *turned[:3, 3]])
+            C = C @ expm(twist_matrix(screw) * x)
+        pose = C @ number(sp.Matrix(HOME), q)
+        np.testing.assert_allclose(number(T, q), pose, atol=1e-13)
+        if reference == "body":
+            R, p = pose[:3, :3], pose[:3, 3]
+            columns = [[*(R.T @ x[:3]), *(R.T @ (x[3:] + np.cross(x[:3], p)))] for x in map(np.array, columns)]
+        np.testing.assert_allclose(number(J, q), np.transpose(columns), atol=1e-13)
+
+
+def test_singularities_of_a_6r_arm_are_those_of_wrist_elbow_and_shoulder() -> None:
+    """B. Siciliano et al., Robotics, section 3.3; Lynch and Park, section 5.3: they decouple with a spherical wrist."""
+    determinant = elbow().determinant()
+    wrist, reach_of_forearm, distance_of_wrist = factors(determinant, elbow().q)
+    assert wrist == sp.sin(q5)
+    assert sp.simplify(reach_of_forearm - (a3 * sp.sin(q3) + d4 * sp.cos(q3))) == 0
+    # The wrist centre is on the first axis.
+    x = elbow().pose("joint_4")[0, 3]
+    assert normal_form(distance_of_wrist - x.subs(q1, 0)) == 0
+    assert normal_form(determinant + a2 * wrist * reach_of_forearm * distance_of_wrist) == 0
+    for q in np.random.default_rng(3).uniform(-3, 3, (2, 6)):
+        found = number(jacobian("body"), q)
+        assert number(determinant, q).item() == pytest.approx(np.linalg.det(found), rel=1e-12)
+
+
+def test_singularities_of_a_ur5e_from_its_file() -> None:
+    """sin θ3 and sin θ5, and the wrist on the first axis: the factors that are known of this arm."""
+    arm = SymbolicKinematics(eom.load_robot("ur5e"))
+    elbow_factor, wrist, shoulder = arm.singularities()
+    assert (elbow_factor, wrist) == (sp.sin(q3), sp.sin(q5))
+    expected = 0.0997 * sp.sin(q2 + q3 + q4) - 0.425 * sp.cos(q2) - 0.3922 * sp.cos(q2 + q3)
+    assert normal_form(shoulder + 10000 * expected) == 0
+
+
+def test_factors() -> None:
+    product = 3 * a2 * sp.cos(q1 + q2) * sp.sin(q3) ** 2 * (2 * sp.cos(q1) + a2) * (sp.cos(q2) + 3 * sp.sin(q3))
+    found = factors(product, Q)
+    assert set(found) == {sp.cos(q1 + q2), sp.sin(q3), 2 * sp.cos(q1) + a2, sp.cos(q2) + 3 * sp.sin(q3)}
+    # Zero where the sine is, but only every other time.
+    (found,) = factors(a2 * (1 - sp.cos(q1)), Q)
+    assert found in (sp.cos(q1) - 1, 1 - sp.cos(q1))
+    assert factors(a2 + 0 * q1, Q) == () and factors(sp.cos(q1) ** 2 + sp.sin(q1) ** 2 - 1, Q) == (0,)
+
+
+def test_refused() -> None:
+    arm = planar_arm(2)
+    with pytest.raises(TypeError, match=r"planar_2r: joint joint_1 is symbolic: .* SymbolicKinematics"):
+        eom.Kinematics(arm)
+    with pytest.raises(eom.StateError, match="planar_2r: rows must be 2 of 0 to 5, as many as joints, are"):
+        SymbolicKinematics(arm).determinant()
+    with pytest.raises(eom.StateError, match="has no frame 'top'; did you mean tip"):
+        SymbolicKinematics(arm).jacobian("top")
+    with pytest.raises(eom.StateError, match="reference must be"):
+        SymbolicKinematics(arm).jacobian(reference="base")
+    tilted = Joint("tilted", np.array([0, sp.sin(a2), sp.cos(a2), 0, 0, 0]), np.eye(4), -1, 1.0, np.zeros(3), np.eye(3))
+    with pytest.raises(LagrangianError, match="tilted: the direction of its axis must be numbers, is"):
+        SymbolicKinematics(Robot("one", (tilted,)))

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rigid arms: rotor inertia behind gears, free fall, efforts over time and tool wrenches, by textbook equations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chains import packaged_parameters
+from scipy.integrate import solve_ivp
+from textbook import planar_2r
+
+import eom_dynamics as eom
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot.inertia import Inertial
+from eom_dynamics.simulation import ElasticPlant, SimulationError, energy_audit, simulate
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.simulate.open_loop import read_efforts
+
+G = 9.80665
+LEG = eom.load_robot("leg")
+FOOT = [[0.0, 0.02, -0.03, 4.0, -1.0, 2.0], [0.01, 0.0, 0.02, -3.0, 2.0, 1.0]]
+
+
+def rigid(name: str, rotor_inertia: float = 0.0) -> eom.Robot:
+    robot = eom.load_robot(name)
+    spring = LEG.joints[0].spring
+    return replace(robot, joints=tuple(replace(j, spring=spring, rotor_inertia=rotor_inertia) for j in robot.joints))
+
+
+# --- Rotor inertia in Dynamics ------------------------------------------------------------------------
+
+
+def test_de_luca_single_link_has_the_inertia_of_link_and_motor_behind_its_gear() -> None:
+    """A. De Luca, Robotics 2, dynamics of an actuated pendulum: (I_l + m d² + n² I_m) q̈ + m g d sin q = τ."""
+    m, d, I_l, n, I_m = 1.3, 0.4, 0.07, 50.0, 2e-5
+    link = replace(
+        rigid("pendulum")
+        .joints[0]
+        .with_inertial(Inertial.about_center(m, np.array([0, 0, -d]), np.diag([I_l, I_l, 0.01]))),
+        gear_ratio=n,
+        rotor_inertia=n**2 * I_m,
+    )
+    robot = replace(rigid("pendulum"), joints=(link,))
+    dynamics = eom.Dynamics(robot, rotor_inertia=True, backend="numpy")
+    q, qd, qdd, qddd, qdddd = ([x] for x in (0.7, -1.1, 2.0, 3.0, -5.0))
+    inertia = I_l + m * d**2 + n**2 * I_m
+    assert dynamics.mass_matrix(q) == pytest.approx(inertia, rel=1e-14)
+    tau, taud, taudd = dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd)
+    s, c = np.sin(0.7), np.cos(0.7)
+    assert tau == pytest.approx(inertia * 2.0 + m * G * d * s, rel=1e-13)
+    assert taud == pytest.approx(inertia * 3.0 - m * G * d * c * 1.1, rel=1e-13)
+    assert taudd == pytest.approx(inertia * -5.0 + m * G * d * (c * 2.0 - s * 1.1**2), rel=1e-13)
+    assert dynamics.forward_dynamics(q, qd, tau) == pytest.approx(2.0, rel=1e-13)
+    assert dynamics.kinetic_energy(q, qd) == pytest.approx(inertia * 1.1**2 / 2, rel=1e-13)
+    without = eom.Dynamics(robot, backend="numpy")
+    assert without.mass_matrix(q) == pytest.approx(I_l + m * d**2, rel=1e-14)
+    # Elsewhere the rotors count once: on the side of the motors.
+    motor = eom.ElasticArm(dynamics.robot, backend="numpy").feedforward(q, qd, qdd, qddd, qdddd).motor_effort
+    assert motor == pytest.approx(tau, rel=1e-13)
+
+
+def test_rotors_of_a_leg_are_the_armature_of_mujoco() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(_mjcf(armature=True))
+    data = mujoco.MjData(model)
+    dynamics = eom.Dynamics(LEG, rotor_inertia=True, backend="numpy")
+    for q, qd, qdd in np.random.default_rng(38).uniform(-2, 2, (5, 3, 3)):
+        data.qpos, data.qvel, data.qacc = q, qd, qdd
+        mujoco.mj_inverse(model, data)
+        np.testing.assert_allclose(dynamics.effort(q, qd, qdd), data.qfrc_inverse, atol=1e-12)
+        M = np.zeros((3, 3))
+        mujoco.mj_fullM(model, data, M)
+        np.testing.assert_allclose(dynamics.mass_matrix(q), M, atol=1e-13)
+        np.testing.assert_allclose(dynamics.forward_dynamics(q, qd, dynamics.effort(q, qd, qdd)), qdd, atol=1e-11)
+
+
+def test_rotors_of_elastic_joints_and_coupled_ones_are_not_added() -> None:
+    assert not np.any(eom.load_robot("planar_2r").rigid_rotors) and np.all(LEG.rigid_rotors == 0.02)
+    with pytest.raises(eom.RobotDescriptionError, match=r"rotor_inertia=True .* has the complete rotor model; take"):
+        eom.Dynamics(replace(LEG, rotor_model="complete"), rotor_inertia=True)
+    with pytest.raises(eom.StateError, match=r"rotor_inertia must be True or False, is 0\.02"):
+        eom.Dynamics(LEG, rotor_inertia=0.02)  # type: ignore[arg-type]
+
+
+def test_inspect_tells_where_rotors_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "leg"]) == 0
+    assert "rotor inertia of rigid joints: all joints; part of motor efforts, not of" in capsys.readouterr().out
+    assert main(["inspect", "planar_2r"]) == 0
+    assert "rotor inertia of rigid joints" not in capsys.readouterr().out
+
+
+# --- Plants -------------------------------------------------------------------------------------------
+
+
+def test_pendulum_under_a_tip_force_by_de_luca() -> None:
+    """De Luca, Robotics 2: with a horizontal force F on the tip at length l, I q̈ + m g l sin q = τ + F l cos q."""
+    m, length, B, F, tau = 1.0, 0.5, 0.03, 2.0, 0.4
+    plant = ElasticPlant(eom.ElasticArm(rigid("pendulum", B)))
+    t = np.linspace(0.0, 2.0, 21)
+    # The tool turns with the rod, about y: a force along +x of the base, on the robot, in its frame.
+
+    def wrench(_: float, state: Array) -> Array:
+        return np.array([0.0, 0.0, 0.0, -F * np.cos(state[0]), 0.0, -F * np.sin(state[0])])
+
+    found = simulate(plant, lambda *_: np.array([tau]), t, plant.state([0.4], [0.0]), wrench=wrench)
+
+    def rate(_: float, y: Array) -> list[float]:
+        # q is about +y, so that the tip at q = 0 below moves along -x.
+        return [y[1], (tau - m * G * length * np.sin(y[0]) - F * length * np.cos(y[0])) / (m * length**2 + B)]
+
+    expected = solve_ivp(rate, (0.0, 2.0), [0.4, 0.0], "DOP853", t, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(plant.parts(found.states).q[:, 0], expected.y[0], atol=1e-10)
+    assert energy_audit(plant, found).relative_imbalance < 1e-10
+    x = -length * np.sin(expected.y[0])
+    np.testing.assert_allclose(found.work, tau * (expected.y[0] - 0.4) + F * (x - x[0]), atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["DOP853", "gauss_legendre"])
+def test_2r_arm_side_by_side_under_wrenches_at_the_tip(method: str) -> None:
+    """Lynch and Park, chapter 8, equations (8.9): the planar 2R arm, with J' F of the tip of chapter 5."""
+    plant, equations = ElasticPlant(eom.ElasticArm(rigid("planar_2r"))), planar_2r(packaged_parameters("planar_2r"))
+    forces, t = np.array([[3.0, -1.0], [-2.0, 4.0]]), np.linspace(0.0, 0.5, 6)
+    step = None if method == "DOP853" else 0.005
+
+    def wrench(_: float, states: Array) -> Array:
+        W = np.zeros((2, 6))
+        for k, (row, F) in enumerate(zip(states, forces, strict=True)):
+            angle = row[0] + row[1]
+            W[k, 3:5] = -np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]) @ F
+        return W
+
+    start = plant.state([[0.3, 0.8], [1.0, -0.5]], [[1.0, -2.0], [0.0, 0.5]])
+    found = simulate(plant, None, t, start, wrench=wrench, method=method, step=step)
+    for k, F in enumerate(forces):
+
+        def rate(_: float, y: Array, F: Array = F) -> Array:
+            M, bias = equations(y[:2], y[2:])
+            (s1, s12), (c1, c12) = (f([y[0], y[0] + y[1]]) for f in (np.sin, np.cos))
+            J = np.array([[-0.5 * s1 - 0.4 * s12, -0.4 * s12], [0.5 * c1 + 0.4 * c12, 0.4 * c12]])
+            return np.array([*y[2:], *np.linalg.solve(M, J.T @ F - bias)])
+
+        q, _, qd, _ = plant.parts(found.states[:, k])
+        y = solve_ivp(rate, (0.0, 0.5), np.array([*q[0], *qd[0]]), "DOP853", t, rtol=1e-12, atol=1e-12).y
+        np.testing.assert_allclose(np.hstack([q, qd]).T, y, atol=1e-9)
+
+
+def test_wrench_at_the_tip_of_an_elastic_arm_is_an_effort_on_its_links() -> None:
+    """In both rotor models: M q̈ grows by -J' W, J of Lynch and Park, chapter 5; motors do not feel it at once."""
+    for model in ("reduced", "complete"):
+        plant = ElasticPlant(eom.ElasticArm(replace(eom.load_robot("planar_2r"), rotor_model=model)))
+        state, effort = plant.state([0.3, 0.8], [1.0, -2.0]), np.zeros(2)
+        W, s, c = np.array([0.0, 0.0, 0.2, 3.0, -1.0, 0.0]), np.sin(0.8), np.cos(0.8)
+        J = np.array([[1.0, 1.0], [0.5 * s, 0.0], [0.5 * c + 0.4, 0.4]])
+        change = plant.rate(state, effort, wrench=W) - plant.rate(state, effort)
+        moved = plant.inertia.matrix(state[:2]) @ np.array([*change[4:6], *change[6:]])
+        np.testing.assert_allclose(moved, [*(-J.T @ W[2:5]), 0.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrench", "error", "message"),
+    [
+        (3, TypeError, "wrench must be a function of time and state, or None for none, is 3"),
+        (lambda *_: np.zeros(3), eom.StateError, r"leg: wrench must return wrenches of shape \(6,\), returns \(3,\)"),
+        (lambda *_: np.full(6, np.nan), SimulationError, "at 0 s: wrench returns wrenches that are not finite"),
+    ],
+)
+def test_bad_wrenches(wrench: object, error: type[Exception], message: str) -> None:
+    plant = ElasticPlant(eom.ElasticArm(LEG))
+    with pytest.raises(error, match=message):
+        simulate(plant, None, [0.0, 0.1], plant.state(np.zeros(3), np.zeros(3)), wrench=wrench)  # type: ignore[arg-type]
+
+
+# --- Command line -------------------------------------------------------------------------------------
+
+
+def _mjcf(*, armature: bool) -> str:
+    """The leg in MuJoCo, from its file."""
+    parameters = packaged_parameters("leg")
+    text = ""
+    for name in parameters["joint_names"]:
+        joint = parameters["joints"][name]
+        xx, xy, xz, yy, yz, zz = joint["inertia"]
+        text += (
+            f'<body pos="{_text(joint["origin"]["xyz"])}"><joint axis="{_text(joint["screw"][:3])}" '
+            f'armature="{joint["rotor_inertia"] if armature else 0}"/><inertial pos="{_text(joint["center_of_mass"])}" '
+            f'mass="{joint["mass"]}" fullinertia="{_text([xx, yy, zz, xy, xz, yz])}"/>'
+        )
+    return (
+        '<mujoco><compiler angle="radian" inertiafromgeom="false"/><option timestep="1e-3" integrator="RK4" '
+        f'gravity="0 0 {-G}"/><worldbody>{text}{"</body>" * 3}</worldbody></mujoco>'
+    )
+
+
+def _text(numbers: list[float]) -> str:
+    return " ".join(f"{x:.17g}" for x in numbers)
+
+
+def test_free_fall_of_a_leg_is_that_of_mujoco(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    pytest.importorskip("plotly")
+    start, rates = [0.1, 0.5, -1.0], [0.5, 0.0, 1.0]
+    command = ["simulate", "leg", "--free", "--start", *map(str, start), "--velocity", *map(str, rates)]
+    assert main([*command, "--duration", "0.4", "-o", str(tmp_path / "out"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = mujoco.MjModel.from_xml_string(_mjcf(armature=True))
+    data = mujoco.MjData(model)
+    data.qpos, data.qvel = start, rates
+    for _ in range(400):
+        mujoco.mj_step(model, data)
+    # Of MuJoCo's Runge-Kutta method of order 4 at 1 ms.
+    np.testing.assert_allclose([found["q"], found["qd"]], [data.qpos, data.qvel], atol=1e-8)
+    assert found["energy_imbalance"] < 1e-11 and found["failures"] == []
+    with np.load(tmp_path / "out" / "data.npz") as written:
+        np.testing.assert_array_equal(written["q"][-1], found["q"])
+        assert not np.any(written["effort"]) and written["energy"].shape == (201, 5)
+    assert "Motion of leg without efforts" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Inverse dynamics into a file of each kind, forward dynamics by the command: the motion comes back."""
+    pytest.importorskip("plotly")
+    dynamics = eom.Dynamics(LEG, rotor_inertia=True)
+    t = np.linspace(0.0, 0.05, 101)
+    motion = [np.outer(f, [0.3, -0.5, 0.8]) for f in (np.sin(5 * t), 5 * np.cos(5 * t), -25 * np.sin(5 * t))]
+    W = np.tile(FOOT[0], (len(t), 1))
+    tau = dynamics.effort(*motion, wrench=(W,))
+    names = ["knee", "hip", "abduction"]
+    np.savez(tmp_path / "tau.npz", t=t, tau=tau[:, ::-1], joint_names=names, W=W)
+    rows = {"t": t.tolist(), "tau": tau[:, ::-1].tolist(), "joint_names": names, "W": W.tolist()}
+    (tmp_path / "tau.json").write_text(json.dumps(rows))
+    table = np.column_stack([dynamics.effort(*motion)[:, ::-1], t])
+    header = ",".join([*(f"tau.{name}" for name in names), "t"])
+    np.savetxt(tmp_path / "tau.csv", table, "%.17g", ",", header=header, comments="")
+    arm = eom.ElasticArm(LEG)
+    for ending in (".npz", ".json", ".csv"):
+        read = read_efforts(tmp_path / f"tau{ending}", arm)
+        np.testing.assert_array_equal(read.t, t)
+        if ending != ".csv":
+            np.testing.assert_array_equal([read.tau, read.wrench[:, :3]], [tau, W[:, :3]])  # type: ignore[index]
+    for ending in (".npz", ".csv"):
+        command = ["simulate", "leg", "--efforts", str(tmp_path / f"tau{ending}"), "--json", "-o"]
+        assert main([*command, str(tmp_path / ending), "--velocity", "1.5", "-2.5", "4"]) == 0
+        # Efforts are linear between samples 0.5 ms apart.
+        np.testing.assert_allclose(json.loads(capsys.readouterr().out)["q"], motion[0][-1], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give one of TRAJECTORY, --free and --efforts"),
+        (["cosine", "--free"], "give one of TRAJECTORY, --free and --efforts"),
+        (["--free", "--gains", "5"], "--gains, --rate, --period, --no-sweep, --exact and model errors go with TRAJ"),
+        (["cosine", "--start", "0"], "--start and --velocity go with --free and --efforts"),
+        (["--free", "--start", "0"], "--start takes 3 numbers, has 1: abduction, hip, knee"),
+        (["--efforts", "{}/names.csv"], "has efforts of a, b; leg has abduction, hip, knee"),
+        (["--efforts", "{}/no.json"], "no.json: cannot be read as efforts over time: has no 't'"),
+    ],
+)
+def test_refused(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "names.csv").write_text("t,tau.a,tau.b\n0,1,2\n")
+    (tmp_path / "no.json").write_text('{"tau": [[0, 0, 0]]}')
+    given = [each.format(tmp_path) for each in arguments]
+    try:
+        code: object = main(["simulate", "leg", *given, "-o", str(tmp_path / "out")])
+    except SystemExit as error:
+        code = error.code
+    assert code == 2 and message in capsys.readouterr().err and not (tmp_path / "out").exists()
