@@ -43,14 +43,18 @@ copyright = f"{author}. Apache-2.0"
 version = release = eom_dynamics.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-if not _installed("latex2mathml"):
-    extensions.append("sphinx.ext.mathjax")
+html_math_renderer = "mathml" if _installed("latex2mathml") else "mathjax"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 exclude_patterns = ["_build", "Thumbs.db"]
 nitpicky = True
 # Without inventories of other projects, which are on the web, and for names of types alone.
-nitpick_ignore_regex = [(r"py:.*", r"(?!eom_dynamics\.|\.).*")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!eom_dynamics\.|\.).*"),
+    # Types of annotations that are private.
+    (r"py:class", r"eom_dynamics\.(codegen|elastic\.spring_set|export\.functions|simulation\.feedforward_comparison)\..*"),
+    (r"py:class", r"eom_dynamics\..*\.(Anchors|DriveScales|EffortJets|EffortLaw|PlacedSpring|Tracked)"),
+]
 suppress_warnings = ["config.cache"]
 
 autoclass_content = "both"
@@ -60,7 +64,9 @@ autodoc_typehints = "signature"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-napoleon_use_ivar = True
+# As lists: in fields of Sphinx, a line for several names would have the first ones as type of the last.
+napoleon_custom_sections = [("Attributes", "params_style")]
+napoleon_use_param = False
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 100
@@ -86,19 +92,17 @@ _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 
 def _link_to_sources(app, name, source):
     """Send links to files outside of this folder to the pages that have their text, else to the repository."""
-    up = "../" * name.count("/")
-
     def target(found):
         path = found[1]
         if not (_ROOT / path).exists():
             logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
         if interface := _INTERFACE.fullmatch(path):
-            return f"]({up}reference/{interface[1]}.md#{interface[2].lower()})"
+            return f"](reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):
-            return f"]({up}reference/examples.md#{example[1].lower()}-py)"
+            return f"](reference/examples.md#{example[1].replace('_', '-')}-py)"
         return f"]({_sources}/blob/main/{path})"
 
-    if app.env.doc2path(name).endswith(".md"):
+    if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):
         source[0] = _LINK.sub(target, source[0])
 
 
@@ -110,6 +114,13 @@ def _link_equations(app, what, name, thing, options, lines):
     """Send each number of an equation to its place on the page of equations."""
     text = "\n".join(lines)
     lines[:] = _EQUATIONS.sub(r":ref:`\1 <equation-\2>`", text).split("\n")
+
+
+def _prepare(app, what, name, thing, options, lines):
+    """Keep napoleon from taking the words before the first colon of a property for its type; drop what has no news."""
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "\\")  # with the end of the line, nothing
+    lines[:] = [line for line in lines if not line.startswith("Create new instance of ")]
 
 
 def _skip_fields(app, what, name, thing, skip, options):
@@ -143,8 +154,9 @@ def setup(app):
     """Write the generated pages, and typeset mathematics as MathML, which needs no script and no network."""
     app.connect("builder-inited", _write_pages)
     app.connect("source-read", _link_to_sources)
+    app.connect("autodoc-process-docstring", _prepare, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", _link_equations)
     app.connect("autodoc-skip-member", _skip_fields)
-    if "sphinx.ext.mathjax" not in app.extensions:
+    if app.config.html_math_renderer == "mathml":
         app.add_html_math_renderer("mathml", (_inline_mathematics, None), (_block_mathematics, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,8 +7,10 @@ They are written from the code at each build of the documentation (``docs/conf.p
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import inspect
+import itertools
 import re
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +19,23 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"
 ADDITIONAL = ("robot.solids", "tools.bags", "tools.replay")
 """Modules with a page beside the subpackages that list their names in ``__all__``."""
+
+TYPES = (
+    *("actuators.springs.base.Spring", "actuators.springs.coupled.CoupledSpring"),
+    *("actuators.parallel_springs.spring.ParallelSpring", "actuators.drive_units.DriveUnits"),
+    *("elastic.bounds.Bounds", "elastic.motor_side.MotorSide", "equations.system.SystemMatrices"),
+    *("identification.choice.Trial", "identification.estimators.Estimate"),
+    *("identification.excitation_information.Information", "identification.filtering.Filter"),
+    *("identification.filtering.FilteredSamples", "identification.motor.GearFit"),
+    *("identification.resonance.FrequencyResponse", "identification.springs.CoupledSpringFit"),
+    *("jet.Jet", "kinematics.tracking.ToolTracker"),
+    *("recursion.links.Moments", "recursion.passive_efforts.PassiveJoint", "robot.model.RotorMount"),
+    *("simulation.arms.End", "simulation.elastic_plant.State"),
+    *("simulation.simulated_robot.Readings", "simulation.simulated_robot.SensorNoise"),
+    *("tools.replay.batch.Refusals", "tools.replay.conventions.Conventions", "tools.robot_options.RobotOptions"),
+    *("trajectory.quantities.Load", "trajectory.trajectory.Interval"),
+)
+"""Types of arguments, results and attributes of public names that are not public names themselves."""
 
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
 
@@ -51,6 +70,7 @@ def pages() -> dict[str, str]:
     """Text of each page by its name in the folder."""
     modules = public_modules()
     found = {f"python/{name}.rst": module_page(name) for name in modules}
+    found["python/types.rst"] = type_page()
     found["python.md"] = _python_index(modules)
     for kind, title in INTERFACES.items():
         found[f"{kind}.md"] = interface_page(kind, title)
@@ -101,11 +121,12 @@ def module_page(name: str) -> str:
         elif inspect.isroutine(value) or hasattr(value, "cache_info"):
             sections["Functions"].append(f".. autofunction:: {name}.{each}\n")
         else:
-            sections["Constants"].append(f".. autodata:: {name}.{each}\n   :no-value:\n")
-    title = f"``{name}``"
+            about = constant_docstring(module, each).replace("\n", "\n   ")
+            sections["Constants"].append(f".. py:data:: {name}.{each}\n\n   {about}\n")
+    title = name
     parts = [f"{title}\n{'=' * len(title)}\n\n.. automodule:: {name}\n"]
     if elsewhere:
-        parts.append("Names of subpackages\n--------------------\n\nThe package has these, too; each is described there.\n")
+        parts.append("Names of its subpackages\n------------------------\n\nThe package has these, too: ``eom.load_robot``. Each is described with its subpackage.\n")
         parts.append(".. list-table::\n   :widths: 40 60\n")
         for each, home, value in elsewhere:
             parts.append(f"   * - :obj:`{each} <{home}.{each}>`\n     - {_summary(value)}")
@@ -115,6 +136,35 @@ def module_page(name: str) -> str:
             parts.append(f"{title}\n{'-' * len(title)}\n")
             parts += entries
     return "\n".join(parts)
+
+
+def type_page() -> str:
+    """Types that public names refer to."""
+    title = "Types of arguments and results"
+    entries = []
+    for each in TYPES:
+        module, _, name = f"eom_dynamics.{each}".rpartition(".")
+        kind = getattr(importlib.import_module(module), name)
+        directive = "autoclass" if inspect.isclass(kind) else "autodata"
+        entries.append(f".. {directive}:: {module}.{name}\n" + ("   :members:\n" if directive == "autoclass" else "   :no-value:\n"))
+    about = "You meet these as attributes, arguments and results of the public names; where they are may change.\n"
+    return "\n".join([f"{title}\n{'=' * len(title)}\n\n{about}", *entries])
+
+
+def constant_docstring(module: ModuleType, name: str) -> str:
+    """The string after the assignment of a name, in the module that it is imported from."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and name in [alias.asname or alias.name for alias in node.names]:
+            (alias,) = (alias for alias in node.names if name == (alias.asname or alias.name))
+            origin = importlib.import_module("." * node.level + (node.module or ""), module.__name__)
+            return constant_docstring(origin, alias.name)
+    for node, after in itertools.pairwise(tree.body):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names = {each.id for target in targets if target for each in ast.walk(target) if isinstance(each, ast.Name)}
+        if name in names and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            return inspect.cleandoc(str(after.value.value))
+    raise LookupError(f"{module.__name__}.{name} has no docstring")
 
 
 def _inherited(kind: type) -> str:
@@ -135,7 +185,8 @@ def _python_index(modules: list[str]) -> str:
         summary = _summary(importlib.import_module(name))
         summary = re.sub(r"``(.*?)``", r"`\1`", summary)
         rows.append(f"| [`{name}`](python/{name}.rst) | {summary} |")
-    entries = "\n".join(f"python/{name}" for name in modules)
+    rows.append("| [types](python/types.rst) | Types of their arguments and results |")
+    entries = "\n".join(f"python/{name}" for name in [*modules, "types"])
     return (
         "# Python API\n\nWritten from the docstrings of all public names: those of `__all__`. "
         "[Arguments and results](../signatures.md) of the compiled methods have tables of their own.\n\n"
@@ -154,7 +205,7 @@ def interface_page(kind: str, title: str) -> str:
         start = next(number for number, line in enumerate(lines) if not line.startswith("#"))
         about = "\n".join(line.removeprefix("#").strip() for line in lines[:start])
         text = "\n".join(lines[start:]).strip()
-        parts.append(f"## {path.stem}\n\n`eom_dynamics/{kind}/{path.stem}`\n\n{_escaped(about)}\n\n```\n{text}\n```\n")
+        parts.append(f"## {path.stem}\n\n`eom_dynamics/{kind}/{path.stem}`\n\n{_escaped(about)}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 
 
@@ -167,20 +218,23 @@ def parameter_page() -> str:
     for folder, (node, program) in NODES.items():
         table = importlib.import_module(f"eom_dynamics.ros.{folder}.{folder}_parameters").TABLE
         parts.append(f"## Node {node}\n\nExecutable `{program}`.\n")
-        parts.append("| parameter | default | values | |\n|---|---|---|---|")
+        parts.append("| parameter | |\n|---|---|")
         for name, each in sorted(table.items()):
-            values = ", ".join(f"`{choice}`" for choice in each.choices)
+            notes = [f"Default: {_default(each.default)}"]
+            if each.choices:
+                notes.append("one of " + ", ".join(f"`{choice}`" for choice in each.choices))
             if each.limits:
-                values = f"{each.limits[0]:g} to {each.limits[1]:g}"
-            notes = "; at startup only" if each.read_only else ""
-            parts.append(f"| `{name}` | {_default(each.default)} | {values} | {_escaped(each.description)}{notes} |")
+                notes.append(f"from {each.limits[0]:g} to {each.limits[1]:g}")
+            if each.read_only:
+                notes.append("set at startup only")
+            parts.append(f"| `{name}` | {_escaped(each.description)}.<br>{'; '.join(notes)}. |")
         parts.append("")
     return "\n".join(parts)
 
 
 def _default(value: object) -> str:
     if value == "":
-        return ""
+        return "empty"
     if isinstance(value, (bool, int, float, str)):
         return f"`{str(value).lower() if isinstance(value, bool) else value}`"
     return f"none ({getattr(value, 'name', str(value)).lower().replace('_', ' ')})"

@@ -39,7 +39,7 @@ class Lagrangian:
         T: kinetic energy, quadratic in the rates, J.
         U: potential energy, a function of q, J.
         dissipation: Rayleigh's function R of the rates, W, whose gradient is the friction: d qd²/2 for viscous and
-            f |qd| for dry friction.
+            ``f |qd|`` for dry friction.
         values: numbers of symbols among the parameters, if known.
 
     Raises:
