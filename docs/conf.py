@@ -7,7 +7,6 @@ there take their places.
 
 import configparser
 import importlib.util
-import os
 import re
 import sys
 from pathlib import Path
@@ -19,7 +18,6 @@ from sphinx.util import logging
 _HERE = Path(__file__).resolve().parent
 if (_HERE.parent / "package.xml").exists():
     sys.path.insert(0, str(_HERE.parent))
-os.environ.setdefault("EOM_DYNAMICS_CFLAGS", "")
 
 import eom_dynamics
 
@@ -52,14 +50,24 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!eom_dynamics\.|\.).*"),
     # Types of annotations that are private.
-    (r"py:class", r"eom_dynamics\.(codegen|elastic\.spring_set|export\.functions|simulation\.feedforward_comparison)\..*"),
+    (
+        r"py:class",
+        r"eom_dynamics\.(codegen|elastic\.spring_set|export\.functions|simulation\.feedforward_comparison)\..*",
+    ),
     (r"py:class", r"eom_dynamics\..*\.(Anchors|DriveScales|EffortJets|EffortLaw|PlacedSpring|Tracked)"),
 ]
 suppress_warnings = ["config.cache"]
 
 autoclass_content = "both"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = [] if _installed("rclpy") else ["rclpy", "rcl_interfaces"]
+# The tables of parameters are in modules of nodes.
+autodoc_mock_imports = [
+    name
+    for name in ("action_msgs", "builtin_interfaces", "diagnostic_msgs", "eom_dynamics.action", "eom_dynamics.msg")
+    + ("eom_dynamics.srv", "geometry_msgs", "lifecycle_msgs", "rcl_interfaces", "rclpy", "rosgraph_msgs")
+    + ("sensor_msgs", "std_msgs", "trajectory_msgs")
+    if not _installed(name)
+]
 autodoc_typehints = "signature"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
 napoleon_google_docstring = True
@@ -92,6 +100,7 @@ _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 
 def _link_to_sources(app, name, source):
     """Send links to files outside of this folder to the pages that have their text, else to the repository."""
+
     def target(found):
         path = found[1]
         if not (_ROOT / path).exists():
@@ -107,7 +116,9 @@ def _link_to_sources(app, name, source):
 
 
 # Equations of the paper, in docstrings: "equation (27)", "equations (35)-(60)"; not those of another source.
-_EQUATIONS = re.compile(r"(?<!`)\b([Ee]quations? \((\d+)\)(?:(?:-|–|, | and | to )\(\d+\))*)(?! of (?!A\. Müller|Müller))")
+_EQUATIONS = re.compile(
+    r"(?<!`)\b([Ee]quations? \((\d+)\)(?:(?:-|–|, | and | to )\(\d+\))*)(?! of (?!A\. Müller|Müller))"
+)
 
 
 def _link_equations(app, what, name, thing, options, lines):

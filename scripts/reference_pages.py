@@ -37,6 +37,13 @@ TYPES = (
 )
 """Types of arguments, results and attributes of public names that are not public names themselves."""
 
+_SUBPACKAGES = """\
+Names of its subpackages
+------------------------
+
+The package has these, too: ``eom.load_robot``. Each is described with its subpackage.
+"""
+
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
 
 PROJECT = {
@@ -126,7 +133,7 @@ def module_page(name: str) -> str:
     title = name
     parts = [f"{title}\n{'=' * len(title)}\n\n.. automodule:: {name}\n"]
     if elsewhere:
-        parts.append("Names of its subpackages\n------------------------\n\nThe package has these, too: ``eom.load_robot``. Each is described with its subpackage.\n")
+        parts.append(_SUBPACKAGES)
         parts.append(".. list-table::\n   :widths: 40 60\n")
         for each, home, value in elsewhere:
             parts.append(f"   * - :obj:`{each} <{home}.{each}>`\n     - {_summary(value)}")
@@ -145,8 +152,10 @@ def type_page() -> str:
     for each in TYPES:
         module, _, name = f"eom_dynamics.{each}".rpartition(".")
         kind = getattr(importlib.import_module(module), name)
-        directive = "autoclass" if inspect.isclass(kind) else "autodata"
-        entries.append(f".. {directive}:: {module}.{name}\n" + ("   :members:\n" if directive == "autoclass" else "   :no-value:\n"))
+        if inspect.isclass(kind):
+            entries.append(f".. autoclass:: {module}.{name}\n   :members:\n")
+        else:
+            entries.append(f".. autodata:: {module}.{name}\n   :no-value:\n")
     about = "You meet these as attributes, arguments and results of the public names; where they are may change.\n"
     return "\n".join([f"{title}\n{'=' * len(title)}\n\n{about}", *entries])
 
@@ -205,15 +214,17 @@ def interface_page(kind: str, title: str) -> str:
         start = next(number for number, line in enumerate(lines) if not line.startswith("#"))
         about = "\n".join(line.removeprefix("#").strip() for line in lines[:start])
         text = "\n".join(lines[start:]).strip()
-        parts.append(f"## {path.stem}\n\n`eom_dynamics/{kind}/{path.stem}`\n\n{_escaped(about)}\n\n```text\n{text}\n```\n")
+        parts.append(
+            f"## {path.stem}\n\n`eom_dynamics/{kind}/{path.stem}`\n\n{_escaped(about)}\n\n```text\n{text}\n```\n"
+        )
     return "\n".join(parts)
 
 
 def parameter_page() -> str:
     """Parameters of the nodes, from the tables by which they declare them."""
     parts = [
-        "# Parameters of the nodes\n\nWritten from the tables by which the nodes declare and check them. Those of a robot,"
-        " `robot.*` and `urdf.*`, are the entries of the [robot file](robot_file.md).\n"
+        "# Parameters of the nodes\n\nWritten from the tables by which the nodes declare and check them. Those of a"
+        " robot, `robot.*` and `urdf.*`, are the entries of the [robot file](robot_file.md).\n"
     ]
     for folder, (node, program) in NODES.items():
         table = importlib.import_module(f"eom_dynamics.ros.{folder}.{folder}_parameters").TABLE
@@ -249,8 +260,8 @@ def command_page() -> str:
 
     (commands,) = (each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
     parts = [
-        "# Commands and options\n\nWritten from the parsers of the command line; `eom_dynamics COMMAND --help` prints the"
-        " same. [Command line](../command_line.md) has the common rules, and examples.\n"
+        "# Commands and options\n\nWritten from the parsers of the command line; `eom_dynamics COMMAND --help` prints"
+        " the same. [Command line](../command_line.md) has the common rules, and examples.\n"
     ]
     for name, parser in commands.choices.items():
         parts.append(f"## {name}\n\n{_escaped(parser.description or '')}\n")

@@ -38,7 +38,7 @@ def problems(site: Path) -> list[str]:
     """Broken links of all pages of a site, a line each."""
     site = site.resolve()
     pages = {path.resolve(): _Page(path) for path in sorted(site.rglob("*.html"))}
-    found = []
+    found = [] if pages else [f"{site} has no pages"]
     for path, page in pages.items():
         where = path.relative_to(site)
         for link in sorted(page.links | page.resources):
