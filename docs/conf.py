@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sphinx.ext.autodoc.mock import mock
 from sphinx.util import logging
+from sphinx.util.inspect import TypeAliasForwardRef
 
 # rosdoc2 builds a copy of this folder, and has the package on the path.
 _HERE = Path(__file__).resolve().parent
@@ -61,15 +62,13 @@ suppress_warnings = ["config.cache"]
 autoclass_content = "both"
 autodoc_member_order = "bysource"
 # The tables of parameters are in modules of nodes.
-autodoc_mock_imports = [
-    name
-    for name in ("action_msgs", "builtin_interfaces", "diagnostic_msgs", "eom_dynamics.action", "eom_dynamics.msg")
-    + ("eom_dynamics.srv", "geometry_msgs", "lifecycle_msgs", "rcl_interfaces", "rclpy", "rosgraph_msgs")
-    + ("sensor_msgs", "std_msgs", "trajectory_msgs")
-    if not _installed(name)
-]
+_ros = ("action_msgs", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs", "rcl_interfaces")
+_ros += ("rclpy", "rosgraph_msgs", "sensor_msgs", "std_msgs", "trajectory_msgs")
+_ros += ("eom_dynamics.action", "eom_dynamics.msg", "eom_dynamics.srv")
+autodoc_mock_imports = [name for name in _ros if not _installed(name)]
 autodoc_typehints = "signature"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # inside other types, such as tuple[Array, ...]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 # As lists: in fields of Sphinx, a line for several names would have the first ones as type of the last.

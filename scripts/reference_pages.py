@@ -129,7 +129,7 @@ def module_page(name: str) -> str:
             sections["Functions"].append(f".. autofunction:: {name}.{each}\n")
         else:
             about = constant_docstring(module, each).replace("\n", "\n   ")
-            sections["Constants"].append(f".. py:data:: {name}.{each}\n\n   {about}\n")
+            sections["Constants"].append(f".. py:data:: {each}\n   :module: {name}\n\n   {about}\n")
     title = name
     parts = [f"{title}\n{'=' * len(title)}\n\n.. automodule:: {name}\n"]
     if elsewhere:

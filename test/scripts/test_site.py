@@ -34,9 +34,10 @@ def pages() -> dict[str, str]:
 
 
 def test_every_public_name_has_an_entry(pages: dict[str, str]) -> None:
-    entries = set(
-        re.findall(r"^\.\. (?!automodule)[\w:]+:: (eom_dynamics[\w.]+)$", "\n".join(pages.values()), re.MULTILINE)
-    )
+    text = "\n".join(pages.values())
+    entries = set(re.findall(r"^\.\. auto(?!module)\w+:: (eom_dynamics[\w.]+)$", text, re.MULTILINE))
+    constants = re.findall(r"^\.\. py:data:: (\w+)\n   :module: (.*)$", text, re.MULTILINE)
+    entries |= {f"{module}.{name}" for name, module in constants}
     links = set(re.findall(r":obj:`\w+ <(.*)>`", pages["python/eom_dynamics.rst"]))
     assert links <= entries
     shown = {path.rpartition(".")[2] for path in entries if path.count(".") == 1}
