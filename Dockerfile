@@ -12,11 +12,12 @@ COPY package.xml src/eom_dynamics/package.xml
 RUN apt-get update \
  && rosdep update --rosdistro "${ROS_DISTRO}" \
  && rosdep install --from-paths src --ignore-src --default-yes --rosdistro "${ROS_DISTRO}" \
+      --dependency-types build --dependency-types buildtool --dependency-types exec \
  && rm -rf /var/lib/apt/lists/*
 
 COPY . src/eom_dynamics
-RUN source "/opt/ros/${ROS_DISTRO}/setup.bash" && colcon build --packages-select eom_dynamics
+RUN source "/opt/ros/${ROS_DISTRO}/setup.bash" && colcon build --packages-select eom_dynamics --cmake-args -DBUILD_TESTING=OFF
 
 # The entry point of the image sources ROS 2; this adds the workspace.
-RUN sed --in-place '$i source /workspace/install/setup.bash' /ros_entrypoint.sh
+RUN sed --in-place '$i source /workspace/install/setup.bash --' /ros_entrypoint.sh
 CMD ["ros2", "launch", "eom_dynamics", "simulated_robot.launch.py"]

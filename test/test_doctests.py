@@ -33,7 +33,9 @@ def test_docstrings(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-@pytest.mark.parametrize("page", ["contacts", "dynamics", "floating_base", "kinematics", "lagrange", "simulation"])
+@pytest.mark.parametrize(
+    "page", ["contacts", "dynamics", "floating_base", "index", "kinematics", "lagrange", "simulation"]
+)
 def test_the_code_of_a_page_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if page == "contacts":
         pytest.importorskip("clarabel", reason="clarabel is not installed")
