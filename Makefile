@@ -76,5 +76,5 @@ setup-tests:
 	@$(SETUP) dev
 
 clean:  ## remove .venv and everything generated
-	@rm -rf .venv build install log dist demo .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	@rm -rf .venv build install log dist demo docs/reference .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	@find . -name __pycache__ -prune -exec rm -rf {} +

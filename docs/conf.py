@@ -57,7 +57,6 @@ nitpick_ignore_regex = [
     ),
     (r"py:class", r"eom_dynamics\..*\.(Anchors|DriveScales|EffortJets|EffortLaw|PlacedSpring|Tracked)"),
 ]
-suppress_warnings = ["config.cache"]
 
 autoclass_content = "both"
 autodoc_member_order = "bysource"
