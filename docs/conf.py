@@ -106,7 +106,7 @@ def _link_to_sources(app, name, source):
         if interface := _INTERFACE.fullmatch(path):
             return f"](reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):
-            return f"](reference/examples.md#{example[1].replace('_', '-')}-py)"
+            return f"](reference/examples.md#{example[1]}py)"
         return f"]({_sources}/blob/main/{path})"
 
     if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):
