@@ -5,7 +5,7 @@
 ARG ROS_DISTRO=jazzy
 FROM ros:${ROS_DISTRO}-ros-base
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
-WORKDIR /workspace
+WORKDIR /ros2_ws
 
 # The list of dependencies first, so that an edit of the sources does not install them again.
 COPY package.xml src/eom_dynamics/package.xml
@@ -19,5 +19,5 @@ COPY . src/eom_dynamics
 RUN source "/opt/ros/${ROS_DISTRO}/setup.bash" && colcon build --packages-select eom_dynamics --cmake-args -DBUILD_TESTING=OFF
 
 # The entry point of the image sources ROS 2; this adds the workspace.
-RUN sed --in-place '$i source /workspace/install/setup.bash --' /ros_entrypoint.sh
+RUN sed --in-place '$i source /ros2_ws/install/setup.bash --' /ros_entrypoint.sh
 CMD ["ros2", "launch", "eom_dynamics", "simulated_robot.launch.py"]
