@@ -17,7 +17,7 @@ unexport RMW_IMPLEMENTATION _ROS_WHEELS_BOOTSTRAP_COMPLETE
 # Installation leaves bytecode to the first import: without it, each of hundreds of processes compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build demo check test lint bytecode soak fuzz bench setup-tests clean
+.PHONY: help build demo check test lint bytecode docs soak fuzz bench setup-tests clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -53,6 +53,11 @@ new_tests = $(foreach file,$?,$(if $(filter test_%.py,$(notdir $(file))),$(file)
 	@$(if $(new_tests),$(BIN)/pytest --collect-only -qq $(new_tests) >/dev/null 2>&1 || true)
 	@mkdir -p $(@D) && touch $@
 
+docs:  ## build the documentation site in build/site, and check its links
+	@$(SETUP) docs
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto -d build/doctrees docs build/site
+	@$(BIN)/python scripts/site_links.py build/site
+
 soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
 	@mkdir -p build
 	@EOM_DYNAMICS_CFLAGS= SOAK_SECONDS=$(or $(SECONDS),600) $(BIN)/pytest -m soak --junitxml=build/soak.xml $(PYTEST_ARGS); status=$$?; \
@@ -71,5 +76,5 @@ setup-tests:
 	@$(SETUP) dev
 
 clean:  ## remove .venv and everything generated
-	@rm -rf .venv build install log dist demo .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	@rm -rf .venv build install log dist demo docs/reference .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	@find . -name __pycache__ -prune -exec rm -rf {} +

@@ -13,7 +13,7 @@ class Jet(Sequence[Any]):
     """A scalar, vector or matrix with its time derivatives: ``jet[k]`` is the k-th.
 
     Products follow Leibniz' rule. Sums and products are known to the lower order of the two jets; a term or factor that
-    is not a jet is constant. Entries may be numbers, arrays or symbols, anything with + and *.
+    is not a jet is constant. Entries may be numbers, arrays or symbols, anything with ``+`` and ``*``.
     """
 
     __slots__ = ("_derivatives",)

@@ -26,7 +26,7 @@ MODULES = (
     "trajectory.pose_spline",
 )
 
-PAGES = ("dynamics", "floating_base", "kinematics", "lagrange", "simulation")
+PAGES = ("dynamics", "floating_base", "index", "kinematics", "lagrange", "simulation")
 UNCOMPILED = {"contacts": ("clarabel",), "worked_examples": ("sympy",)}
 """Pages whose robots take longer to compile than all of their states, with the extras that they need."""
 

@@ -17,11 +17,15 @@ from pathlib import Path
 from ..exceptions import KernelError
 from .cache import digest, loadable
 
-# Fused multiply-add is faster and more accurate. Vectorizing scalar code is off, which costs nothing, so that the same
-# operations are fused for one state and in vector lanes, and both give the same bits. Square roots are instructions
-# only without errno.
+# Fused multiply-add is faster and more accurate, where the same operations are fused for one state and in vector lanes,
+# so that both give the same bits: on x86. The lanes of aarch64 lack an instruction for a b - c, so that of a b - c d
+# another product is fused there than for one state.
+_FUSED = "fast" if platform.machine() in ("x86_64", "AMD64") else "off"
+
+# Vectorizing scalar code is off for the same reason, which costs nothing. Square roots are instructions only without
+# errno.
 FLAGS = (
-    *("-std=gnu11", "-O2", "-fno-tree-slp-vectorize", "-fno-math-errno", "-march=native", "-ffp-contract=fast"),
+    *("-std=gnu11", "-O2", "-fno-tree-slp-vectorize", "-fno-math-errno", "-march=native", f"-ffp-contract={_FUSED}"),
     *("-fPIC", "-shared"),
 )
 

@@ -316,7 +316,7 @@ class ContactDynamics:
             reference: f_ref of contacts by name, by default zero.
             force_weights: diagonal of W_f, positive: a number, or (size,) in the order of the contacts.
             effort_weights: diagonal of W_t, not negative: a number, or (n,).
-            effort_limits: largest |tau| (n,), only with cones.
+            effort_limits: largest ``|tau|`` (n,), only with cones.
 
         Raises:
             StateError: an argument has the wrong shape or is not finite, or a contact does not exist.

@@ -68,7 +68,9 @@ class FrictionCone:
         return np.stack([self.friction * np.cos(angle), self.friction * np.sin(angle), np.ones(faces)], axis=1)
 
     def half_spaces(self, faces: int = 4) -> Array:
-        """Rows A (faces, 3) of the pyramid inside the cone, A f <= 0; for four faces |f_x|, |f_y| <= mu f_n/sqrt(2)."""
+        """Rows A (faces, 3) of the pyramid inside the cone, A f <= 0; for four faces
+        ``|f_x|, |f_y| <= mu f_n/sqrt(2)``.
+        """
         faces = checked_faces(faces)
         angle = 2 * np.arange(faces) * np.pi / faces
         inner = self.friction * np.cos(np.pi / faces)

@@ -29,7 +29,7 @@ class LimitViolation(NamedTuple):
             a motor, before its gear, ``torque``, ``speed``, ``current`` or ``voltage``.
         value, limit: in ``unit``, with the sign of the value; the limit is the one that is exceeded.
         unit: such as ``rad/s``.
-        ratio: |value - middle of the range| over half the range, > 1: value over limit if the range is symmetric.
+        ratio: ``|value - middle of the range|`` over half the range, > 1: value over limit if the range is symmetric.
             Infinite if the range has only one end.
         sample: index of the sample; 0 for a single state.
     """

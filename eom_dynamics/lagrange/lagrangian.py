@@ -40,7 +40,7 @@ class Lagrangian:
         T: kinetic energy, quadratic in the rates, J.
         U: potential energy, a function of q, J.
         dissipation: Rayleigh's function R of the rates, W, whose gradient is the friction: d qd²/2 for viscous and
-            f |qd| for dry friction.
+            ``f |qd|`` for dry friction.
         forces: generalised forces Q of the surroundings on the system, beside the efforts tau; n expressions in q, qd
             and ``inputs``, such as J' F for a force F at the tip; () for none.
         inputs: symbols in the forces that change with time, such as F, whose time derivatives are Fd, Fdd, ….

@@ -97,7 +97,7 @@ class Report:
             them was recorded at ``first_repeated``, ns.
         rms: of computed less recorded efforts, N m or N; empty where they were not compared.
         warnings: about the robot that the bag describes, and a joint that moves over many turns.
-        bag_hash, robot_hash: of their contents, by :mod:`..contents`.
+        bag_hash, robot_hash: SHA-256 of their contents.
     """
 
     topic: str = ""

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sphinx configuration: the same site for ``make docs``, Read the Docs, GitHub Pages and rosdoc2.
+
+It builds offline. Without latex2mathml or furo, as on machines that have rosdoc2 only, MathJax and the theme that is
+there take their places.
+"""
+
+import configparser
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+from sphinx.ext.autodoc.mock import mock
+from sphinx.util import logging
+from sphinx.util.inspect import TypeAliasForwardRef
+
+# rosdoc2 builds a copy of this folder, and has the package on the path.
+_HERE = Path(__file__).resolve().parent
+if (_HERE.parent / "package.xml").exists():
+    sys.path.insert(0, str(_HERE.parent))
+
+import eom_dynamics
+
+_ROOT = Path(eom_dynamics.__file__).resolve().parents[1]
+sys.path.insert(0, str(_ROOT / "scripts"))
+
+import reference_pages
+
+_setup = configparser.ConfigParser()
+_setup.read(_ROOT / "setup.cfg", encoding="utf-8")
+_sources = _setup["metadata"]["url"]
+
+
+def _installed(*modules: str) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in modules)
+
+
+project = "eom_dynamics"
+author = _setup["metadata"]["author"]
+copyright = f"{author}. Apache-2.0"
+version = release = eom_dynamics.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_math_renderer = "mathml" if _installed("latex2mathml") else "mathjax"
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+exclude_patterns = ["_build", "Thumbs.db"]
+nitpicky = True
+# Without inventories of other projects, which are on the web, and for names of types alone.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!eom_dynamics\.|\.).*"),
+    # Types of annotations that are private.
+    (
+        r"py:class",
+        r"eom_dynamics\.(codegen|elastic\.spring_set|export\.functions|simulation\.feedforward_comparison)\..*",
+    ),
+    (r"py:class", r"eom_dynamics\..*\.(Anchors|DriveScales|EffortJets|EffortLaw|PlacedSpring|Tracked)"),
+]
+
+autoclass_content = "both"
+autodoc_member_order = "bysource"
+# The tables of parameters are in modules of nodes.
+_ros = ("action_msgs", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs", "rcl_interfaces")
+_ros += ("rclpy", "rosgraph_msgs", "sensor_msgs", "std_msgs", "trajectory_msgs")
+_ros += ("eom_dynamics.action", "eom_dynamics.msg", "eom_dynamics.srv")
+autodoc_mock_imports = [name for name in _ros if not _installed(name)]
+autodoc_typehints = "signature"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # inside other types, such as tuple[Array, ...]
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+# As lists: in fields of Sphinx, a line for several names would have the first ones as type of the last.
+napoleon_custom_sections = [("Attributes", "params_style")]
+napoleon_use_param = False
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 100
+toc_object_entries_show_parents = "hide"
+
+html_title = f"eom_dynamics {release}"
+html_theme = next((name for name in ("furo", "sphinx_rtd_theme") if _installed(name)), "alabaster")
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+if html_theme == "furo":
+    html_theme_options = {"navigation_with_keys": True}
+    pygments_dark_style = "monokai"
+
+rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_exhale": False}
+
+# A file of the repository that a page links to, and the place of the site that has its text.
+_LINK = re.compile(r"\]\(\.\./([^)#\s]+)\)")
+_INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
+_EXAMPLE = re.compile(r"examples/(\w+)\.py")
+
+
+def _link_to_sources(app, name, source):
+    """Send links to files outside of this folder to the pages that have their text, else to the repository."""
+
+    def target(found):
+        path = found[1]
+        if not (_ROOT / path).exists():
+            logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
+        if interface := _INTERFACE.fullmatch(path):
+            return f"](reference/{interface[1]}.md#{interface[2].lower()})"
+        if example := _EXAMPLE.fullmatch(path):
+            return f"](reference/examples.md#{example[1]}py)"
+        return f"]({_sources}/blob/main/{path})"
+
+    if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):
+        source[0] = _LINK.sub(target, source[0])
+
+
+# Equations of the paper, in docstrings: "equation (27)", "equations (35)-(60)"; not those of another source.
+_EQUATIONS = re.compile(
+    r"(?<!`)\b([Ee]quations? \((\d+)\)(?:(?:-|–|, | and | to )\(\d+\))*)(?! of (?!A\. Müller|Müller))"
+)
+
+
+def _link_equations(app, what, name, thing, options, lines):
+    """Send each number of an equation to its place on the page of equations."""
+    text = "\n".join(lines)
+    lines[:] = _EQUATIONS.sub(r":ref:`\1 <equation-\2>`", text).split("\n")
+
+
+def _prepare(app, what, name, thing, options, lines):
+    """Keep napoleon from taking the words before the first colon of a property for its type; drop what has no news."""
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "\\")  # with the end of the line, nothing
+    lines[:] = [line for line in lines if not line.startswith("Create new instance of ")]
+
+
+def _skip_fields(app, what, name, thing, skip, options):
+    """Leave out the fields of named tuples, which the attributes of the docstring describe."""
+    return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
+def _write_pages(app):
+    with mock(app.config.autodoc_mock_imports):
+        reference_pages.write(Path(app.srcdir) / "reference")
+
+
+def _inline_mathematics(translator, node):
+    _mathematics(translator, node, "inline")
+
+
+def _block_mathematics(translator, node):
+    _mathematics(translator, node, "block")
+
+
+def _mathematics(translator, node, display):
+    from docutils.nodes import SkipNode
+    from latex2mathml.converter import convert
+
+    markup = convert(node.astext(), display=display)
+    translator.body.append(markup if display == "inline" else f'<div class="math">{markup}</div>\n')
+    raise SkipNode
+
+
+def setup(app):
+    """Write the generated pages, and typeset mathematics as MathML, which needs no script and no network."""
+    app.connect("builder-inited", _write_pages)
+    app.connect("source-read", _link_to_sources)
+    app.connect("autodoc-process-docstring", _prepare, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", _link_equations)
+    app.connect("autodoc-skip-member", _skip_fields)
+    if app.config.html_math_renderer == "mathml":
+        app.add_html_math_renderer("mathml", (_inline_mathematics, None), (_block_mathematics, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
