@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text
+from ..robot.readers.named_file import PACKAGE
 from ..robot.readers.parameter_file import find_robot
-from ..robot.readers.urdf_file import PACKAGE
 
 _ALL_NODES = "/**"
 
