@@ -34,7 +34,7 @@ def components(joint: JointDescription) -> list[Component]:
     """
     if joint.type not in COMPOSITE_TYPES:
         return [Component(joint.name, joint.screw)]
-    x, y, z = _plane(joint.screw[:3]) if joint.type == "planar" else np.eye(3)
+    x, y, z = np.eye(3) if joint.type in ("ball", "floating") else _plane(joint.screw[:3])
     center = joint.screw[3:] if joint.type == "ball" else np.zeros(3)
     along = {"x": x, "y": y, "z": z}
     about = {"yaw": z, "pitch": y, "roll": x}

@@ -74,7 +74,11 @@ def compiled(file: DescriptionFile) -> tuple[str, Any, set[int]]:
     import mujoco
 
     try:
-        spec = mujoco.MjSpec.from_string(text) if file.path is None else mujoco.MjSpec.from_file(str(file.path))
+        if file.path is None:
+            spec = mujoco.MjSpec.from_string(text)
+        else:  # of any ending, as an .xml in the same folder, which files that it names are relative to
+            place = str(file.path.with_suffix(".xml"))
+            spec = mujoco.MjSpec.from_file(place, include={place: text.encode()})
         still = _without_unused_assets(spec)
         model = spec.compile()
     except ValueError as error:
@@ -101,7 +105,8 @@ def _without_unused_assets(spec: Any) -> list[Any]:
         body, moves = waiting.pop()
         moves = moves or bool(body.joints)
         waiting += [(child, moves) for child in body.bodies]
-        given = body.explicitinertial and int(body.compiler.inertiafromgeom) != _ALL_FROM_SHAPES
+        compiler = getattr(body, "compiler", spec.compiler)  # since MuJoCo 3.5, that of an attached model
+        given = body.explicitinertial and int(compiler.inertiafromgeom) != _ALL_FROM_SHAPES
         if not moves and not given:
             without_inertial.append(body)
         for geom in body.geoms:

@@ -17,7 +17,9 @@ MAX_CHARACTERS = 4_000_000
 """Largest document; a large humanoid with all its sensors takes a twentieth of it."""
 
 _MAX_ELEMENTS = 30_000
-_PIECE = 1000  # bytes, of the search for the root element
+
+# Characters within which the root element is searched, and bytes that are searched at once.
+_HEAD, _PIECE = 100_000, 1000
 _MAX_DEPTH = 100
 
 
@@ -27,13 +29,13 @@ def is_xml(text: str) -> bool:
 
 
 def root_tag(text: str) -> str | None:
-    """Tag of the root element of a text; None if it is no XML."""
+    """Tag of the root element of a text; None if it does not begin as XML does."""
     if not is_xml(text):
         return None
     tags: list[str] = []
     parser = expat.ParserCreate(encoding="utf-8")
     parser.StartElementHandler = lambda tag, _: tags.append(tag)
-    data = text.removeprefix("\ufeff").encode("utf-8", "replace")
+    data = text[:_HEAD].removeprefix("\ufeff").encode("utf-8", "replace")
     try:
         for start in range(0, len(data), _PIECE):
             parser.Parse(data[start : start + _PIECE])
