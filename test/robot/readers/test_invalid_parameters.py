@@ -319,8 +319,8 @@ def test_text_that_is_not_unicode() -> None:
 BAD_SOURCES = {
     "unknown name": (
         "iiwaa",
-        "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), an SDF (.sdf), a URDF (.urdf), a xacro file (.xacro), "
-        "the text of one, or a name of robot_descriptions; did you mean iiwa?",
+        "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), an SDF (.sdf), a URDF (.urdf), a xacro file "
+        "(.xacro), the text of one, or a name of robot_descriptions; did you mean iiwa?",
     ),
     "no name": ("", "neither a packaged robot"),
     "no such file": ("arm.yaml", "cannot be read: No such file or directory"),

@@ -203,8 +203,8 @@ def test_a_body_can_be_the_floating_base() -> None:
 
 
 def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path) -> None:
-    asset = '<asset><texture name="t" type="2d" file="gone.png"/><material name="m" texture="t"/>'
-        '<mesh name="skin" file="gone.stl"/></asset>'
+    image = '<texture name="t" type="2d" file="gone.png"/><material name="m" texture="t"/>'
+    asset = f'<asset>{image}<mesh name="skin" file="gone.stl"/></asset>'
     shape = '<geom type="mesh" mesh="skin" material="m"/><geom type="box" mesh="skin"/>'
     (tmp_path / "arm.xml").write_text('<mujoco><include file="parts.xml"/></mujoco>')
     base = f'<body name="base">{shape}{chain(f"{shape}{TURN}", "")}</body>'
