@@ -141,8 +141,9 @@ class _Reader:
             default = _text(element.needed("child"))
         elif name in self._frames:
             default = element.attributes.get("attached_to") or _MODEL
+        own = _pose(pose)
         parent = (pose.attributes.get("relative_to") if pose is not None else None) or default
-        self._poses[name] = self._pose_of(parent, element, (*chain, name)) @ _pose(pose)
+        self._poses[name] = self._pose_of(parent, element, (*chain, name)) @ own
         return self._poses[name]
 
     def _link_of(self, name: str, asking: Element, chain: tuple[str, ...] = ()) -> str:
