@@ -30,7 +30,7 @@ def run(settings: Settings) -> Section:
     """Compare each model in random states."""
     section = Section("mjcf_models", "MJCF models")
     assert settings.models is not None
-    refused, worst, read = Table("Files that are not read", ("file", "reason")), np.zeros(3), 0
+    refused, worst, read = list[str](), np.zeros(3), 0
     said: dict[str, int] = {}
     paths = sorted(settings.models.glob("*/*.xml"))
     for path in paths:
@@ -40,7 +40,8 @@ def run(settings: Settings) -> Section:
                 warnings.simplefilter("always")
                 differences = _differences(path)
         except RobotDescriptionError as error:
-            refused.add(name, str(error).removeprefix(f"{path}: ").replace(str(settings.models), "…"))
+            refused.append(f"`{name}`")
+            CONSOLE.print(error)
             continue
         read += 1
         worst = np.maximum(worst, differences)
@@ -53,11 +54,13 @@ def run(settings: Settings) -> Section:
     named = Table("Warnings", ("warning", "files"))
     for line, count in sorted(said.items()):
         named.add(line, str(count))
-    section.tables = [figures, named, refused]
+    section.tables = [figures, named]
     section.text.append(
         f"{read} of {len(paths)} files are read. Efforts, mass matrix and gravity are those of `mj_rne`, and of the "
         "springs of joints, in random states; differences are relative to the largest entry or 1."
     )
+    if refused:
+        section.text.append(f"Not read: {', '.join(refused)}.")
     section.bars = [Bar(f"differences at most {LARGEST:g}", f"{np.max(worst):.1e}", bool(np.max(worst) <= LARGEST))]
     return section
 
