@@ -111,10 +111,12 @@ class _Writer:
         self._frames(base, -1)
         for i in self._children[-1]:
             self._add(base, i, np.eye(4), [])
-        tools = ET.SubElement(ET.SubElement(self.root, "custom"), "tuple", name="tools")
-        for tool in robot.tools:
-            kind = "site" if tool.name in self._sites else "body"
-            ET.SubElement(tools, "element", objtype=kind, objname=tool.name)
+        # Not those on a body without mass.
+        kinds = {name: "body" for name in self._bodies} | {name: "site" for name in self._sites}
+        if tools := [tool.name for tool in robot.tools if tool.name in kinds]:
+            given = ET.SubElement(ET.SubElement(self.root, "custom"), "tuple", name="tools")
+            for name in tools:
+                ET.SubElement(given, "element", objtype=kinds[name], objname=name)
         for section in (self._tendons, self._equalities, self._actuators):
             if not len(section):
                 self.root.remove(section)
@@ -152,7 +154,8 @@ class _Writer:
                 raise RobotDescriptionError(
                     f"{self._robot.name}: body of {joint.name}: has no mass, which MuJoCo refuses; write YAML"
                 )
-            if names := [frame.name for frame in self._robot.frames if frame.joint == i]:
+            frames = (*self._robot.frames, *self._robot.tools)
+            if names := dict.fromkeys(frame.name for frame in frames if frame.joint == i):
                 self.lost.append(f"frames of a body without mass are left out: {', '.join(names)}")
             return self._add(parent, self._children[i][0], pose, chain)
         own = [f.name for f in self._robot.frames if f.joint == i and np.array_equal(f.pose, np.eye(4))]

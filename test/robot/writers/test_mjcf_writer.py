@@ -147,6 +147,18 @@ def test_rigid_joints_of_all_kinds() -> None:
     np.testing.assert_allclose(equations_of_motion(robot, q, qd, qdd).efforts(qdd)[0], by_mujoco, atol=1e-12)
 
 
+def test_a_massless_body_is_a_joint_of_the_next_one() -> None:
+    robot = load_robot("ur5e")
+    wrist = replace(robot.joints[3], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
+    tool = replace(robot.tools[0], joint=3, name="between")
+    robot = replace(robot, joints=(*robot.joints[:3], wrist, *robot.joints[4:]), tools=(tool,))
+    written = robot_as_mjcf(robot)
+    assert any(
+        line.startswith("frames of a body without mass are left out: ") and "between" in line for line in written.lost
+    )
+    assert_same_dynamics(replace(robot, tools=()), replace(loaded(written.text), tools=()))
+
+
 def test_a_leader_with_a_spring_has_a_tendon() -> None:
     robot = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
     robot = replace(
