@@ -112,7 +112,7 @@ class _Writer:
         for i in self._children[-1]:
             self._add(base, i, np.eye(4), [])
         # Not those on a body without mass.
-        kinds = {name: "body" for name in self._bodies} | {name: "site" for name in self._sites}
+        kinds = dict.fromkeys(self._bodies, "body") | dict.fromkeys(self._sites, "site")
         if tools := [tool.name for tool in robot.tools if tool.name in kinds]:
             given = ET.SubElement(ET.SubElement(self.root, "custom"), "tuple", name="tools")
             for name in tools:
