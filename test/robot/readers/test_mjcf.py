@@ -143,7 +143,7 @@ def test_a_motor_with_a_spring_on_its_axis_is_an_elastic_joint() -> None:
     assert said == [] and robot.joint_names == ("j", "turn")
     assert isinstance(j.spring, DampedSpring) and (j.spring.constant, j.spring.damping) == (80.0, 0.5)
     assert (j.rotor_inertia, j.actuator.friction.viscous, j.damping, j.limits.upper) == (0.2, 0.3, 0.7, 2.0)
-    for other in ('armature="0.2" range="-1 1"', 'axis="0 1 1" armature="0.2"', 'armature="0"'):
+    for other in ('armature="0.2" range="-1 1"', 'axis="0 1 1" armature="0.2"'):
         assert read(model(chain(pair.replace('armature=".2"', other, 1))))[0].n == 3
 
 
@@ -237,10 +237,10 @@ BAD = {
         model("<bdy/>"),
         "MuJoCo refuses it: XML Error: Schema violation: unrecognized element, Element",
     ),
-    "missing include": ('<mujoco><include file="gone.xml"/></mujoco>', "Error opening file 'gone.xml'"),
+    "missing include": ('<mujoco><include file="gone.xml"/></mujoco>', "gone.xml'"),
     "missing mesh": (
         model('<body><joint/><geom type="mesh" mesh="m"/></body>', '<asset><mesh name="m" file="gone.stl"/></asset>'),
-        "Error opening file 'gone.stl'",
+        "gone.stl'",
     ),
     "no joints": (model(f"<body>{BODY}</body>"), "at least one joint must move; all are fixed"),
     "no bodies": ("<mujoco/>", "at least one joint must move; all are fixed"),
