@@ -42,11 +42,11 @@ SECTIONS = (
     "fastest_tracking",
 )
 
-RECORDINGS = "public_recordings"
+RECORDINGS, MODELS = "public_recordings", "mjcf_models"
 
 JTC = "joint_trajectory_controller"
 
-ON_REQUEST = ("round_trip", JTC, "ros2_controller", RECORDINGS)
+ON_REQUEST = ("round_trip", JTC, "ros2_controller", RECORDINGS, MODELS)
 """Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
 
 # Of what sections simulate.
@@ -69,6 +69,7 @@ DOCUMENTS = {
     "identification_peers": DOCS / "identification.md",
     "identification_cases": DOCS / "identification.md",
     "public_recordings": DOCS / "identification.md",
+    "mjcf_models": DOCS / "robots.md",
     "closed_circle": DOCS / "closed_circle.md",
     "minimum_time": DOCS / "minimum_time.md",
     "fastest_tracking": DOCS / "minimum_time.md",
@@ -93,6 +94,7 @@ def main() -> int:
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
+    parser.add_argument("--models", metavar="FOLDER", type=Path, help=f"folders of MJCF models, for {MODELS}")
     parser.add_argument(
         "--problems",
         metavar="FILE",
@@ -102,9 +104,11 @@ def main() -> int:
     options = parser.parse_args()
     if RECORDINGS in options.only and options.recordings is None:
         parser.error(f"{RECORDINGS} takes --recordings FOLDER")
+    if MODELS in options.only and options.models is None:
+        parser.error(f"{MODELS} takes --models FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
-    settings.recordings, settings.problems = options.recordings, options.problems
+    settings.recordings, settings.problems, settings.models = options.recordings, options.problems, options.models
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)

@@ -17,6 +17,7 @@ class Settings:
         most_joints: number of joints of the longest chain.
         fresh_processes: number of samples of the first use.
         recordings: folder with checkouts of public recordings, if there is one.
+        models: folder with folders of MJCF models, if there is one.
         problems: file with a problem suite of toppra, if there is one.
     """
 
@@ -25,6 +26,7 @@ class Settings:
     most_joints: int
     fresh_processes: int
     recordings: Path | None = None
+    models: Path | None = None
     problems: Path | None = None
 
 

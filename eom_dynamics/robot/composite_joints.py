@@ -2,8 +2,8 @@
 """Multi-degree-of-freedom joints as chains of one-degree-of-freedom joints with massless bodies.
 
 The chains are those of COMPOSITE_TYPES. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of
-its plane) and ``j_yaw`` (rotation about its normal). The rotation of a floating joint is Rz(yaw) Ry(pitch) Rx(roll),
-the URDF convention, which is singular at a pitch of ±pi/2.
+its plane) and ``j_yaw`` (rotation about its normal). The rotation of a ball or floating joint is Rz(yaw) Ry(pitch)
+Rx(roll), the URDF convention, which is singular at a pitch of ±pi/2.
 
 The axes are those of the child link's frame at q = 0, or if another normal than its z axis is given, those of that
 frame after a rotation by the smallest angle that takes z to the normal.
@@ -34,10 +34,13 @@ def components(joint: JointDescription) -> list[Component]:
     """
     if joint.type not in COMPOSITE_TYPES:
         return [Component(joint.name, joint.screw)]
-    x, y, z = np.eye(3) if joint.type == "floating" else _plane(joint.screw[:3])
-    none = np.zeros(3)
-    screws = {"x": (none, x), "y": (none, y), "z": (none, z), "yaw": (z, none), "pitch": (y, none), "roll": (x, none)}
-    return [Component(f"{joint.name}_{name}", np.concatenate(screws[name])) for name in COMPOSITE_TYPES[joint.type]]
+    x, y, z = np.eye(3) if joint.type in ("ball", "floating") else _plane(joint.screw[:3])
+    center = joint.screw[3:] if joint.type == "ball" else np.zeros(3)
+    along = {"x": x, "y": y, "z": z}
+    about = {"yaw": z, "pitch": y, "roll": x}
+    screws = {name: lie.screw(axis, pitch=np.inf) for name, axis in along.items()}
+    screws |= {name: lie.screw(axis, center) for name, axis in about.items()}
+    return [Component(f"{joint.name}_{name}", screws[name]) for name in COMPOSITE_TYPES[joint.type]]
 
 
 def _plane(normal: Array) -> Array:

@@ -27,7 +27,11 @@ from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
 """Joint types with one joint variable."""
 
-COMPOSITE_TYPES = {"planar": ("x", "y", "yaw"), "floating": ("x", "y", "z", "yaw", "pitch", "roll")}
+COMPOSITE_TYPES = {
+    "planar": ("x", "y", "yaw"),
+    "ball": ("yaw", "pitch", "roll"),
+    "floating": ("x", "y", "z", "yaw", "pitch", "roll"),
+}
 """Joint types with several variables, with the row of joints that each becomes: see :mod:`.composite_joints`."""
 
 JOINT_TYPES = (*SINGLE_TYPES, *COMPOSITE_TYPES, "fixed")
@@ -107,7 +111,7 @@ class JointDescription:
         parent, child: names of the links.
         origin: pose (4, 4) of the child link in the parent link at q = 0.
         screw: joint screw (6,) in the child link's frame, angular part first; for a planar joint the rotation about
-            the normal of its plane; unused for fixed and floating joints.
+            the normal of its plane; for a ball joint (0, centre); unused for fixed and floating joints.
         where: location in the file, for messages.
         mimic: the mimic relation, or None.
         spring: the spring between motor and link.

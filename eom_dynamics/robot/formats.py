@@ -1,54 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats of robot files. A new format is a reader, perhaps a writer, and a line in :data:`FORMATS`."""
+"""All formats of robot files: parameter files, and those of :mod:`.file_formats`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from .description import Description
+from .file_formats import DESCRIBED, RobotFormat, format_among
 from .model import Robot
-from .readers import parameter_tree, urdf_file, xml
-from .readers.files import DescriptionFile
+from .readers import parameter_tree
 
 if TYPE_CHECKING:
     from .writers.written import Written
 
 
-class RobotFormat(NamedTuple):
-    """A format of robot files.
-
-    Attributes:
-        title: for messages, with the endings.
-        endings: of file names.
-        read: reads a file or a text.
-        recognizes: whether a text, rather than the name of a file, is of this format.
-        largest: size that is read, bytes.
-        write: writes a robot, to files with an ending of ``writes``; None for a format that is only read.
-    """
-
-    title: str
-    endings: tuple[str, ...]
-    read: Callable[[DescriptionFile], Description]
-    recognizes: Callable[[str], bool]
-    largest: int
-    write: Callable[[Robot], Written] | None = None
-    writes: tuple[str, ...] = ()
-
-
-# Writers are imported at the first robot that is written: few programs write one.
-
-
 def _as_yaml(robot: Robot) -> Written:
-    from .writers.parameters import robot_as_yaml
+    from .writers.parameters import robot_as_yaml  # with PyYAML
 
     return robot_as_yaml(robot)
-
-
-def _as_urdf(robot: Robot) -> Written:
-    from .writers.urdf import robot_as_urdf
-
-    return robot_as_urdf(robot)
 
 
 _YAML = (".yaml", ".yml")
@@ -63,24 +31,17 @@ PARAMETER_FILE = RobotFormat(
     _YAML,
 )
 
-FORMATS = (
-    PARAMETER_FILE,
-    RobotFormat(
-        "a URDF (.urdf), a xacro file (.xacro)",
-        urdf_file.URDF_ENDINGS,
-        urdf_file.read_urdf_file,
-        xml.is_xml,
-        xml.MAX_CHARACTERS,
-        _as_urdf,
-        (".urdf",),
-    ),
-)
+FORMATS = (PARAMETER_FILE, *DESCRIBED)
 
 WRITABLE = tuple(ending for each in FORMATS for ending in each.writes)
 """Endings of files that can be written."""
 
 
 def format_of(source: str) -> RobotFormat | None:
-    """Return the format of a file by the ending of its name, or of a text by its beginning."""
-    texts = [each for each in FORMATS if each.recognizes(source)]
-    return next((each for each in FORMATS if each in texts or (not texts and source.endswith(each.endings))), None)
+    """Return the format of a text or a file, as :func:`.file_formats.format_among` does."""
+    return format_among(FORMATS, source)
+
+
+def written_format(name: str) -> RobotFormat | None:
+    """Return the format that is written to a file of this name."""
+    return next((each for each in FORMATS if each.writes and name.endswith(each.writes)), None)

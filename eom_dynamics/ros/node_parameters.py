@@ -110,7 +110,8 @@ Table = Mapping[str, Definition]
 COMMON: Table = {
     FILE: Definition(
         "",
-        "file of the robot on the machine of the node (.yaml, .urdf or .xacro; a xacro file only if you trust it); "
+        "file of the robot on the machine of the node (.yaml, .urdf, .xacro, .xml, .mjcf, .sdf; a xacro file only if "
+        "you trust it); "
         "ignored if there are parameters robot.*; read-only while a robot is loaded",
     ),
     DESCRIPTION: Definition(

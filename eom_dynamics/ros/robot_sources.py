@@ -2,7 +2,7 @@
 """Sources of a node's robot. They are tried in this order; the first one given is used:
 
 1. the node's parameters ``robot.*``,
-2. its parameter ``robot_file``, the path of a parameter file, a URDF or a xacro file,
+2. its parameter ``robot_file``, the path of a file of any format that is read,
 3. its parameter ``robot_description``, a URDF,
 4. the parameters of the node named by its parameter ``robot_source_node``,
 5. the topic ``robot_description``, last because it often exists for other purposes.
@@ -104,7 +104,7 @@ class RawDescription:
         if self.urdf is not None:
             return description_from_urdf(self.urdf, self.source)
         if self.file is not None:
-            return read_description(self.file, expand=expand)
+            return read_description(self.file, expand=expand, by_name=self.runs_programs)
         return description_from_parameters(nested(self.robot, ROBOT, self.source), self.source, expand=expand)
 
     def _expanded(self, path: Path, arguments: Mapping[str, str]) -> str:

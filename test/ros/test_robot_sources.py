@@ -81,10 +81,9 @@ def test_a_file(probe, tmp_path):
     node = probe("-p", f"robot_file:={CONFIG / 'planar_2r.yaml'}")
     assert (node.supply.source, node.supply.arrives) == (f"robot_file {CONFIG / 'planar_2r.yaml'}", False)
     assert name_of(node.supply.load()) == "planar_2r"
-    urdf, xacro = tmp_path / "arm.urdf", tmp_path / "arm.xacro"
-    urdf.write_text(ARM)
-    xacro.write_text(ARM)
-    for file in (urdf, xacro):
+    xacro = tmp_path / "arm.xacro"
+    for file in (tmp_path / "arm.urdf", tmp_path / "arm.xml", xacro):
+        file.write_text(ARM)
         node = probe(*parameter_file(tmp_path, robot_file=str(file), urdf=SPRINGS))
         assert_same(node.supply.load().evaluator.arm.robot, robot_from_urdf(ARM, SPRINGS))
     # It is read anew at each loading.
@@ -290,7 +289,7 @@ def test_a_node_reads_the_file_of_its_own_parameters_and_runs_no_program_for_ano
 
 
 def test_all_errors_of_a_robot_are_on_one_line(probe, tmp_path):
-    robot = {"name": "arm", "joint_names": ["a"], "joints": {"a": {"type": "ball"}}, "gravity": [1.0]}
+    robot = {"name": "arm", "joint_names": ["a"], "joints": {"a": {"type": "universal"}}, "gravity": [1.0]}
     error = probe(*parameter_file(tmp_path, robot=robot)).supply.load().error
     assert error.count("parameters: robot.") == 3 and "\n" not in error
 

@@ -94,7 +94,7 @@ def read_origin(section: Section) -> Array:
 
 def _screw(joint: Section, kind: str) -> Array:
     """Read and normalise the screw of a joint, or the normal of a planar one."""
-    if kind in ("fixed", "floating"):
+    if kind in ("fixed", "ball", "floating"):
         return np.zeros(6)
     if kind in COMPOSITE_TYPES:
         normal = joint.vector("normal", 3, default=(0.0, 0.0, 1.0))

@@ -41,6 +41,13 @@ class DescriptionFile(NamedTuple):
             raise RobotDescriptionError(f"{self.label}: must be at most {largest} characters, has {len(self.content)}")
         return self.content
 
+    def refuse_inertia_reference(self) -> None:
+        """Refuse the option ``inertia_reference`` where no parameter file gives the inertias."""
+        if self.inertia_reference is not None:
+            raise RobotDescriptionError(
+                f"{self.label}: inertia_reference is for parameter files; other inertias are about the centre of mass"
+            )
+
 
 def refuse_special_file(path: Path) -> None:
     """Refuse paths that exist but are not regular files, such as folders and pipes."""

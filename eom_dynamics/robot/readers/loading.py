@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load robots by name, by file, or from the text of a URDF or parameter file."""
+"""Load robots by name, by file, or from the text of a file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from ..assembly import assemble
 from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
+from .by_name import find_by_name, is_description_name
 from .files import DescriptionFile, Expand, read_text
-from .packages import located
+from .packages import KNOWN, located
 from .urdf_file import XACRO_ENDING
 from .xacro import expand_xacro
 from .xml import MAX_CHARACTERS
@@ -52,11 +53,13 @@ def load_robot(
 
     Args:
         source: the name of a packaged robot (see :func:`packaged_robots`); the path of a ROS 2 parameter file
-            (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file, also as ``package://package/path``
-            of a ROS package; the text of a URDF, which begins with ``<``; or the text of a parameter file, which has
-            several lines.
+            (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file, of an MJCF model (``.xml`` or
+            ``.mjcf``, extra ``mjcf``) or of an ``.sdf`` file, also as ``package://package/path`` of a ROS package; the
+            text of one of these, which begins with ``<`` or, of a parameter file, has several lines; or a name of the
+            package robot_descriptions (extra ``descriptions``), such as ``panda_description``, whose repository is
+            cloned at the first use.
         inertia_reference: ``com`` or ``link``, the point that the inertias of a parameter file are about, instead of
-            the one it names. Not for URDFs, whose inertias are about the centre of mass.
+            the one it names. Not for other formats, whose inertias are about the centre of mass.
         root: name of the link that becomes the base; by default that of the file, or its root. Everything not below it
             is locked at zero, and gravity is rotated into its frame.
         tip: name of the link where the robot ends, or several names; by default everything below the root belongs to
@@ -69,7 +72,7 @@ def load_robot(
             a URDF is [0, 0, -9.80665].
         unphysical: how to treat physically inconsistent inertia, a motion without inertia, or a mimic
             joint that no joint leads: ``refuse`` it, the default for parameter files; or ``warn``
-            (:class:`RobotDescriptionWarning`) and compute with it, the default for URDFs.
+            (:class:`RobotDescriptionWarning`) and compute with it, the default for other files.
         xacro_arguments: values of the arguments of a xacro file; not for other sources.
 
     Raises:
@@ -93,8 +96,23 @@ def read_description(
     inertia_reference: str | None = None,
     xacro_arguments: Mapping[str, str] = MappingProxyType({}),
     expand: Expand = expand_xacro,
+    *,
+    by_name: bool = True,
 ) -> Description:
-    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file."""
+    """Read what :func:`load_robot` loads.
+
+    Args:
+        expand: expands a xacro file.
+        by_name: whether names of robot_descriptions are sources, which imports a module and may use the network.
+    """
+    if by_name and is_description_name(source) and not os.path.exists(source):
+        named = find_by_name(source)
+        given = {**named.xacro_arguments, **xacro_arguments}
+        token = KNOWN.set({**KNOWN.get(), **named.packages})
+        try:
+            return read_description(named.path, inertia_reference, given, expand)
+        finally:
+            KNOWN.reset(token)
     try:
         source = located(source)
     except LookupError as error:
@@ -111,7 +129,7 @@ def read_description(
         close = close_match(source, packaged_robots())
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor "
-            f"{', '.join(each.title for each in FORMATS)}, or the text of a URDF or parameter file"
+            f"{', '.join(each.title for each in FORMATS)}, the text of one, or a name of robot_descriptions"
             + (f"; did you mean {close}?" if close else "")
         )
     path = None if packaged or is_text else Path(source)

@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
+
+KNOWN: ContextVar[Mapping[str, str]] = ContextVar("folders of packages by name", default=MappingProxyType({}))
+"""Folders of packages that are found before those of ROS."""
 
 PACKAGE = "package://"
 
@@ -17,6 +23,8 @@ def package_folder(name: str) -> str:
     Raises:
         LookupError: there is no such package; the message says what to do.
     """
+    if name in KNOWN.get():
+        return KNOWN.get()[name]
     if name and "/" not in name:
         for prefix in _folders("AMENT_PREFIX_PATH"):
             if (prefix / _INDEX / name).is_file():

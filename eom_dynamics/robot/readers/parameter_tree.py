@@ -24,9 +24,9 @@ from ..assembly import assemble
 from ..description import Description
 from ..model import Robot
 from .files import DescriptionFile, Expand
+from .named_file import description_of_entry
 from .robot_section import own_description
 from .section import Section
-from .urdf_file import description_of_entry, refuse_reference
 from .urdf_section import completed
 from .xacro import expand_xacro
 from .xml import is_xml
@@ -86,7 +86,7 @@ def read_parameter_file(file: DescriptionFile) -> Description:
     _, parameters = find_robot(file.text(MAX_BYTES), file.label)
     if file.inertia_reference is not None:
         if "urdf" in parameters:
-            refuse_reference(file)
+            file.refuse_inertia_reference()
         parameters = {**parameters, "inertia_reference": file.inertia_reference}
     folder = file.path and file.path.parent
     return description_from_parameters(parameters, file.label, folder=folder, expand=file.expand)

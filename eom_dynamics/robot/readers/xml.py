@@ -17,12 +17,33 @@ MAX_CHARACTERS = 4_000_000
 """Largest document; a large humanoid with all its sensors takes a twentieth of it."""
 
 _MAX_ELEMENTS = 30_000
+
+# Characters within which the root element is searched, and bytes that are searched at once.
+_HEAD, _PIECE = 100_000, 1000
 _MAX_DEPTH = 100
 
 
 def is_xml(text: str) -> bool:
     """Whether a text is XML, rather than the name of a file."""
     return text[:1000].lstrip("\ufeff \t\r\n").startswith("<")
+
+
+def root_tag(text: str) -> str | None:
+    """Tag of the root element of a text; None if it does not begin as XML does."""
+    if not is_xml(text):
+        return None
+    tags: list[str] = []
+    parser = expat.ParserCreate(encoding="utf-8")
+    parser.StartElementHandler = lambda tag, _: tags.append(tag)
+    data = text[:_HEAD].removeprefix("\ufeff").encode("utf-8", "replace")
+    try:
+        for start in range(0, len(data), _PIECE):
+            parser.Parse(data[start : start + _PIECE])
+            if tags:
+                break
+    except expat.ExpatError:
+        pass  # the reader of the format says what is wrong
+    return tags[0] if tags else None
 
 
 def parse(text: str, source: str) -> Element:

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ... import lie
-from ...actuators.drive_units import SI_UNITS
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
-from .written import Written, moments, rpy
+from .written import Written, left_out, moments, rpy, word, words
 
 # Stands for no limit where the format requires one; the largest number that the reader takes.
 _UNLIMITED = 1e12
@@ -38,17 +37,17 @@ def robot_as_urdf(robot: Robot) -> Written:
     writer = _Writer(robot)
     ET.indent(writer.root)
     text = ET.tostring(writer.root, encoding="unicode", xml_declaration=False)
-    return Written(f'<?xml version="1.0"?>\n{text}\n', (*_lost(robot), *_implied(robot, writer.last)))
+    return Written(f'<?xml version="1.0"?>\n{text}\n', (*left_out(robot), *_implied(robot, writer.last)))
 
 
 def add_inertia(link: ET.Element, body: Inertial, origin: ArrayLike = 0.0) -> None:
     """Add the inertia of a body to its link, whose origin is (3,) in the body's frame, along its axes."""
     if body.mass or np.any(body.about_origin):
         element = ET.Element("inertial")
-        ET.SubElement(element, "origin", xyz=_words(body.center_of_mass - np.asarray(origin)), rpy="0 0 0")
-        ET.SubElement(element, "mass", value=_word(body.mass))
+        ET.SubElement(element, "origin", xyz=words(body.center_of_mass - np.asarray(origin)), rpy="0 0 0")
+        ET.SubElement(element, "mass", value=word(body.mass))
         names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-        ET.SubElement(element, "inertia", dict(zip(names, map(_word, moments(body)), strict=True)))
+        ET.SubElement(element, "inertia", dict(zip(names, map(word, moments(body)), strict=True)))
         link.insert(0, element)
 
 
@@ -97,13 +96,13 @@ class _Writer:
         bounded = np.isfinite(joint.limits.lower) or np.isfinite(joint.limits.upper)
         kind = "prismatic" if joint.type == "prismatic" else "revolute" if bounded else "continuous"
         moved = self._joint(joint.name, kind, parent, joint.reference_pose @ link.pose, link.name)
-        ET.SubElement(moved, "axis", xyz=_words(joint.axis))
+        ET.SubElement(moved, "axis", xyz=words(joint.axis))
         _limit(moved, joint.limits, kind)
         if joint.damping or joint.friction:
-            ET.SubElement(moved, "dynamics", damping=_word(joint.damping), friction=_word(joint.friction))
+            ET.SubElement(moved, "dynamics", damping=word(joint.damping), friction=word(joint.friction))
         if joint.mimic is not None:
             leader = self.robot.joints[joint.mimic.joint].name
-            given = {"multiplier": _word(joint.mimic.ratio), "offset": _word(joint.mimic.offset)}
+            given = {"multiplier": word(joint.mimic.ratio), "offset": word(joint.mimic.offset)}
             ET.SubElement(moved, "mimic", {"joint": leader, **given})
         elif joint.gear_ratio != 1 or joint.rotor_inertia:
             self._transmission(joint)
@@ -112,7 +111,7 @@ class _Writer:
         """A joint at a pose in the parent body's frame."""
         element = ET.SubElement(self.root, "joint", name=name, type=kind)
         origin = lie.inverse(parent.pose) @ pose
-        ET.SubElement(element, "origin", xyz=_words(origin[:3, 3]), rpy=_words(rpy(origin[:3, :3])))
+        ET.SubElement(element, "origin", xyz=words(origin[:3, 3]), rpy=words(rpy(origin[:3, :3])))
         ET.SubElement(element, "parent", link=parent.name)
         ET.SubElement(element, "child", link=child)
         return element
@@ -130,9 +129,9 @@ class _Writer:
         interface = ET.SubElement(ET.SubElement(element, "joint", name=joint.name), "hardwareInterface")
         interface.text = "hardware_interface/EffortJointInterface"  # required by the format, and by urdf_parser_py
         motor = ET.SubElement(element, "actuator", name=f"{joint.name}_motor")
-        ET.SubElement(motor, "mechanicalReduction").text = _word(joint.gear_ratio)
+        ET.SubElement(motor, "mechanicalReduction").text = word(joint.gear_ratio)
         if joint.rotor_inertia:
-            ET.SubElement(motor, "motorInertia").text = _word(joint.rotor_inertia / joint.gear_ratio**2)
+            ET.SubElement(motor, "motorInertia").text = word(joint.rotor_inertia / joint.gear_ratio**2)
 
 
 def _to_axis(joint: Joint) -> Array:
@@ -149,46 +148,14 @@ def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:
     elif not any(map(np.isfinite, given.values())):
         return
     bounded = {name: float(np.clip(value, -_UNLIMITED, _UNLIMITED)) for name, value in given.items()}
-    ET.SubElement(joint, "limit", {name: _word(value) for name, value in bounded.items()})
-
-
-def _lost(robot: Robot) -> list[str]:
-    """What URDF cannot say, by name."""
-    joints = robot.independent_joints
-    unsaid = {
-        "springs (elasticity)": [joint.name for joint in joints if not joint.spring.is_rigid],
-        "actuators": [joint.name for joint in joints if not _is_ideal(joint)],
-        "constant efforts": [joint.name for joint in robot.joints if joint.constant_effort],
-        "parallel springs": [joint.name for joint in robot.joints if joint.parallel_spring],
-        "units of drives": [joint.name for joint in joints if joint.drive != SI_UNITS],
-        "rotor mounts": [joint.name for joint in joints if joint.rotor_mount is not None],
-        "limits of acceleration, jerk and effort rate": [
-            joint.name
-            for joint in robot.joints
-            if replace(joint.limits, lower=0, upper=0, velocity=0, effort=0) != _NONE
-        ],
-    }
-    lines = [f"{what} are left out: {', '.join(names)}" for what, names in unsaid.items() if names]
-    for what, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
-        if shared is not None:
-            lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")
-    if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
-        lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
-    if robot.compensated_by_robot:
-        lines.append(f"compensated_by_robot {', '.join(robot.compensated_by_robot)} is left out")
-    if robot.rotor_model != "reduced":
-        lines.append(f"rotor_model {robot.rotor_model} is left out")
-    if robot.command_lead:
-        lines.append(
-            f"command_period {robot.command_period:g} s, drive_delay {robot.drive_delay:g} s and drive_interpolation "
-            f"{robot.drive_interpolation} are left out"
-        )
-    return lines
+    ET.SubElement(joint, "limit", {name: word(value) for name, value in bounded.items()})
 
 
 def _implied(robot: Robot, last: str) -> list[str]:
-    """What a URDF implies and is different for the robot: the order of the joints, and the tool on the last link."""
+    """Gravity, order of the joints and tool, where a URDF implies others."""
     lines = []
+    if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
+        lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
     order = [joint.name for joint in _depth_first(robot, -1) if joint.mimic is None]
     if order != list(robot.joint_names):
         lines.append(f"the joints are in another order, depth-first: {', '.join(order)}")
@@ -203,20 +170,3 @@ def _depth_first(robot: Robot, body: int) -> Iterator[Joint]:
         if joint.parent == body:
             yield joint
             yield from _depth_first(robot, i)
-
-
-_NONE = Limits(lower=0, upper=0, velocity=0, effort=0)
-
-
-def _is_ideal(joint: Joint) -> bool:
-    parts = joint.actuator
-    motor = [x for x in astuple(parts.motor) if np.isfinite(x)]
-    return parts.friction.is_none and parts.gear.is_lossless and not motor
-
-
-def _words(values: Array | list[float]) -> str:
-    return " ".join(map(_word, values))
-
-
-def _word(value: float) -> str:
-    return repr(float(value))

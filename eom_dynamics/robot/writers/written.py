@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ...actuators.actuator import Actuator
+from ...actuators.drive_units import SI_UNITS
 from ...arrays import Array
 from ..inertia import Inertial
+from ..model import Joint, Limits, Robot
 
 # Relative to the inertia about the origin: rounding error of the shift to the centre of mass.
 _ROUNDING = 1e-15
@@ -42,3 +47,57 @@ def rpy(rotation: Array) -> list[float]:
     s, c = math.sin(yaw), math.cos(yaw)
     roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
     return [roll, math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0]), yaw]
+
+
+def _has_other_limits(joint: Joint) -> bool:
+    return replace(joint.limits, lower=0, upper=0, velocity=0, effort=0) != _NO_RATES
+
+
+_NO_RATES = Limits(lower=0, upper=0, velocity=0, effort=0)
+
+
+def is_ideal(actuator: Actuator) -> bool:
+    """Whether an actuator has no friction, loss, constants or limits."""
+    motor = [x for x in astuple(actuator.motor) if np.isfinite(x)]
+    return actuator.friction.is_none and actuator.gear.is_lossless and not motor
+
+
+LOST: Mapping[str, Callable[[Joint], object]] = {
+    "springs (elasticity)": lambda joint: joint.mimic is None and not joint.spring.is_rigid,
+    "actuators": lambda joint: joint.mimic is None and not is_ideal(joint.actuator),
+    "constant efforts": lambda joint: joint.constant_effort,
+    "parallel springs": lambda joint: joint.parallel_spring,
+    "units of drives": lambda joint: joint.mimic is None and joint.drive != SI_UNITS,
+    "rotor mounts": lambda joint: joint.mimic is None and joint.rotor_mount is not None,
+    "limits of acceleration, jerk and effort rate": _has_other_limits,
+}
+"""Properties that formats for rigid robots cannot express, and whether a joint has them."""
+
+
+def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST) -> list[str]:
+    """Return a line for each property that a format cannot express: those of joints, ``lost``, and of the robot."""
+    found = {what: [joint.name for joint in robot.joints if is_lost(joint)] for what, is_lost in lost.items()}
+    lines = [f"{what} are left out: {', '.join(names)}" for what, names in found.items() if names]
+    for what, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
+        if shared is not None:
+            lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")
+    if robot.compensated_by_robot:
+        lines.append(f"compensated_by_robot {', '.join(robot.compensated_by_robot)} is left out")
+    if robot.rotor_model != "reduced":
+        lines.append(f"rotor_model {robot.rotor_model} is left out")
+    if robot.command_lead:
+        lines.append(
+            f"command_period {robot.command_period:g} s, drive_delay {robot.drive_delay:g} s and drive_interpolation "
+            f"{robot.drive_interpolation} are left out"
+        )
+    return lines
+
+
+def words(values: ArrayLike) -> str:
+    """Return numbers, each so that it reads as the same one, with blanks between."""
+    return " ".join(map(word, np.asarray(values, dtype=float).tolist()))
+
+
+def word(value: float) -> str:
+    """Return a number so that it reads as the same one."""
+    return repr(float(value))

@@ -191,7 +191,11 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     Args:
         name: ``robot`` for a positional argument, ``--robot`` for an option.
     """
-    sources = f"packaged robot ({', '.join(packaged_robots())}), or .yaml, .urdf or .xacro file, also as {PACKAGE}…"
+    endings = ", ".join(ending for each in FORMATS for ending in each.endings[:2])
+    sources = (
+        f"packaged robot ({', '.join(packaged_robots())}), file ({endings}), also as {PACKAGE}…, or a name of "
+        "robot_descriptions"
+    )
     robot: Any = parser.add_argument(name, metavar="ROBOT", type=_located, help=f"{sources}{note}", **keywords)
     robot.completer = _completions  # read by argcomplete
     part = parser.add_argument_group("part of the robot")
@@ -209,7 +213,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", no
     part.add_argument(
         "--unphysical",
         choices=UNPHYSICAL,
-        help="how to treat physically inconsistent inertia; default: warn for URDF and xacro, refuse for .yaml",
+        help="how to treat physically inconsistent inertia; default: refuse for .yaml, warn for others",
     )
     add_repeated(part, "--xacro", "NAME:=VALUE", _assignment, "argument of a xacro file; may be repeated")
 

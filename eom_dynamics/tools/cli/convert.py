@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as a parameter file (.yaml) or a URDF (.urdf); properties that the format cannot express are listed."""
+"""Write a robot as a parameter file, a URDF or an MJCF model; properties that the format cannot express are listed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,36 @@ import argparse
 import warnings
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
+from ...extras import missing
 from ...robot import formats, load_robot
+from ...robot.file_formats import MJCF
 from ..writing import whole_file
 from .arguments import add_output_file, add_robot_arguments, load, robot_path
 from .console import complain
 
-SUMMARY = "write a robot as a parameter file or a URDF"
+SUMMARY = "write a robot as a parameter file, a URDF or an MJCF model"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser)
-    add_output_file(parser, "FILE", robot_path, "file to write, .yaml or .urdf")
+    add_output_file(parser, "FILE", robot_path, "file to write, .yaml, .urdf, or .xml or .mjcf for MuJoCo")
+    parser.add_argument(
+        "--springs",
+        choices=("hinges", "tendons"),
+        help="for MuJoCo, springs as joints on the axis of the link (hinges, the default), or as tendons to motors "
+        "beside the robot",
+    )
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the file; returns the exit code."""
-    chosen = formats.format_of(options.output.name)
+    chosen = formats.written_format(options.output.name)
     assert chosen is not None and chosen.write is not None  # by its type
-    written = chosen.write(load(options))
+    if options.springs and chosen is not MJCF:
+        options.refuse("--springs goes with an .xml or .mjcf file")
+    written = chosen.write(load(options), **({"springs": options.springs} if options.springs else {}))
     size = len(written.text.encode())
     if size > chosen.largest:
         larger = [ending for each in formats.FORMATS for ending in each.writes[:1] if each.largest > chosen.largest]
@@ -34,9 +45,10 @@ def run(options: argparse.Namespace) -> int:
             f"{options.output}: not written: it would have {size} bytes, and at most {chosen.largest} can be read; "
             f"{remedy}"
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RobotDescriptionWarning)  # those of the robot have been shown
-        load_robot(written.text, unphysical="warn")
+    if chosen is not MJCF or missing("mjcf") is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RobotDescriptionWarning)  # those of the robot have been shown
+            load_robot(written.text, unphysical="warn")
     with whole_file(options.output, force=options.force) as temporary:
         temporary.write_text(written.text, encoding="utf-8")
     for line in written.lost:

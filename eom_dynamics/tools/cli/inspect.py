@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--template",
         action="store_true",
-        help="print the template of a parameter file; for a .urdf or .xacro file, one that adds springs and motors "
+        help="print the template of a parameter file; for a robot of another format, one that adds springs and motors "
         "to it",
     )
     parser.add_argument(
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):
-        options.refuse("--template goes with a .urdf or .xacro file; other robots have their springs and motors")
+        options.refuse("--template goes with a .urdf or another file; parameter files have their springs and motors")
     if options.equations is not None and (options.json or options.pose is not None or options.gains is not None):
         options.refuse("--equations goes with none of --json, --pose and --gains")
     for name in ("symbols", "motors", "friction", "order"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import yaml
 from ...exceptions import RobotDescriptionError
 from ...messages.fields import COMMAND_FIELDS
 from ...robot import packaged_robots
+from ...robot.file_formats import URDF
 from ...robot.formats import PARAMETER_FILE, format_of
+from ...robot.readers.by_name import find_by_name, is_description_name
 from ...robot.readers.xacro import expand_xacro
 from ...scratch import scratch_folder
 from ..robot_options import RobotOptions
@@ -70,19 +73,25 @@ def parameter_file(source: str, options: RobotOptions, folder: Path) -> Path:
     """Return the path of a ROS 2 parameter file with the robot.
 
     Args:
-        source: packaged name, path, or text of a URDF, as for :func:`eom_dynamics.load_robot`.
+        source: name, path, or text of a URDF, as for :func:`eom_dynamics.load_robot`.
 
     Raises:
         RobotDescriptionError: the source is a parameter file, of which the node takes all, and options select a part.
     """
     parameters: dict[str, Any]
     packaged = source in packaged_robots()
+    if is_description_name(source) and not Path(source).exists():
+        named = find_by_name(source)
+        given = {**named.xacro_arguments, **dict(options.xacro_arguments)}
+        source, options = named.path, replace(options, xacro_arguments=tuple(given.items()))
     if packaged or format_of(source) is PARAMETER_FILE:
         if options != RobotOptions():
             raise RobotDescriptionError(f"{source}: the node takes parameter files whole; select a part of a URDF only")
         # By its path, since a URDF that it names may be relative to it.
         file = resources.files("eom_dynamics") / "config" / f"{source}.yaml" if packaged else source
         parameters = {"robot_file": str(Path(str(file)).resolve())}
+    elif format_of(source) is not URDF:
+        parameters = {"robot_file": str(Path(source).resolve()), "urdf": options.urdf_section()}
     else:
         parameters = {"robot_description": _urdf(source, options), "urdf": options.urdf_section()}
     written = folder / "robot.yaml"
@@ -94,4 +103,4 @@ def parameter_file(source: str, options: RobotOptions, folder: Path) -> Path:
 def _urdf(source: str, options: RobotOptions) -> str:
     if source.endswith(".xacro"):
         return expand_xacro(Path(source), dict(options.xacro_arguments))
-    return Path(source).read_text(encoding="utf-8") if source.endswith(".urdf") else source
+    return Path(source).read_text(encoding="utf-8") if source.endswith(URDF.endings) else source

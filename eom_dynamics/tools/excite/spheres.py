@@ -22,7 +22,7 @@ def read_spheres(path: Path) -> dict[str, Any]:
             ``link: [[x, y, z, radius], …]``.
     """
     text = read_text(path, MAX_CHARACTERS)
-    found = _of_yaml(text, path) if format_of(path.name) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
+    found = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
     if not found:
         raise RobotDescriptionError(f"{path}: has no collision spheres; other shapes are not read, see --spheres")
     return found

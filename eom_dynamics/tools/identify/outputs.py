@@ -13,7 +13,8 @@ from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...identification import Fit
 from ...identification.parallel_springs import LINE, SCALE, TABLE
 from ...robot import Joint, Robot
-from ...robot.formats import PARAMETER_FILE, format_of
+from ...robot.file_formats import URDF
+from ...robot.formats import PARAMETER_FILE, written_format
 from ...robot.writers.urdf import add_inertia
 from ..robot_options import RobotOptions
 from .elastic import ElasticFit, ResonanceResult
@@ -75,11 +76,13 @@ def robot_file(
         timing = ("command_period and drive_delay are left out: a URDF has none; write .yaml",)
         not_in_file = (*_not_in_file(fit, elastic), *(timing if robot.command_period else ()))
         return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), not_in_file
-    kind = format_of(output.name) or PARAMETER_FILE
+    kind = written_format(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
-    if kind is not PARAMETER_FILE:
+    if kind is URDF:
         return written.text, (*written.lost, *_not_in_file(fit, elastic))
+    if kind is not PARAMETER_FILE:
+        return written.text, written.lost
     heading = "" if fit is None else comments(fit, about)
     if elastic is not None:
         heading += elastic_comments(elastic, about if fit is None else None)
@@ -90,8 +93,7 @@ def robot_file(
 
 def _patched(output: Path, source: str) -> bool:
     """Whether the file is the URDF that the robot was loaded from, with other numbers."""
-    kind = format_of(output.name)
-    return kind is not PARAMETER_FILE and source.endswith(output.suffix) and Path(source).is_file()
+    return written_format(output.name) is URDF and source.endswith(output.suffix) and Path(source).is_file()
 
 
 def _not_in_file(fit: Fit | None, elastic: ElasticFit | ResonanceResult | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ TEMPLATE = """\
 /**:
   ros__parameters:
     robot:
-      # A URDF or xacro file instead of all below, completed by entries of its joints: docs/robots.md
+      # A URDF, or another file, instead of all below, completed by entries of its joints: docs/robots.md
       # urdf: package://my_arm_description/urdf/my_arm.urdf.xacro
       name: my_arm
       joint_names: [shoulder, elbow]        # parents before children; the order of all joint vectors
@@ -32,7 +32,7 @@ TEMPLATE = """\
       # base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}   # floating
       joints:
         shoulder:
-          type: revolute                    # revolute | continuous | prismatic | helical | fixed | planar | floating
+          type: revolute                    # revolute, continuous, prismatic, helical, fixed, planar, ball or floating
           # parent: base                    # body that the joint is on: base, or the name of a joint before it
           screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]     # axis in the body's frame; prismatic: 0.0, 0.0, 0.0 and the axis
           origin: {xyz: [0.0, 0.0, 0.3]}    # of the body in its parent at q = 0; rpy: [0.0, 0.0, 0.0] if not given

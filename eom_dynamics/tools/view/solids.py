@@ -18,8 +18,7 @@ from ...kinematics.forward import body_poses
 from ...robot import Joint, Robot
 from ...robot.readers.element import Element
 from ...robot.readers.loading import urdf_of
-from ...robot.readers.packages import package_folder
-from ...robot.readers.urdf_file import PACKAGE
+from ...robot.readers.packages import PACKAGE, package_folder
 from ...robot.readers.xml import parse
 
 Colour = tuple[int, int, int]

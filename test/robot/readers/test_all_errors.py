@@ -23,7 +23,7 @@ def broken() -> dict[str, Any]:
     del parameters["inertia_reference"]
     parameters["colour"] = "red"
     parameters["gravity"] = [0.0, -9.81]
-    joints["torso"]["type"] = "ball"
+    joints["torso"]["type"] = "universal"
     joints["left_lift"] |= {"mass": -1.0, "screw": [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "sprung": True}
     joints["left_turn"]["elasticity"] = {"type": "cubic", "stiffness": 0.0, "cubic": "much"}
     joints["left_turn"]["gear_ratio"] = 0.0

@@ -103,12 +103,12 @@ BAD_ENTRIES = {
     # joints
     "unknown type": (
         "type",
-        "ball",
-        "must be one of revolute, continuous, prismatic, helical, planar, floating, fixed, is 'ball'",
+        "universal",
+        "must be one of revolute, continuous, prismatic, helical, planar, ball, floating, fixed, is 'universal'",
     ),
     "capital type": ("type", "Revolute", "must be one of revolute, continuous, prismatic"),
     "list for a type": ("type", ["revolute"], "must be one of revolute, continuous, prismatic"),
-    "number for a type": ("type", 1, "planar, floating, fixed, is 1"),
+    "number for a type": ("type", 1, "planar, ball, floating, fixed, is 1"),
     "no axis": ("screw", [0.0] * 6, "the axis must be a unit vector, is zero"),
     "revolute joint that slides": ("screw", [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "the axis must be a unit vector, is zero"),
     "long axis": ("screw", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "must be a unit vector, has length 2"),
@@ -319,7 +319,8 @@ def test_text_that_is_not_unicode() -> None:
 BAD_SOURCES = {
     "unknown name": (
         "iiwaa",
-        "nor a parameter file (.yaml), a URDF (.urdf), a xacro file (.xacro), or the text of a URDF",
+        "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), an SDF (.sdf), a URDF (.urdf), a xacro file "
+        "(.xacro), the text of one, or a name of robot_descriptions; did you mean iiwa?",
     ),
     "no name": ("", "neither a packaged robot"),
     "no such file": ("arm.yaml", "cannot be read: No such file or directory"),

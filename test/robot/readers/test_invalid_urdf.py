@@ -52,7 +52,7 @@ CASES = {
     "attribute twice": ('<robot name="arm">', '<robot name="arm" name="b">', "not valid XML: duplicate attribute"),
     "control character": ('"arm"', '"a\x01"', "not valid XML"),
     "unknown prefix of entity": ('"arm"', '"&arm;"', "not valid XML: undefined entity"),
-    "another format": ("robot", "sdf", "the root element must be <robot>, is <sdf>"),
+    "another format": ("robot", "scene", "the root element must be <robot>, is <scene>"),
     "capital robot": ("robot", "Robot", "the root element must be <robot>, is <Robot>"),
     "xacro": ("</robot>", "<xacro:include/></robot>", "has xacro elements: expand it with xacro"),
     "document type": ("<robot name", "<!DOCTYPE robot><robot name", "document type declarations and entities are not"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chains import fixed_case, packaged_parameters
+from same_dynamics import assert_same_dynamics
 from springs import EVERY_KIND
 from urdf_arms import urdf_arm
 
@@ -19,7 +20,6 @@ from eom_dynamics import (
     ElasticArm,
     Robot,
     RobotDescriptionError,
-    equations_of_motion,
     load_robot,
     packaged_robots,
     robot_from_parameters,
@@ -41,17 +41,6 @@ def loaded(written: Written, robot: Robot, *, tools: bool = True) -> Robot:
         return load_robot(
             written.text, gravity=robot.gravity, tools=[tool.name for tool in robot.tools] if tools else ()
         )
-
-
-def assert_same_dynamics(robot: Robot, again: Robot) -> None:
-    assert sorted(again.joint_names) == sorted(robot.joint_names)
-    order = [robot.joint_names.index(name) for name in again.joint_names]
-    rng = np.random.default_rng(3)
-    q, qd, qdd = rng.uniform(-1, 1, (3, robot.n))
-    W = rng.uniform(-1, 1, robot.wrench_shape)
-    one = equations_of_motion(robot, q, qd, wrench=[W]).efforts(qdd)[0]
-    other = equations_of_motion(again, q[order], qd[order], wrench=[W]).efforts(qdd[order])[0]
-    np.testing.assert_allclose(other, one[order], rtol=0, atol=1e-12 * max(1.0, float(np.max(np.abs(one)))))
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)

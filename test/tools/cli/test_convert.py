@@ -35,7 +35,7 @@ def test_files_are_overwritten_only_by_force(tmp_path: Path, capsys: pytest.Capt
 def test_the_format_is_that_of_the_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["convert", "pendulum", "-o", str(tmp_path / "arm.sdf")])
-    assert "must end in .yaml, .yml, .urdf" in capsys.readouterr().err
+    assert "must end in .yaml, .yml, .xml, .mjcf, .urdf" in capsys.readouterr().err
 
 
 def test_a_parameter_file_too_large_to_be_read_is_refused(
@@ -47,7 +47,7 @@ def test_a_parameter_file_too_large_to_be_read_is_refused(
     error = capsys.readouterr().err
     assert re.fullmatch(
         r"eom_dynamics convert: \S+/arm.yaml: not written: it would have \d+ bytes, and at most 1000 can be read; "
-        r"leave out a part of the robot by --tip, or write a .urdf\n",
+        r"leave out a part of the robot by --tip, or write a .xml, or write a .urdf\n",
         error,
     )
     assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.urdf")]) == 0

@@ -29,9 +29,10 @@ def test_parameter_files_are_taken_whole(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_urdf_becomes_parameters(tmp_path: Path) -> None:
     text = urdf_arm(joints=("shoulder", "elbow"))
-    (tmp_path / "arm.urdf").write_text(text, encoding="utf-8")
+    for name in ("arm.urdf", "arm.xml"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     options = RobotOptions(root="base", tip=("shoulder_link",), branches="drop", unphysical="warn")
-    for source in (text, str(tmp_path / "arm.urdf")):
+    for source in (text, str(tmp_path / "arm.urdf"), str(tmp_path / "arm.xml")):
         file = parameter_file(source, options, tmp_path)
         parameters = yaml.safe_load(file.read_text(encoding="utf-8"))["/**"]["ros__parameters"]
         assert parameters["robot_description"] == text
@@ -39,3 +40,11 @@ def test_a_urdf_becomes_parameters(tmp_path: Path) -> None:
         assert parameters["urdf"] == section
     file = parameter_file(text, RobotOptions(), tmp_path)
     assert yaml.safe_load(file.read_text(encoding="utf-8")) == {"/**": {"ros__parameters": {"robot_description": text}}}
+
+
+def test_other_formats_are_read_by_the_node(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text("<mujoco/>", encoding="utf-8")
+    file = parameter_file(str(path), RobotOptions(tip=("hand",)), tmp_path)
+    parameters = {"robot_file": str(path), "urdf": {"tip": ["hand"]}}
+    assert yaml.safe_load(file.read_text(encoding="utf-8")) == {"/**": {"ros__parameters": parameters}}

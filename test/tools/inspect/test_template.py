@@ -44,7 +44,7 @@ def test_its_optional_entries_load(capsys: pytest.CaptureFixture[str]) -> None:
 def test_it_needs_no_robot_and_a_robot_is_needed_else(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, reason in (
         (["inspect"], "ROBOT or --template"),
-        (["inspect", "iiwa", "--template"], "--template goes with a .urdf or .xacro file"),
+        (["inspect", "iiwa", "--template"], "--template goes with a .urdf or another file"),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)

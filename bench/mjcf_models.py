@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MJCF models in use, such as google-deepmind/mujoco_menagerie: the dynamics that are read beside those of MuJoCo.
+
+``make bench BENCH_ARGS="--only mjcf_models --models FOLDER"`` reads all ``.xml`` files in folders of FOLDER.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from mujoco_reference import mujoco_dynamics
+from report import CONSOLE, Bar, Section, Table
+from settings import Settings
+
+from eom_dynamics import equations_of_motion, load_robot
+from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.robot.readers.files import DescriptionFile
+from eom_dynamics.robot.readers.mjcf import compiled
+from eom_dynamics.robot.readers.xacro import expand_xacro
+
+LARGEST = 1e-9
+"""Largest difference, relative to the largest entry or to 1 N m, 1 kg m²."""
+
+_STATES = 3
+
+
+def run(settings: Settings) -> Section:
+    """Compare each model in random states."""
+    section = Section("mjcf_models", "MJCF models")
+    assert settings.models is not None
+    refused, worst, read = list[str](), np.zeros(3), 0
+    said: dict[str, int] = {}
+    paths = sorted(settings.models.glob("*/*.xml"))
+    for path in paths:
+        name = str(path.relative_to(settings.models))
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                differences = _differences(path)
+        except RobotDescriptionError as error:
+            refused.append(f"`{name}`")
+            CONSOLE.print(error)
+            continue
+        read += 1
+        worst = np.maximum(worst, differences)
+        for line in {str(warning.message).removeprefix(f"{path}: ").partition(":")[0] for warning in caught}:
+            said[line] = said.get(line, 0) + 1
+        if np.max(differences) > LARGEST:
+            CONSOLE.print(f"{name}: {differences}")
+    figures = Table("Largest difference to MuJoCo", ("effort", "mass matrix", "gravity"))
+    figures.add(*(f"{x:.1e}" for x in worst))
+    named = Table("Warnings", ("warning", "files"))
+    for line, count in sorted(said.items()):
+        named.add(line, str(count))
+    section.tables = [figures, named]
+    section.text.append(
+        f"{read} of {len(paths)} files are read. Efforts, mass matrix and gravity are those of `mj_rne`, and of the "
+        "springs of joints, in random states; differences are relative to the largest entry or 1."
+    )
+    if refused:
+        section.text.append(f"Not read: {', '.join(refused)}.")
+    section.bars = [Bar(f"differences at most {LARGEST:g}", f"{np.max(worst):.1e}", bool(np.max(worst) <= LARGEST))]
+    return section
+
+
+def _differences(path: Path) -> np.ndarray:
+    """Of effort, mass matrix and gravity."""
+    robot = load_robot(path)
+    _, model, _ = compiled(DescriptionFile(str(path), path, None, None, {}, expand_xacro))
+    model.tendon_stiffness[:] = 0.0  # tendons are not read
+    rng, largest = np.random.default_rng(0), np.zeros(3)
+    for q, qd, qdd in rng.uniform(-1, 1, (_STATES, 3, robot.n)):
+        equations = equations_of_motion(robot, q, qd, qdd)
+        ours = equations.efforts(qdd)[0], equations.M[0], equations.gravity[0]
+        theirs = mujoco_dynamics(model, robot, q, qd, qdd)
+        found = [np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b))) for a, b in zip(ours, theirs, strict=True)]
+        largest = np.maximum(largest, found)
+    return largest

@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MJCF reader: the model as MuJoCo compiles it, so that includes, defaults, frames and units are MuJoCo's business.
+
+A body with several joints becomes a chain of them with massless links between. Two joints on one axis of which the
+second one is a spring are a motor and its series elasticity: theta, and q - theta (M. W. Spong, 1987). Shapes only
+matter where a body that moves has no ``<inertial>``; the meshes and textures of all others are not opened.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ... import lie
+from ...actuators.actuator import Actuator
+from ...actuators.friction import Friction
+from ...actuators.motor import Motor
+from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
+from ...actuators.springs import DampedSpring, LinearSpring, Spring
+from ...arrays import Array
+from ...exceptions import RobotDescriptionError
+from ...extras import require
+from ...spelling import listed, unused_name
+from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
+from ..inertia import Inertial
+from ..model import NO_LIMITS, Limits
+from .files import DescriptionFile
+from .xml import MAX_CHARACTERS, root_tag
+
+_ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
+
+_TYPES = ("floating", "ball", "prismatic", "revolute")
+"""Joint types in the order of ``mjtJoint``."""
+
+# Error of axes that MuJoCo has normalized and turned, for joints on one axis.
+_SAME_AXIS = 1e-12
+
+
+def is_mjcf(text: str) -> bool:
+    """Whether a text is MJCF."""
+    return root_tag(text) == "mujoco"
+
+
+def read_mjcf_file(file: DescriptionFile) -> Description:
+    """Read an MJCF model.
+
+    Raises:
+        MissingLibraryError: MuJoCo is not installed.
+        RobotDescriptionError: MuJoCo refuses the model, with its reason; or nothing moves.
+    """
+    file.refuse_inertia_reference()
+    name, model, shapeless = compiled(file)
+    return _Reader(model, shapeless).description(name, file.label)
+
+
+def compiled(file: DescriptionFile) -> tuple[str, Any, set[int]]:
+    """Compile a model with MuJoCo, without shapes that no inertia depends on.
+
+    Returns:
+        Its name, the ``MjModel``, and the bodies fixed to the world without ``<inertial>``, whose inertia is not that
+        of their shapes.
+
+    Raises:
+        MissingLibraryError, RobotDescriptionError: as :func:`read_mjcf_file`.
+    """
+    text = file.text(MAX_CHARACTERS)
+    if not is_mjcf(text):
+        raise RobotDescriptionError(f"{file.label}: the root element must be <mujoco>, is <{root_tag(text)}>")
+    require("mjcf")
+    import mujoco
+
+    try:
+        if file.path is None:
+            spec = mujoco.MjSpec.from_string(text)
+        else:  # of any ending, as an .xml in the same folder, which files that it names are relative to
+            place = str(file.path.with_suffix(".xml"))
+            spec = mujoco.MjSpec.from_file(place, include={place: text.encode()})
+        still = _without_unused_assets(spec)
+        model = spec.compile()
+    except ValueError as error:
+        reason = ", ".join(" ".join(line.split()) for line in str(error).strip().splitlines())
+        raise RobotDescriptionError(f"{file.label}: MuJoCo refuses it: {reason}") from None
+    name = "robot" if file.path is None else file.path.stem
+    if spec.modelname not in ("", "MuJoCo Model"):
+        name = spec.modelname
+    return name, model, {body.id for body in still}
+
+
+def _without_unused_assets(spec: Any) -> list[Any]:
+    """Remove materials, and meshes that no inertia depends on, so that their files are not opened.
+
+    Returns:
+        Bodies without ``<inertial>`` that are fixed to the world: their shapes are not used, either.
+    """
+    import mujoco
+
+    mesh_types = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
+    without_inertial, used = [], set()
+    waiting = [(spec.worldbody, False)]
+    while waiting:
+        body, moves = waiting.pop()
+        moves = moves or bool(body.joints)
+        waiting += [(child, moves) for child in body.bodies]
+        compiler = getattr(body, "compiler", spec.compiler)  # since MuJoCo 3.5, that of an attached model
+        given = body.explicitinertial and int(compiler.inertiafromgeom) != _ALL_FROM_SHAPES
+        if not moves and not given:
+            without_inertial.append(body)
+        for geom in body.geoms:
+            geom.material = ""
+            if moves and not given:
+                used |= {geom.meshname, geom.hfieldname}
+                continue
+            if geom.type in mesh_types or geom.meshname:
+                geom.type, geom.size = mujoco.mjtGeom.mjGEOM_SPHERE, [1.0, 1.0, 1.0]
+            geom.meshname = geom.hfieldname = ""
+    for element in (*spec.sites, *spec.tendons, *spec.flexes):
+        element.material = ""
+    unused = [asset for asset in (*spec.meshes, *spec.hfields) if asset.name not in used]
+    for asset in (*spec.skins, *spec.textures, *spec.materials, *unused):
+        spec.delete(asset)
+    return without_inertial
+
+
+class _Reader:
+    """Reads a compiled model; of the bodies ``shapeless``, no inertia by their shapes is read."""
+
+    def __init__(self, model: Any, shapeless: set[int]) -> None:
+        import mujoco
+
+        self._mujoco, self._model, self._shapeless = mujoco, model, shapeless
+        self._left_out: defaultdict[str, list[str]] = defaultdict(list)
+        self._assumed: defaultdict[str, list[str]] = defaultdict(list)
+        self._links: list[str] = []
+        for i in range(model.nbody):
+            self._links.append(unused_name(model.body(i).name or f"body_{i}", self._links))
+        self._joints: list[str] = []
+        for j in range(model.njnt):
+            name = model.joint(j).name or f"{self._links[model.jnt_bodyid[j]]}_joint"
+            self._joints.append(unused_name(name, self._joints))
+        self._actuators = self._read_actuators()
+        self._site_names: list[str] = []
+        self._series = {j: self._joints[j] for j in range(model.njnt - 1) if self._is_series_spring(j)}
+        for j in self._series:
+            name = self._joints[j].removesuffix("_motor")
+            self._series[j] = name if name not in self._joints else self._joints[j]
+        self._sums = self._read_tendons()
+        self._rotors = np.array(model.dof_armature)
+        self._mimics = self._read_equalities()
+
+    def description(self, name: str, source: str) -> Description:
+        """The model; what it has beyond links, joints and sites is named in the warnings."""
+        model = self._model
+        links = {
+            link: LinkDescription(link, self._inertial(body), f"body {link}") for body, link in enumerate(self._links)
+        }
+        joints: list[JointDescription] = []
+        for body in range(1, model.nbody):
+            for joint in self._chain(body, links):
+                links.setdefault(joint.child, LinkDescription(joint.child, None, joint.where))
+                joints.append(joint)
+        sites = tuple(self._sites(links))
+        self._name_the_rest()
+        weightless = model.opt.disableflags & int(self._mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+        return Description(
+            name=name,
+            source=source,
+            links=links,
+            joints=tuple(joints),
+            gravity=np.zeros(3) if weightless else np.array(model.opt.gravity),
+            frames=sites,
+            tools=self._tools(sites),
+            assumed=_lines(self._assumed),
+            unphysical="warn",
+            warnings=_lines(self._left_out),
+        )
+
+    def _inertial(self, body: int) -> Inertial | None:
+        if body == 0 or body in self._shapeless:
+            return None
+        model = self._model
+        principal = Inertial(float(model.body_mass[body]), np.zeros(3), np.diag(model.body_inertia[body]))
+        return principal.moved(_pose(model.body_ipos[body], model.body_iquat[body]))
+
+    # --- Joints -------------------------------------------------------------------------------
+
+    def _chain(self, body: int, taken: Container[str]) -> Iterator[JointDescription]:
+        """The joints of a body, from its parent to itself; a fixed one if it has none."""
+        model, link = self._model, self._links[body]
+        pose = _pose(model.body_pos[body], model.body_quat[body])
+        parent, first = self._links[model.body_parentid[body]], int(model.body_jntadr[body])
+        indices = [j for j in range(first, first + int(model.body_jntnum[body])) if j - 1 not in self._series]
+        if not indices:
+            name = unused_name(f"{link}_fixed", self._joints)
+            yield JointDescription(name, "fixed", parent, link, pose, np.zeros(6), f"body {link}")
+        for j in indices:
+            name = self._series.get(j, self._joints[j])
+            child = link if j == indices[-1] else unused_name(f"{link}_{name}", taken)
+            at = JointDescription(name, _TYPES[model.jnt_type[j]], parent, child, pose, np.zeros(6), f"joint {name}")
+            yield self._joint(j, at)
+            parent, pose = child, np.eye(4)
+
+    def _joint(self, j: int, at: JointDescription) -> JointDescription:
+        """The joint at a pose and between links that are known, with all that the model says of it."""
+        model, dof, position = self._model, int(self._model.jnt_dofadr[j]), int(self._model.jnt_qposadr[j])
+        if at.type in ("floating", "ball"):
+            self._name_forces_of(j, at)
+            return replace(at, screw=np.r_[np.zeros(3), model.jnt_pos[j] if at.type == "ball" else np.zeros(3)])
+        screw = self._screw(j)
+        limits = Limits(*model.jnt_range[j].tolist()) if model.jnt_limited[j] else NO_LIMITS
+        joint = replace(
+            at,
+            type="continuous" if at.type == "revolute" and not model.jnt_limited[j] else at.type,
+            origin=at.origin @ lie.exp(screw, -model.qpos0[position]) if model.qpos0[position] else at.origin,
+            screw=screw,
+            mimic=self._mimics.get(j),
+            limits=limits,
+            damping=float(model.dof_damping[dof]),
+            friction=float(model.dof_frictionloss[dof]),
+            parallel_spring=_parallel_spring(model.jnt_stiffness[j], model.qpos_spring[position]),
+            rotor_inertia=float(self._rotors[dof]),
+        )
+        if j in self._series:
+            joint = self._with_series_spring(j, joint)
+        return self._with_motor(j, joint)
+
+    def _with_series_spring(self, j: int, joint: JointDescription) -> JointDescription:
+        """The joint of a motor, ``joint``, and the spring after it; a tendon over both has what acts on the link."""
+        model, second = self._model, int(self._model.jnt_dofadr[j + 1])
+        stiffness, damping = float(model.jnt_stiffness[j + 1]), float(model.dof_damping[second])
+        spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
+        friction = Friction(viscous=joint.damping, coulomb=joint.friction, static=joint.friction)
+        joint = replace(
+            joint, spring=spring, actuator=replace(joint.actuator, friction=friction), damping=0.0, friction=0.0
+        )
+        if j not in self._sums:
+            return joint
+        t = self._sums[j]
+        limited = bool(model.tendon_limited[t])
+        return replace(
+            joint,
+            type="revolute" if limited and joint.type == "continuous" else joint.type,
+            limits=Limits(*model.tendon_range[t].tolist()) if limited else NO_LIMITS,
+            damping=float(model.tendon_damping[t]),
+            friction=float(model.tendon_frictionloss[t]),
+            parallel_spring=_parallel_spring(model.tendon_stiffness[t], model.tendon_lengthspring[t, 0]),
+        )
+
+    def _with_motor(self, j: int, joint: JointDescription) -> JointDescription:
+        """The joint with its actuators: gear, rotor, friction and the largest effort."""
+        model, actuators = self._model, self._actuators.get(j, [])
+        gears = model.actuator_gear[actuators, 0]
+        limits = [abs(gear) * self._largest_force(i) for gear, i in zip(gears, actuators, strict=True)]
+        largest = sum(limits) if limits else np.inf
+        if model.jnt_actfrclimited[j]:
+            largest = min(largest, self._symmetric(model.jnt_actfrcrange[j], joint.where))
+        if joint.spring.is_rigid:
+            joint = replace(joint, limits=replace(joint.limits, effort=largest))
+        if joint.mimic is not None:
+            if actuators:
+                self._left_out["actuators of joints that follow others by an equality are ignored"].append(joint.name)
+            return replace(joint, rotor_inertia=0.0)
+        if len({*gears}) > 1:
+            self._assumed["several actuators are one without a gear"].append(joint.name)
+        ratio = float(gears[0]) if len({*gears}) == 1 and gears[0] else 1.0
+        viscous = float(gears**2 @ self._of_actuators("actuator_damping", actuators))
+        friction = joint.actuator.friction
+        return replace(
+            joint,
+            gear_ratio=ratio,
+            rotor_inertia=joint.rotor_inertia + float(gears**2 @ self._of_actuators("actuator_armature", actuators)),
+            actuator=Actuator(
+                friction=replace(friction, viscous=friction.viscous + viscous),
+                motor=Motor(torque_limit=largest / abs(ratio) if actuators else np.inf),
+            ),
+        )
+
+    def _screw(self, j: int) -> Array:
+        model = self._model
+        pitch = np.inf if _TYPES[model.jnt_type[j]] == "prismatic" else 0.0
+        return lie.screw(model.jnt_axis[j], model.jnt_pos[j], pitch)
+
+    def _is_single(self, j: int) -> bool:
+        return self._model.jnt_type[j] >= _TYPES.index("prismatic")
+
+    def _is_series_spring(self, j: int) -> bool:
+        """Whether a joint and the next one are motor and spring: on one axis, the second one with a spring alone."""
+        model = self._model
+        first, second = (int(model.jnt_dofadr[k]) for k in (j, j + 1))
+        at_rest = int(model.jnt_qposadr[j + 1])
+        return bool(
+            self._is_single(j)
+            and model.jnt_type[j] == model.jnt_type[j + 1]
+            and model.jnt_bodyid[j] == model.jnt_bodyid[j + 1]
+            and np.allclose(self._screw(j), self._screw(j + 1), rtol=0, atol=_SAME_AXIS)
+            and model.dof_armature[first] > 0
+            and not (model.jnt_stiffness[j] or model.jnt_limited[j] or model.jnt_limited[j + 1])
+            and model.jnt_stiffness[j + 1] > 0
+            and model.qpos_spring[at_rest] == model.qpos0[at_rest] == 0
+            and not (model.dof_armature[second] or model.dof_frictionloss[second] or j + 1 in self._actuators)
+        )
+
+    def _name_forces_of(self, j: int, joint: JointDescription) -> None:
+        """Name a joint of several variables that has more than inertia."""
+        model, dof = self._model, int(self._model.jnt_dofadr[j])
+        dofs = slice(dof, dof + (6 if joint.type == "floating" else 3))
+        forces = (model.dof_damping[dofs], model.dof_armature[dofs], model.dof_frictionloss[dofs])
+        if np.any(forces) or model.jnt_stiffness[j] or model.jnt_limited[j]:
+            what = "limits, springs, damping and armature of free and ball joints are ignored"
+            self._left_out[what].append(joint.name)
+
+    # --- Actuators, tendons and equalities ------------------------------------------------------
+
+    def _read_actuators(self) -> Mapping[int, list[int]]:
+        """Actuators by the joint that each drives."""
+        model, mujoco = self._model, self._mujoco
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        of_joints = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+        for i in range(model.nu):
+            name = model.actuator(i).name or f"actuator_{i}"
+            if model.actuator_trntype[i] not in of_joints or not self._is_single(model.actuator_trnid[i, 0]):
+                self._left_out["actuators that drive no hinge or slide are ignored"].append(name)
+                continue
+            found[int(model.actuator_trnid[i, 0])].append(i)
+            if not self._is_motor(i):
+                self._assumed["control laws of actuators are not read"].append(name)
+        return dict(found)
+
+    def _is_motor(self, i: int) -> bool:
+        """Whether the force of an actuator is its control, times a constant."""
+        model, mujoco = self._model, self._mujoco
+        return bool(
+            model.actuator_gaintype[i] == int(mujoco.mjtGain.mjGAIN_FIXED)
+            and model.actuator_biastype[i] == int(mujoco.mjtBias.mjBIAS_NONE)
+            and model.actuator_dyntype[i] == int(mujoco.mjtDyn.mjDYN_NONE)
+        )
+
+    def _largest_force(self, i: int) -> float:
+        """Largest force of an actuator, by its own range and that of its control; infinite without limits."""
+        model, name = self._model, f"actuator {self._model.actuator(i).name or i}"
+        largest = self._symmetric(model.actuator_forcerange[i], name) if model.actuator_forcelimited[i] else np.inf
+        control = i if not hasattr(model, "actuator_ctrladr") else int(model.actuator_ctrladr[i])
+        if self._is_motor(i) and model.actuator_ctrllimited[control]:
+            gain = model.actuator_gainprm[i, 0]
+            largest = min(largest, self._symmetric(gain * model.actuator_ctrlrange[control], name))
+        return largest
+
+    def _symmetric(self, bounds: Array, name: str) -> float:
+        """The smaller magnitude of a range, or the larger if the other one is zero."""
+        magnitudes = sorted(np.abs(bounds).tolist())
+        if magnitudes[0] != magnitudes[1]:
+            self._assumed["effort limits are the smaller ones of both directions"].append(name)
+        return magnitudes[0] or magnitudes[1] or np.inf
+
+    def _of_actuators(self, name: str, actuators: Sequence[int]) -> Array:
+        """A parameter of actuators, zero where this release of MuJoCo has none."""
+        values = getattr(self._model, name, np.zeros(self._model.nu))
+        return np.asarray(values, dtype=float)[list(actuators)]
+
+    def _read_tendons(self) -> Mapping[int, int]:
+        """Tendons over both joints of a motor with a spring, by the first one; others are named."""
+        model, found = self._model, dict[int, int]()
+        for t in range(model.ntendon):
+            wraps = slice(int(model.tendon_adr[t]), int(model.tendon_adr[t]) + int(model.tendon_num[t]))
+            fixed = np.all(model.wrap_type[wraps] == int(self._mujoco.mjtWrap.mjWRAP_JOINT))
+            joints = model.wrap_objid[wraps].tolist()
+            first = joints[0] if fixed else -1
+            if first in self._series and joints == [first, first + 1] and np.all(model.wrap_prm[wraps] == 1.0):
+                found[first] = t
+            else:
+                self._left_out["tendons are ignored"].append(model.tendon(t).name or f"tendon_{t}")
+        return found
+
+    def _read_equalities(self) -> Mapping[int, MimicDescription]:
+        """Joints that follow another one by a linear equality; other equalities are named.
+
+        Of two joints, the one without an actuator follows. The rotor of a follower turns with its leader, too.
+        """
+        model, found = self._model, dict[int, MimicDescription]()
+        springs = {k for j in self._series for k in (j, j + 1)}
+        for i in np.flatnonzero(model.eq_active0):
+            follower, leader, terms = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), model.eq_data[i, :5]
+            kind = self._mujoco.mjtEq(int(model.eq_type[i])).name.removeprefix("mjEQ_").lower()
+            linear = kind == "joint" and leader >= 0 and terms[1] and not np.any(terms[2:])
+            if not linear or follower in found or {follower, leader} & springs:
+                self._left_out["equality constraints are ignored"].append(model.equality(i).name or f"{kind} {i}")
+                continue
+            start = model.qpos0[model.jnt_qposadr[[follower, leader]]]
+            ratio, offset = float(terms[1]), float(start[0] + terms[0] - terms[1] * start[1])
+            if follower in self._actuators and leader not in self._actuators and leader not in found:
+                follower, leader, ratio, offset = leader, follower, 1 / ratio, -offset / ratio
+            found[follower] = MimicDescription(self._joints[leader], ratio, offset)
+            rotor = model.jnt_dofadr[[leader, follower]]
+            self._rotors[rotor[0]] += ratio**2 * self._rotors[rotor[1]]
+        return found
+
+    # --- Sites, and what is left out ------------------------------------------------------------
+
+    def _sites(self, links: Container[str]) -> Iterator[FrameDescription]:
+        model = self._model
+        for i in range(model.nsite):
+            name = model.site(i).name
+            self._site_names.append(
+                unused_name(f"{name}_site" if name in links else name, self._site_names) if name else ""
+            )
+            pose = _pose(model.site_pos[i], model.site_quat[i])
+            if name:
+                yield FrameDescription(self._site_names[i], self._links[model.site_bodyid[i]], pose, f"site {name}")
+
+    def _tools(self, sites: Sequence[FrameDescription]) -> tuple[str, ...]:
+        """Members of a tuple ``tools``, as the writer leaves it; else the one site at the ends of the tree."""
+        model, mujoco = self._model, self._mujoco
+        t = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TUPLE, "tools")
+        if t >= 0:
+            given = slice(int(model.tuple_adr[t]), int(model.tuple_adr[t]) + int(model.tuple_size[t]))
+            names = {int(mujoco.mjtObj.mjOBJ_SITE): self._site_names, int(mujoco.mjtObj.mjOBJ_BODY): self._links}
+            elements = zip(model.tuple_objtype[given].tolist(), model.tuple_objid[given].tolist(), strict=True)
+            return tuple(names[kind][i] for kind, i in elements if kind in names)
+        body_of, moving = model.body_weldid, np.flatnonzero(model.body_jntnum)
+        ends = {*body_of[moving].tolist()} - {*body_of[model.body_parentid[moving]].tolist()}
+        last = [site.name for site in sites if body_of[self._links.index(site.link)] in ends]
+        return tuple(last) if len(last) == 1 else ()
+
+    def _name_the_rest(self) -> None:
+        """Name what acts on bodies and joints beside what is read."""
+        model = self._model
+        nonlinear = {*self._given("jnt_stiffnesspoly"), *self._given("jnt_springyield")}
+        nonlinear |= {*model.dof_jntid[self._given("dof_dampingpoly")].tolist()}
+        actuators = [model.actuator(i).name or f"actuator_{i}" for i in range(model.nu)]
+        for what, indices, names in (
+            ("nonlinear stiffness and damping of joints are ignored", sorted(nonlinear), self._joints),
+            ("nonlinear damping of actuators is ignored", self._given("actuator_dampingpoly"), actuators),
+            ("gravity compensation of bodies is ignored", self._given("body_gravcomp"), self._links),
+        ):
+            if indices:
+                self._left_out[what] += [names[i] for i in indices]
+        if model.opt.density or model.opt.viscosity:
+            self._left_out["the fluid around the bodies is ignored"].append("option density, viscosity")
+        for what, count in (("deformable bodies", model.nflex), ("plugins", model.nplugin)):
+            if count:
+                self._left_out[f"{what} are ignored"].append(f"{count}")
+        if shapeless := [self._links[i] for i in sorted(self._shapeless - {0}) if model.body_geomnum[i]]:
+            self._assumed["bodies fixed to the world without <inertial> have no inertia"] += shapeless
+
+    def _given(self, name: str) -> list[int]:
+        """Indices for which a field of the model is not zero; none where this release of MuJoCo has no such field."""
+        indices: list[int] = np.unique(np.nonzero(getattr(self._model, name, ()))[0]).tolist()
+        return indices
+
+
+def _pose(position: Array, wxyz: Array) -> Array:
+    return lie.pose(lie.rotation_from_quaternion(np.roll(wxyz, -1)), position)
+
+
+def _parallel_spring(stiffness: Any, rest_position: Any) -> ParallelSpring | None:
+    return ParallelSpring(SignedLinearLaw(float(stiffness)), float(rest_position)) if stiffness else None
+
+
+def _lines(names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(f"{what}: {listed(given)}" for what, given in names.items())

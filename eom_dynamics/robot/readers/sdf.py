@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SDFormat reader: links, joints and frames of one model, with poses relative to any of them.
+
+The rules are those of SDFormat 1.7 and later (sdformat.org, "Pose frame semantics"): poses of links and frames start
+from the model, those of joints from the child link, unless ``relative_to`` names another frame. Shapes, sensors and
+plugins are ignored; included and nested models are refused, since their bodies would be missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ... import lie
+from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
+from ...arrays import Array
+from ...spelling import hint
+from .. import inertia as inertias
+from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
+from ..inertia import Inertial
+from ..model import NO_LIMITS, STANDARD_GRAVITY, Limits
+from ..tree import depth_first
+from .element import Element
+from .files import DescriptionFile
+from .numbers import warn_of_degrees
+from .xml import MAX_CHARACTERS, parse, root_tag
+
+_MODEL, _WORLD = "__model__", "world"
+
+_TYPES = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "screw": "helical",
+    "ball": "ball",
+    "fixed": "fixed",
+}
+"""Joint types, and their names here."""
+
+_LINK = ("pose", "inertial", "visual", "collision", "sensor", "velocity_decay", "self_collide", "kinematic", "gravity")
+_JOINT = ("pose", "parent", "child", "axis", "axis2", "thread_pitch", "screw_thread_pitch", "physics", "sensor")
+_AXIS = ("xyz", "limit", "dynamics", "mimic", "initial_position", "use_parent_model_frame")
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+# A limit of this size stands for none in SDFormat.
+_UNLIMITED = 1e15
+
+
+def is_sdf(text: str) -> bool:
+    """Whether a text is SDFormat."""
+    return root_tag(text) == "sdf"
+
+
+def read_sdf_file(file: DescriptionFile) -> Description:
+    """Read an SDF with one model.
+
+    Raises:
+        RobotDescriptionError: it is not SDFormat, or no robot can be described like this; the message names the line.
+    """
+    file.refuse_inertia_reference()
+    root = parse(file.text(MAX_CHARACTERS).removeprefix("\ufeff"), file.label)
+    if root.tag != "sdf":
+        root.refuse(f"the root element must be <sdf>, is <{root.tag}>")
+    worlds = root.all("world")
+    models = [model for place in (root, *worlds) for model in place.all("model")]
+    for place in (root, *worlds, *models):
+        for tag in ("include", *(("model",) if place in models else ())):
+            if found := place.all(tag):
+                found[0].refuse(f"a <{tag}> within the file is not read; write one model with all links and joints")
+    if len(models) != 1:
+        root.refuse(f"there must be one <model>, are {len(models)}")
+    return _Reader(models[0], worlds).description()
+
+
+class _Reader:
+    """Reads one model."""
+
+    def __init__(self, model: Element, worlds: Sequence[Element]) -> None:
+        self._model, self._worlds = model, worlds
+        self._name = model.name()
+        self._links, self._joints = model.named("link"), model.named("joint")
+        self._frames = model.named("frame")
+        if not self._links:
+            model.refuse("has no <link>")
+        self._elements = {**self._frames, **self._joints, **self._links}
+        if len(self._elements) < len(self._frames) + len(self._joints) + len(self._links):
+            model.refuse("a link, joint or frame has the name of another one")
+        self._poses: dict[str, Array] = {_MODEL: np.eye(4)}
+        self._warnings: list[str] = []
+        self._without_inertia: list[str] = []
+
+    def description(self) -> Description:
+        """The links, joints and frames."""
+        links = {name: self._link(name, element) for name, element in self._links.items()}
+        joints = [self._joint(name, element) for name, element in self._joints.items()]
+        if any(_WORLD in (joint.parent, joint.child) for joint in joints):
+            links = {_WORLD: LinkDescription(_WORLD, None, _WORLD), **links}
+        assumed: tuple[str, ...] = ()
+        if self._without_inertia:
+            names = ", ".join(self._without_inertia)
+            assumed = (f"mass 1 kg and inertia 1 kg m², the defaults of SDFormat: {names}",)
+        frames = tuple(
+            FrameDescription(name, link, lie.inverse(self._pose_of(link, element)) @ self._pose_of(name, element), name)
+            for name, element in self._frames.items()
+            for link in [self._link_of(name, element)]
+            if link != _MODEL
+        )
+        unordered = Description(
+            self._name,
+            self._model.source,
+            links,
+            tuple(joints),
+            gravity=self._gravity(),
+            frames=frames,
+            assumed=assumed,
+            unphysical="warn",
+            warnings=tuple(self._warnings),
+        )
+        return replace(unordered, joints=tuple(depth_first(list(links), joints, unordered.refuse)))
+
+    def _gravity(self) -> Array:
+        given = [gravity for world in self._worlds if (gravity := world.child("gravity")) is not None]
+        return _numbers(given[0], 3) if given else np.array(STANDARD_GRAVITY)
+
+    # --- Poses --------------------------------------------------------------------------------
+
+    def _pose_of(self, name: str, asking: Element, chain: tuple[str, ...] = ()) -> Array:
+        """Pose (4, 4) of a link, joint or frame in the model."""
+        if name in self._poses:
+            return self._poses[name]
+        if name in chain:
+            asking.refuse(f"poses are relative to each other: {' -> '.join([*chain, name])}")
+        if name not in self._elements:
+            asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
+        element = self._elements[name]
+        pose, default = element.child("pose"), _MODEL
+        if name in self._joints:
+            default = _text(element.needed("child"))
+        elif name in self._frames:
+            default = element.attributes.get("attached_to") or _MODEL
+        own = _pose(pose)
+        parent = (pose.attributes.get("relative_to") if pose is not None else None) or default
+        self._poses[name] = self._pose_of(parent, element, (*chain, name)) @ own
+        return self._poses[name]
+
+    def _link_of(self, name: str, asking: Element, chain: tuple[str, ...] = ()) -> str:
+        """The link that a frame is attached to, or the model."""
+        if name in self._links or name == _MODEL:
+            return name
+        if name in chain:
+            asking.refuse(f"frames are attached to each other: {' -> '.join([*chain, name])}")
+        if name in self._joints:
+            return self._link_of(_text(self._joints[name].needed("child")), asking, (*chain, name))
+        if name not in self._frames:
+            asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
+        attached = self._frames[name].attributes.get("attached_to") or _MODEL
+        return self._link_of(attached, self._frames[name], (*chain, name))
+
+    # --- Links and joints ---------------------------------------------------------------------
+
+    def _link(self, name: str, link: Element) -> LinkDescription:
+        link.check_children(_LINK, once=("pose", "inertial", "gravity"))
+        weight = link.child("gravity")
+        if weight is not None and _text(weight) in ("0", "false"):
+            self._warnings.append(f"link {name}: <gravity> false is ignored: it has weight")
+        inertial = link.child("inertial")
+        if inertial is None:
+            self._without_inertia.append(name)
+            return LinkDescription(name, Inertial.about_center(1.0, np.zeros(3), np.eye(3)), link.where)
+        if inertial.attributes.get("auto") in ("1", "true"):
+            inertial.refuse("auto is not supported: write the mass and inertia")
+        if inertial.child("fluid_added_mass") is not None:
+            self._warnings.append(f"link {name}: <fluid_added_mass> is ignored")
+        mass, inertia = inertial.child("mass"), inertial.child("inertia")
+        values = [float(moment in ("ixx", "iyy", "izz")) for moment in _MOMENTS]
+        if inertia is not None:
+            given = [inertia.child(moment) for moment in _MOMENTS]
+            values = [x if each is None else _number(each) for x, each in zip(values, given, strict=True)]
+        about_center = Inertial(1.0 if mass is None else _number(mass), np.zeros(3), inertias.symmetric(*values))
+        where = f"line {inertial.line}: {inertial.where}"
+        return LinkDescription(name, about_center.moved(_pose(inertial.child("pose"))), where)
+
+    def _joint(self, name: str, joint: Element) -> JointDescription:
+        joint.check_children(_JOINT, once=("pose", "parent", "child", "axis"))
+        kind = joint.word("type")
+        if kind not in _TYPES:
+            joint.refuse(f"type must be one of {', '.join(_TYPES)}, is {kind!r:.60}")
+        ends = [_text(joint.needed(end)) for end in ("parent", "child")]
+        parent, child = (end if end == _WORLD else self._link_of(end, joint) for end in ends)
+        poses = [np.eye(4) if end in (_WORLD, _MODEL) else self._pose_of(end, joint) for end in (parent, child)]
+        place = lie.inverse(poses[1]) @ self._pose_of(name, joint)  # of the joint in the child link
+        described = JointDescription(
+            name=name,
+            type=_TYPES[kind],
+            parent=parent,
+            child=child,
+            origin=lie.inverse(poses[0]) @ poses[1],
+            screw=np.r_[np.zeros(3), place[:3, 3] if kind == "ball" else np.zeros(3)],
+            where=joint.where,
+        )
+        if kind in ("fixed", "ball"):
+            return described
+        axis = joint.needed("axis")
+        axis.check_children(_AXIS)
+        R = lie.inverse(poses[1])[:3, :3] @ self._pose_of(self._axis_frame(name, axis), axis)[:3, :3]
+        direction = R @ _direction(axis)
+        limits = _limits(axis)
+        dynamics = axis.child("dynamics")
+        damping, friction, stiffness, reference = (
+            0.0 if dynamics is None or (element := dynamics.child(tag)) is None else _number(element)
+            for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
+        )
+        return replace(
+            described,
+            screw=lie.screw(direction, place[:3, 3], self._pitch(kind, joint)),
+            mimic=_mimic(axis),
+            limits=limits if kind != "continuous" else replace(limits, lower=-np.inf, upper=np.inf),
+            damping=damping,
+            friction=friction,
+            parallel_spring=ParallelSpring(SignedLinearLaw(stiffness), reference) if stiffness else None,
+        )
+
+    def _axis_frame(self, name: str, axis: Element) -> str:
+        """Name of the frame in which the axis is expressed."""
+        old = axis.child("use_parent_model_frame")
+        if old is not None and _text(old) in ("1", "true"):
+            return _MODEL
+        xyz = axis.child("xyz")
+        return (xyz.attributes.get("expressed_in") if xyz is not None else None) or name
+
+    @staticmethod
+    def _pitch(kind: str, joint: Element) -> float:
+        if kind != "screw":
+            return np.inf if kind == "prismatic" else 0.0
+        if joint.child("screw_thread_pitch") is None:
+            joint.refuse("<screw_thread_pitch>, m in a revolution, is missing")
+        return _number(joint.needed("screw_thread_pitch")) / (2 * math.pi)
+
+
+def _text(element: Element) -> str:
+    return element.text.strip()
+
+
+def _number(element: Element) -> float:
+    return element.parse("the text", element.text)
+
+
+def _numbers(element: Element, count: int) -> Array:
+    given = element.text.split()
+    if len(given) != count:
+        element.refuse(f"must be {count} numbers, is {element.text.strip()!r:.60}")
+    return np.array([element.parse("the text", word) for word in given])
+
+
+def _pose(pose: Element | None) -> Array:
+    """Pose (4, 4) of an element ``pose``: x y z, and roll pitch yaw or a quaternion x y z w."""
+    if pose is None or not _text(pose):
+        return np.eye(4)
+    if pose.attributes.get("frame"):
+        pose.refuse("attribute 'frame' is that of SDFormat 1.5 and 1.6; convert the file to 1.7, or write relative_to")
+    if pose.attributes.get("rotation_format") == "quat_xyzw":
+        values = _numbers(pose, 7)
+        if not np.any(values[3:]):
+            pose.refuse("the quaternion must not be 0")
+        return lie.pose(lie.rotation_from_quaternion(values[3:]), values[:3])
+    values = _numbers(pose, 6)
+    if pose.attributes.get("degrees") in ("1", "true"):
+        values[3:] = np.radians(values[3:])
+    else:
+        warn_of_degrees(f"{pose.source}: line {pose.line}: {pose.where}", values[3:].tolist())
+    return lie.pose(lie.rotation_from_rpy(values[3:]), values[:3])
+
+
+def _direction(axis: Element) -> Array:
+    xyz = axis.child("xyz")
+    direction = np.array([0.0, 0.0, 1.0]) if xyz is None else _numbers(xyz, 3)
+    length = float(np.linalg.norm(direction))
+    if length == 0:
+        axis.refuse("<xyz> must not be zero: it is the direction of the axis")
+    unit: Array = direction / length
+    return unit
+
+
+def _limits(axis: Element) -> Limits:
+    """Limits of an axis; negative rates stand for none."""
+    limit = axis.child("limit")
+    if limit is None:
+        return NO_LIMITS
+    values = {}
+    for name, unlimited in (("lower", -np.inf), ("upper", np.inf), ("velocity", np.inf), ("effort", np.inf)):
+        element = limit.child(name)
+        value = unlimited if element is None else element.parse("the text", element.text, np.inf)
+        is_rate = name in ("velocity", "effort")
+        values[name] = unlimited if abs(value) > _UNLIMITED or (is_rate and value < 0) else value
+    if values["lower"] > values["upper"]:
+        limit.refuse(f"lower must not exceed upper, is {values['lower']:g} and {values['upper']:g}")
+    return Limits(**values)
+
+
+def _mimic(axis: Element) -> MimicDescription | None:
+    """q = multiplier (q_leader - reference) + offset."""
+    mimic = axis.child("mimic")
+    if mimic is None:
+        return None
+    ratio, offset, reference = (
+        default if (element := mimic.child(tag)) is None else _number(element)
+        for tag, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
+    )
+    return MimicDescription(mimic.word("joint").strip(), ratio, offset - ratio * reference)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MJCF models: the same dynamics as MuJoCo, and what is not read is named."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mujoco_reference import mujoco_dynamics
+
+from eom_dynamics import (
+    FloatingBase,
+    Robot,
+    RobotDescriptionError,
+    RobotDescriptionWarning,
+    equations_of_motion,
+    load_robot,
+)
+from eom_dynamics.actuators.springs import DampedSpring
+from eom_dynamics.extras import MissingLibraryError
+from eom_dynamics.tools.cli.main import main
+
+mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+
+BODY = '<inertial pos=".1 .02 -.03" quat=".9 .1 .3 .2" mass="2" diaginertia=".03 .02 .015"/>'
+TIP = '<inertial pos="0 .05 .1" mass=".7" fullinertia=".004 .003 .002 1e-4 -2e-4 3e-4"/>'
+TURN = '<joint name="turn" axis="0 1 1" pos=".1 0 .2"/>'
+
+
+def model(bodies: str, rest: str = "", compiler: str = 'angle="radian"') -> str:
+    return f'<mujoco model="arm"><compiler {compiler}/><worldbody>{bodies}</worldbody>{rest}</mujoco>'
+
+
+def chain(joints: str, tip: str = TURN) -> str:
+    """A body with joints, and one below it."""
+    return (
+        f'<body name="one" pos=".1 .2 .3" quat=".5 -.5 .5 .7">{joints}{BODY}'
+        f'<body name="two" pos=".3 0 .1" euler=".3 -.4 1">{tip}{TIP}</body></body>'
+    )
+
+
+def read(text: str, **options: Any) -> tuple[Robot, list[str]]:
+    """The robot and its warnings, without the name of the source."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotDescriptionWarning)
+        robot = load_robot(text, **options)
+    return robot, [str(warning.message).removeprefix("robot_description: ") for warning in caught]
+
+
+def deviation(text: str, robot: Robot) -> float:
+    """Largest difference to MuJoCo of efforts, mass matrix and gravity, in a random state."""
+    q, qd, qdd = np.random.default_rng(5).uniform(-1, 1, (3, robot.n))
+    equations = equations_of_motion(robot, q, qd, qdd)
+    ours = equations.efforts(qdd)[0], equations.M[0], equations.gravity[0]
+    theirs = mujoco_dynamics(mujoco.MjModel.from_xml_string(text), robot, q, qd, qdd)
+    return max(float(np.max(np.abs(one - other))) for one, other in zip(ours, theirs, strict=True))
+
+
+ARMS = {
+    "hinge and slide": chain('<joint name="slide" type="slide" axis="1 2 0"/>'),
+    "several joints in one body": chain(
+        '<joint name="x" type="slide" axis="1 0 0"/><joint name="a" axis="0 0 1" pos="0 .1 0"/>'
+        '<joint name="b" axis="0 1 0"/>'
+    ),
+    "reference positions": chain(
+        '<joint name="s" type="slide" ref=".3"/>', '<joint name="t" axis="0 1 1" ref="-.7" pos=".1 0 .2"/>'
+    ),
+    "ball off its centre": chain('<joint name="socket" type="ball" pos=".1 -.2 .05"/>'),
+    "ball behind a hinge": chain('<joint name="a" axis="1 0 1"/><joint name="socket" type="ball" pos=".1 -.2 .05"/>'),
+    "free": chain('<freejoint name="float"/>'),
+    "fixed bodies": chain(TURN, f'<joint name="last"/><body name="tool" pos="0 0 .1" euler="1 0 0">{BODY}</body>'),
+    "several roots": chain(TURN.replace("turn", "first")) + f'<body pos="1 0 0"><freejoint/>{BODY}</body>',
+    "springs beside the motors": chain('<joint name="sprung" stiffness="3" springref=".4" ref=".1"/>'),
+    "unnamed": f'<body><joint/>{BODY}<body><joint axis="1 0 0"/>{TIP}</body></body>',
+    "inertia of shapes": '<body><joint/><geom size=".1"/><geom type="box" size=".1 .2 .3" pos="0 1 0"/></body>',
+}
+
+
+@pytest.mark.parametrize("bodies", ARMS.values(), ids=ARMS)
+def test_efforts_are_those_of_mujoco(bodies: str) -> None:
+    robot, said = read(model(bodies))
+    assert said == []
+    assert deviation(model(bodies), robot) < 1e-12
+
+
+def test_defaults_degrees_and_frames_are_those_of_mujoco() -> None:
+    defaults = '<default><joint damping="0.4" range="-90 45"/></default><option gravity="1 2 -3"/>'
+    text = model(
+        f'<frame euler="0 90 0" pos="0 1 0">{chain(TURN, "")}</frame>', defaults, 'angle="degree" autolimits="true"'
+    )
+    robot, _ = read(text)
+    assert deviation(text, robot) < 1e-12
+    np.testing.assert_allclose([robot.joints[0].limits.lower, robot.joints[0].limits.upper], [-np.pi / 2, np.pi / 4])
+    assert robot.joints[0].damping == 0.4 and robot.gravity.tolist() == [1, 2, -3]
+
+
+def test_friction_rotor_gear_and_limits() -> None:
+    joint = '<joint name="j" armature=".2" damping="3" frictionloss=".5" actuatorfrcrange="-60 60"/>'
+    motors = (
+        '<motor name="m" joint="j" gear="50" ctrlrange="-1.5 1.5" forcerange="-1 1"/><position joint="turn" kp="100"/>'
+    )
+    robot, said = read(model(chain(joint), f"<actuator>{motors}</actuator>"))
+    j = robot.joints[0]
+    assert said == [] and robot.assumed == ("control laws of actuators are not read: actuator_1",)
+    assert (j.rotor_inertia, j.damping, j.friction, j.gear_ratio) == (0.2, 3.0, 0.5, 50.0)
+    assert (j.limits.effort, j.actuator.motor.torque_limit, robot.joints[1].limits.effort) == (50.0, 1.0, np.inf)
+
+
+def test_losses_and_rotors_are_those_of_the_inverse_dynamics_of_mujoco() -> None:
+    joints = (
+        '<joint name="a" armature=".2" damping="3" stiffness="5"/>',
+        '<joint name="b" axis="1 1 0" armature=".3"/>',
+    )
+    robot, _ = read(model(chain(*joints)))
+    compiled = mujoco.MjModel.from_xml_string(model(chain(*joints)))
+    data, (q, qd, qdd) = mujoco.MjData(compiled), np.random.default_rng(6).uniform(-1, 1, (3, 2))
+    data.qpos[:], data.qvel[:], data.qacc[:] = q, qd, qdd
+    mujoco.mj_inverse(compiled, data)
+    losses = [joint.friction_law.effort(v) for joint, v in zip(robot.joints, qd, strict=True)]
+    ours = equations_of_motion(robot, q, qd, qdd).efforts(qdd)[0] + robot.rotor_inertia * qdd + losses
+    np.testing.assert_allclose(ours, data.qfrc_inverse, rtol=1e-13)
+
+
+def test_rotor_and_damping_of_an_actuator_are_before_its_gear() -> None:
+    motor = '<actuator><motor joint="turn" gear="3" armature=".5" damping=".1"/></actuator>'
+    try:
+        mujoco.MjModel.from_xml_string(model(chain(TURN, ""), motor))
+    except ValueError:
+        pytest.skip("this release of MuJoCo has no armature of actuators")
+    robot, _ = read(model(chain(TURN, ""), motor))
+    assert robot.joints[0].rotor_inertia == 4.5 and robot.joints[0].actuator.friction.viscous == pytest.approx(0.9)
+
+
+def test_a_motor_with_a_spring_on_its_axis_is_an_elastic_joint() -> None:
+    pair = '<joint name="j_motor" armature=".2" damping=".3"/><joint name="j_spring" stiffness="80" damping=".5"/>'
+    both = '<joint joint="j_motor" coef="1"/><joint joint="j_spring" coef="1"/>'
+    tendon = f'<fixed name="q" range="-1 2" damping=".7">{both}</fixed>'
+    robot, said = read(model(chain(pair), f"<tendon>{tendon}</tendon>"))
+    j = robot.joints[0]
+    assert said == [] and robot.joint_names == ("j", "turn")
+    assert isinstance(j.spring, DampedSpring) and (j.spring.constant, j.spring.damping) == (80.0, 0.5)
+    assert (j.rotor_inertia, j.actuator.friction.viscous, j.damping, j.limits.upper) == (0.2, 0.3, 0.7, 2.0)
+    for other in ('armature="0.2" range="-1 1"', 'axis="0 1 1" armature="0.2"'):
+        assert read(model(chain(pair.replace('armature=".2"', other, 1))))[0].n == 3
+
+
+EQUAL = '<equality><joint joint1="a" joint2="turn" polycoef=".2 -2 0 0 0"/></equality>'
+
+
+@pytest.mark.parametrize("driven", ["turn", "a"])
+def test_a_linear_equality_of_joints_is_a_mimic_joint(driven: str) -> None:
+    bodies = chain(
+        '<joint name="a" ref=".5" axis="1 0 0" armature=".1"/>', TURN.replace("<joint", '<joint armature=".3"')
+    )
+    text = model(bodies, f'{EQUAL}<actuator><motor joint="{driven}"/></actuator>')
+    robot, said = read(text)
+    assert said == [] and robot.joint_names == (driven,) and deviation(text, robot) < 1e-12
+    a, turn = robot.coupling[0] @ [0.3] + robot.coupling[1]
+    assert a - 0.5 == pytest.approx(0.2 - 2 * turn)  # as MuJoCo: both from their references
+    assert robot.rotor_inertia[0] == pytest.approx(0.3 + 4 * 0.1 if driven == "turn" else 0.1 + 0.3 / 4)
+
+
+IGNORED = {
+    "other equality": (
+        '<equality><connect name="loop" body1="two" anchor="0 0 0"/></equality>',
+        "equality constraints are ignored: loop",
+    ),
+    "nonlinear equality": (EQUAL.replace("-2 0", "-2 1"), "equality constraints are ignored: joint 0"),
+    "tendon": (
+        '<tendon><fixed name="rope" stiffness="3"><joint joint="turn" coef="2"/></fixed></tendon>',
+        "tendons are ignored: rope",
+    ),
+    "actuator of a tendon": (
+        '<tendon><fixed name="rope"><joint joint="turn" coef="2"/></fixed></tendon>'
+        '<actuator><motor name="pull" tendon="rope"/></actuator>',
+        "actuators that drive no hinge or slide are ignored: pull",
+    ),
+    "fluid": ('<option viscosity="1e-3"/>', "the fluid around the bodies is ignored: option density, viscosity"),
+}
+
+
+@pytest.mark.parametrize(("rest", "line"), IGNORED.values(), ids=IGNORED)
+def test_what_is_not_read_is_named(rest: str, line: str) -> None:
+    robot, said = read(model(chain('<joint name="a"/>'), rest))
+    assert line in said and robot.joint_names == ("a", "turn")
+
+
+def test_properties_of_bodies_and_joints_that_are_not_read_are_named() -> None:
+    ball = chain('<joint name="socket" type="ball" damping="2"/>').replace('name="two"', 'name="two" gravcomp="1"')
+    _, said = read(model(ball))
+    assert said == [
+        "limits, springs, damping and armature of free and ball joints are ignored: socket",
+        "gravity compensation of bodies is ignored: two",
+    ]
+
+
+def test_sites_are_frames_and_the_one_at_the_end_is_the_tool() -> None:
+    site = '<site name="flange" pos="0 0 .2" euler="0 1 0"/>'
+    robot, _ = read(model(chain('<site name="two"/><joint name="a"/>', f"{TURN}{site}")))
+    assert [tool.name for tool in robot.tools] == ["flange"]
+    assert {frame.name for frame in robot.frames} == {"world", "one", "two", "two_site", "flange"}
+    other, _ = read(model(chain('<joint name="a"/>', f'{TURN}{site}<site name="camera"/>')), tools="camera")
+    assert [tool.name for tool in other.tools] == ["camera"]
+
+
+def test_a_body_can_be_the_floating_base() -> None:
+    text = model(chain('<freejoint name="float"/>'))
+    robot, _ = read(text, root="one")
+    whole, _ = read(text)
+    base = FloatingBase(robot)
+    assert robot.joint_names == ("turn",) and robot.base.mass == 2.0
+    # At the reference, the last column of the mass matrix is the same, but for the coordinates of the base.
+    M = equations_of_motion(whole, np.zeros(7), np.zeros(7)).M[0]
+    np.testing.assert_allclose(base.mass_matrix([0.0])[-1, -1], M[-1, -1], rtol=1e-14)
+
+
+def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path) -> None:
+    image = '<texture name="t" type="2d" file="gone.png"/><material name="m" texture="t"/>'
+    asset = f'<asset>{image}<mesh name="skin" file="gone.stl"/></asset>'
+    shape = '<geom type="mesh" mesh="skin" material="m"/><geom type="box" mesh="skin"/>'
+    (tmp_path / "arm.xml").write_text('<mujoco><include file="parts.xml"/></mujoco>')
+    base = f'<body name="base">{shape}{chain(f"{shape}{TURN}", "")}</body>'
+    (tmp_path / "parts.xml").write_text(f"<mujocoinclude>{asset}<worldbody>{base}</worldbody></mujocoinclude>")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = load_robot(tmp_path / "arm.xml")
+    assert robot.name == "arm" and robot.joints[0].mass > 2
+    assert robot.assumed == ("bodies fixed to the world without <inertial> have no inertia: base",)
+
+
+BAD = {
+    "malformed": ("<mujoco><worldbody>", "MuJoCo refuses it: XML parse error"),
+    "unknown element": (
+        model("<bdy/>"),
+        "MuJoCo refuses it: XML Error: Schema violation: unrecognized element, Element",
+    ),
+    "missing include": ('<mujoco><include file="gone.xml"/></mujoco>', "gone.xml'"),
+    "missing mesh": (
+        model('<body><joint/><geom type="mesh" mesh="m"/></body>', '<asset><mesh name="m" file="gone.stl"/></asset>'),
+        "gone.stl'",
+    ),
+    "no joints": (model(f"<body>{BODY}</body>"), "at least one joint must move; all are fixed"),
+    "no bodies": ("<mujoco/>", "at least one joint must move; all are fixed"),
+    "no mass": (model("<body><joint/></body>"), "mass and inertia of moving bodies must be larger than mjMINVAL"),
+    "inertia": (model('<body><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/></body>'), "A + B >= C"),
+    "equalities in a circle": (
+        model(
+            chain('<joint name="a"/>'),
+            EQUAL.replace("</equality>", '<joint joint1="turn" joint2="a" polycoef="0 1 0 0 0"/></equality>'),
+        ),
+        "joints mimic each other: ",
+    ),
+    "unknown tool": (model(chain(TURN, "")), "no link or frame 'gripper'; known are "),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD)
+def test_bad_models_are_one_line(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text(text)
+    with pytest.raises(RobotDescriptionError) as error:
+        read(str(path), tools="gripper" if "gripper" in reason else ())
+    assert str(error.value).startswith(f"{path}: ") and reason in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_root_element_tells_an_xml_file(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text(f'<?xml version="1.0"?>\n<!-- <robot> -->\n{model(chain(""))}')
+    assert load_robot(path).name == "arm"
+    path.write_text('<robot name="urdf"><link name="a"/></robot>')
+    with pytest.raises(RobotDescriptionError, match="at least one joint must move"):
+        load_robot(path)
+    for other, reason in (("<html/>", "must be <robot>, is <html>"), ("none", "not valid XML")):
+        path.write_text(other)
+        with pytest.raises(RobotDescriptionError, match=reason):
+            load_robot(path)
+    with pytest.raises(RobotDescriptionError, match="cannot be read: No such file"):
+        load_robot(tmp_path / "gone.xml")
+    mjcf = tmp_path / "arm.mjcf"
+    mjcf.write_text("<robot/>")
+    with pytest.raises(RobotDescriptionError, match="the root element must be <mujoco>, is <robot>"):
+        load_robot(mjcf)
+
+
+def test_a_parameter_file_adds_springs(tmp_path: Path) -> None:
+    (tmp_path / "arm.xml").write_text(model(chain('<joint name="a"/>')))
+    spring = "{elasticity: {type: linear, stiffness: 50.0}, rotor_inertia: 0.1}"
+    (tmp_path / "arm.yaml").write_text(
+        f"/**: {{ros__parameters: {{robot: {{urdf: arm.xml, tip: two, joints: {{a: {spring}}}}}}}}}\n"
+    )
+    assert load_robot(tmp_path / "arm.yaml").stiffness.tolist() == [50.0, np.inf]
+
+
+def test_commands_take_mjcf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "arm.mjcf"
+    path.write_text(model(chain('<joint name="a"/>')))
+    assert main(["inspect", str(path)]) == 0
+    assert "turn" in capsys.readouterr().out
+    path.write_text("<mujoco><worldbody>")
+    assert main(["inspect", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"eom_dynamics inspect: {path}: MuJoCo refuses it: XML parse error")
+
+
+def test_a_missing_mujoco_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eom_dynamics.extras._is_installed", lambda module: module != "mujoco")
+    with pytest.raises(MissingLibraryError, match=r"mujoco is not installed; .*eom_dynamics\[mjcf\]"):
+        load_robot(model(chain(TURN)))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots written as MJCF: MuJoCo has their dynamics, and moves elastic arms as the feedforward plans."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from mujoco_reference import mujoco_dynamics
+from same_dynamics import assert_same_dynamics
+from urdf_arms import urdf_arm
+
+from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, equations_of_motion, load_robot, packaged_robots
+from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
+from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.robot.writers.mjcf import SPRINGS, robot_as_mjcf
+from eom_dynamics.tools.cli.main import main
+
+mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+
+TRIANGLE = {"iiwa"}
+"""Robots with inertia that MuJoCo refuses, and the writer therefore changes."""
+
+
+def loaded(text: str) -> Robot:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_robot(text)
+
+
+@pytest.mark.parametrize("name", [name for name in packaged_robots() if name not in TRIANGLE])
+def test_packaged_robots_are_the_same_again(name: str) -> None:
+    robot = load_robot(name)
+    again = loaded(robot_as_mjcf(robot).text)
+    assert_same_dynamics(robot, again)
+    assert again.joint_names == robot.joint_names
+    assert [tool.name for tool in again.tools] == [tool.name for tool in robot.tools]
+    np.testing.assert_array_equal(again.rotor_inertia, robot.rotor_inertia)
+    np.testing.assert_allclose(again.stiffness, robot.stiffness, rtol=1e-15)
+    for one, other in zip(robot.joints, again.joints, strict=True):
+        assert (other.limits.lower, other.limits.upper) == (one.limits.lower, one.limits.upper)
+        assert (other.gear_ratio, other.damping, other.friction) == (one.gear_ratio, one.damping, one.friction)
+        assert other.actuator.motor.torque_limit == pytest.approx(one.actuator.motor.torque_limit)
+        assert other.actuator.friction.viscous == one.actuator.friction.viscous
+    assert robot_as_mjcf(loaded(robot_as_mjcf(again).text)).lost == ()
+
+
+def planned(t: float, n: int) -> Array:
+    """A motion of n joints: position to snap (5, n)."""
+    w = np.linspace(2.0, 3.0, n)
+    return np.array([np.linspace(0.3, 0.5, n) * w**k * np.cos(w * t + k * np.pi / 2) for k in range(5)])
+
+
+@pytest.fixture
+def deviation() -> Any:
+    """Function that simulates an arm in MuJoCo under its feedforward: largest error of a joint over a second, rad."""
+
+    def run(robot: Robot, springs: str, step: float) -> float:
+        arm, model = ElasticArm(robot), mujoco.MjModel.from_xml_string(robot_as_mjcf(robot, springs).text)
+        model.opt.timestep = step
+        data = mujoco.MjData(model)
+
+        def joints(part: str) -> Array:
+            return np.array([model.joint(f"{name}{part}").qposadr[0] for name in robot.joint_names])
+
+        (q, qd, *_), start = planned(0.0, robot.n), arm.feedforward(*planned(0.0, robot.n))
+        second, at = ("_spring", start) if springs == "hinges" else ("", None)
+        link = [q, qd] if at is None else [q - at.motor_position, qd - at.motor_velocity]
+        for state, values in (
+            (data.qpos, [start.motor_position, link[0]]),
+            (data.qvel, [start.motor_velocity, link[1]]),
+        ):
+            state[joints("_motor")], state[joints(second)] = values
+
+        def control(_: object, now: Any) -> None:
+            now.ctrl[:] = arm.drive(arm.feedforward(*planned(now.time, robot.n))).torque
+
+        mujoco.set_mjcb_control(control)
+        largest = 0.0
+        while data.time < 1 - step / 2:
+            mujoco.mj_step(model, data)
+            present = data.qpos[joints(second)] + (data.qpos[joints("_motor")] if springs == "hinges" else 0.0)
+            largest = max(largest, float(np.max(np.abs(present - planned(data.time, robot.n)[0]))))
+        mujoco.set_mjcb_control(None)  # MuJoCo calls it when it compiles, too
+        return largest
+
+    yield run
+    mujoco.set_mjcb_control(None)
+
+
+@pytest.mark.parametrize("springs", SPRINGS)
+def test_an_elastic_arm_follows_its_feedforward_in_mujoco(springs: str, deviation: Callable[..., float]) -> None:
+    """The error of the integrator, of fourth order: 5e-11 rad at this step, and with rigid feedforward 1e-2."""
+    robot = load_robot("planar_2r")
+    assert deviation(robot, springs, 2e-3) < 1e-9
+
+
+def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable[..., float]) -> None:
+    robot = load_robot("planar_2r")
+    first = replace(
+        robot.joints[0],
+        damping=0.4,
+        parallel_spring=ParallelSpring(SignedLinearLaw(30.0), 0.2),
+        limits=Limits(lower=-1.0, upper=2.0),
+    )
+    robot = replace(robot, joints=(first, *robot.joints[1:]), joint_friction=True)
+    for springs in SPRINGS:
+        assert deviation(robot, springs, 2e-3) < 1e-9
+    again = loaded(robot_as_mjcf(robot).text).joints[0]
+    assert again.parallel_spring is not None and again.parallel_spring.rest_position == 0.2
+    assert (again.damping, again.limits) == (0.4, first.limits)
+
+
+def test_tendons_are_beside_the_robot_and_named_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    assert main(["convert", "planar_2r", "--springs", "tendons", "-o", str(path)]) == 0
+    with pytest.warns(match="tendons are ignored: joint_1_spring, joint_2_spring"):
+        again = load_robot(path)
+    assert again.joint_names == ("joint_1", "joint_2", "joint_1_motor", "joint_2_motor")
+
+
+def test_options_go_with_their_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["convert", "planar_2r", "--springs", "tendons", "-o", str(tmp_path / "arm.urdf")])
+    assert "--springs goes with an .xml or .mjcf file" in capsys.readouterr().err
+    with pytest.raises(RobotDescriptionError, match="springs must be one of hinges, tendons"):
+        robot_as_mjcf(load_robot("planar_2r"), "ropes")
+
+
+def test_rigid_joints_of_all_kinds() -> None:
+    """With several joints in a body, a base with mass, and followers."""
+    text = urdf_arm(joints=("a", "b", "c")).replace('name="b" type="revolute"', 'name="b" type="floating"')
+    text = text.replace("</joint></robot>", '<mimic joint="a" multiplier="-2" offset="0.3"/></joint></robot>')
+    robot = loaded(text)
+    written = robot_as_mjcf(robot)
+    assert_same_dynamics(robot, loaded(written.text))
+    q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, robot.n))
+    by_mujoco = mujoco_dynamics(mujoco.MjModel.from_xml_string(written.text), robot, q, qd, qdd)[0]
+    np.testing.assert_allclose(equations_of_motion(robot, q, qd, qdd).efforts(qdd)[0], by_mujoco, atol=1e-12)
+
+
+def test_a_massless_body_is_a_joint_of_the_next_one() -> None:
+    robot = load_robot("ur5e")
+    wrist = replace(robot.joints[3], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
+    tool = replace(robot.tools[0], joint=3, name="between")
+    robot = replace(robot, joints=(*robot.joints[:3], wrist, *robot.joints[4:]), tools=(tool,))
+    written = robot_as_mjcf(robot)
+    assert any(
+        line.startswith("frames of a body without mass are left out: ") and "between" in line for line in written.lost
+    )
+    assert_same_dynamics(replace(robot, tools=()), replace(loaded(written.text), tools=()))
+
+
+def test_a_leader_with_a_spring_has_a_tendon() -> None:
+    robot = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
+    robot = replace(
+        robot, joints=(replace(robot.joints[0], spring=LinearSpring(50.0), rotor_inertia=0.1), robot.joints[1])
+    )
+    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(robot).text)
+    assert {model.joint(i).name for i in range(model.njnt)} == {"a", "a_motor", "b"}
+
+
+def test_what_is_lost_is_named() -> None:
+    robot = load_robot("planar_2r")
+    joints = (
+        replace(
+            robot.joints[0],
+            spring=CubicSpring(100.0, 5.0),
+            limits=Limits(velocity=2.0, effort=9.0),
+            constant_effort=1.0,
+        ),
+        replace(robot.joints[1], spring=DampedSpring(80.0, 2.0), rotor_inertia=0.0),
+    )
+    assert robot_as_mjcf(replace(robot, joints=joints)).lost == (
+        "constant efforts are left out: joint_1",
+        "limits of velocity are left out: joint_1",
+        "limits of the effort of springs are left out: joint_1",
+        "joint joint_1: of its cubic spring, the stiffness without load is written",
+        "joint joint_2: its spring is left out: its rotor has no inertia",
+    )
+    lost = robot_as_mjcf(load_robot("iiwa")).lost
+    assert [line.partition(":")[0] for line in lost] == ["inertia of iiwa_joint_4", "inertia of iiwa_joint_7"]
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    robot = fixed_case("mixed_chain", 2).robot
+    with pytest.raises(RobotDescriptionError, match="joint joint_3: MJCF has no helical joints; write YAML"):
+        robot_as_mjcf(robot)
+    robot = load_robot("planar_2r")
+    massless = replace(robot.joints[1], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
+    with pytest.raises(RobotDescriptionError, match="body of joint_2: has no mass, which MuJoCo refuses"):
+        robot_as_mjcf(replace(robot, joints=(robot.joints[0], massless)))
