@@ -75,6 +75,9 @@ _ATTEMPTS = 12
 _SCALED = 1e-3
 _SLOWEST = 0.1
 
+# Value over its limit between nodes from which on there is a node.
+_PEAK = 1.05
+
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
 
@@ -173,19 +176,19 @@ def minimum_time(
     finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
     finer = _FINE_OF_MOTORS if own.of_motors else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
-    speed, index = fine.thinned(finer)
+    speed, index = fine.thinned(np.zeros(0, dtype=np.intp))
     places = np.append(speed.nodes, [0.0, 1.0])
     q = curve.positions(places)
     _require_positions(arm, own, q, curve.percent(places))
     _require_statics(arm, own, q, curve.percent(places))
     everywhere = Constraints(arm, curve, fine, own, tool)
-    constraints = everywhere.thinned(speed, index)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
-    slow, fast = (constraints.used(np.full((4, len(speed.nodes)), x)) for x in (_SLOW * fastest, fastest))
+    slow, fast = (everywhere.used(np.full((4, len(fine.nodes)), x)) for x in (_SLOW * fastest, fastest))
     if slow is not None:
-        constraints.at_rest = slow[: len(slow) - len(constraints.heat_limits)]
-        _require_limits_everywhere(curve, speed, slow, fast)
-    constraints.cap(fastest)
+        everywhere.at_rest = slow[: len(slow) - len(everywhere.heat_limits)]
+        _require_limits_everywhere(curve, fine, slow, fast)
+    everywhere.cap(fastest)
+    constraints = everywhere.thinned(speed, index)
     # A given state may be at a limit, and the search stays inside.
     for side, _, _ in moving:
         wider = np.ones(len(speed.nodes))
@@ -248,7 +251,14 @@ def minimum_time(
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
-        worst = _tighten(constraints, everywhere, fine, c, finer)
+        worst, more = _tighten(constraints, everywhere, fine, c, index)
+        if len(more):
+            before, index_before = constraints, index
+            speed, index = fine.thinned(np.union1d(index, more))
+            place = np.searchsorted(index, index_before)
+            constraints = everywhere.thinned(speed, index)
+            constraints.follow(before, place)
+            multipliers = None
         if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not last):
             c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
@@ -368,20 +378,37 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> 
             )
 
 
-def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
-    """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
+def _tighten(
+    constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, index: NDArray[np.intp]
+) -> tuple[float, NDArray[np.intp]]:
+    """Reduce limits at nodes by as much as they are violated next to them.
+
+    Args:
+        constraints: at nodes, to tighten.
+        everywhere: at finer ones.
+        fine: the speed at the latter.
+        c: its coefficients.
+        index: of the nodes among the finer ones.
+
+    Returns:
+        The largest value over its limit; and indices of finer nodes at which it is so large that they are to be nodes,
+        too: limits at others cannot reduce a narrow peak. Limits around are not reduced then.
+    """
     used = everywhere.used(fine.at_nodes(c))
     if used is None:
-        return np.inf
+        return np.inf, index[:0]
     rows = len(used) - len(constraints.heat_limits)
     constraints.tighten_heat(1 / np.maximum(used[rows:, 0], 1.0))
-    used = used[:rows]
-    worst = np.max(used.reshape(rows, -1, finer), axis=2)
+    used = used[:rows].reshape(rows, -1, fine.finer)
+    worst, largest = np.max(used, axis=2), np.max(used, axis=0)
+    peaks = np.flatnonzero(np.max(largest, axis=1) > _PEAK)
+    more = np.setdiff1d(peaks * fine.finer + np.argmax(largest[peaks], axis=1), index)
+    worst[:, more // fine.finer] = 1.0
     around = worst.copy()
     around[:, 1:] = np.maximum(around[:, 1:], worst[:, :-1])
     around[:, :-1] = np.maximum(around[:, :-1], worst[:, 1:])
-    constraints.tighten(1 / np.maximum(around, 1.0))
-    return float(np.max(used))
+    constraints.tighten(1 / np.maximum(around[:, index // fine.finer], 1.0))
+    return float(np.max(largest)), more
 
 
 def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
