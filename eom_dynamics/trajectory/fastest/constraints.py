@@ -202,6 +202,12 @@ class Constraints:
         self._shares[:, place] = other._shares
         self.tighten_heat(other.heat_limits / self.heat_limits)
 
+    def rows_of(self, quantity: str) -> NDArray[np.bool_]:
+        """Which rows (R,) limit a quantity of :class:`.Bounds`, or the ``"tool"``."""
+        words = {"motor_current": "motor torque"}.get(quantity, quantity.replace("_", " "))
+        first = {"velocity": "velocity", "tool": ("velocity", "acceleration of the tool")}.get(quantity, f"{words} of")
+        return np.array([name.startswith(first) for name in self.names[: len(self._shares)]])
+
     def cap(self, x: float) -> None:
         """Reduce limits of x to a number."""
         self._slopes[0, self._velocity] = np.maximum(self._slopes[0, self._velocity], 1 / x)

@@ -23,6 +23,7 @@ from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
+
 from .motion import FastestMotion, motion_of, motion_rate, places_of
 from .path import GeometricPath
 from .spacing import fastest_spacing
@@ -73,10 +74,12 @@ _UNLIMITED = 1e-10
 _BETWEEN = 8e-4
 _ATTEMPTS = 12
 _SCALED = 1e-3
-_SLOWEST = 0.1
+_SLOWEST = 0.5
+_LATE = 6
 
 # Value over its limit between nodes from which on there is a node.
 _PEAK = 1.05
+_PATIENT = 3
 
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
@@ -174,7 +177,7 @@ def minimum_time(
     _require_limits(own, tool)
     require_ends(arm, own, tool, curve, ends)
     finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
-    finer = _FINE_OF_MOTORS if own.of_motors else finer
+    finer = _FINE_OF_MOTORS if own.of_motors or arm.robot.joint_friction else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
     speed, index = fine.thinned(np.zeros(0, dtype=np.intp))
     places = np.append(speed.nodes, [0.0, 1.0])
@@ -247,38 +250,42 @@ def minimum_time(
     else:
         similar = None if warm is None else _similar(speed, warm)
         c = first = inside(np.ones(speed.count), _COLD) if similar is None else inside(similar, _WARM)
-    gap, found = (_START if similar is None else _SIMILAR, _TIGHTENED), None
+    gap, best = (_START if similar is None else _SIMILAR, _TIGHTENED), None
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
-        last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
-        worst, more = _tighten(constraints, everywhere, fine, c, index)
+        late, gap = attempt >= _ATTEMPTS - _LATE, (_TIGHTENED, _END_GAP)
+        worst, more = _tighten(constraints, everywhere, fine, c, index, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
         if len(more):
             before, index_before = constraints, index
             speed, index = fine.thinned(np.union1d(index, more))
-            place = np.searchsorted(index, index_before)
             constraints = everywhere.thinned(speed, index)
-            constraints.follow(before, place)
+            constraints.follow(before, np.searchsorted(index, index_before))
             multipliers = None
-        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not last):
+        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not late):
             c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
             times, states, sigma = motion_of(curve, speed, c + share * (first - c), places_of_motion)
             for row, exact in zip((0, -1), ends.values(), strict=True):
                 states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
-            of_nodes = np.interp(speed.nodes, sigma, times)
-            found = _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed))
+            motion = Spline(times, states)
+            found, over, hot = _slowed(arm, own, tool, motion, constraints.affine, _SCALED, any(fixed))
             if found:
                 break
-        if found:
+        final = found is not None
+        if late and not final:
+            found, *_ = _slowed(arm, own, tool, motion, constraints.affine, _SLOWEST, any(fixed))
+        if found and (best is None or found.end < best[0].end):
+            best = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
+        if final:
             break
+        constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * np.where(hot > 1, 1 + _BETWEEN, 1.0))[np.isfinite(own.effort_rms)])
+        _tighten_near(constraints, own, over, np.interp(speed.nodes, sigma, times), any(fixed))
         c = back(c) if any(fixed) else inside(c, _INSIDE)
-    if not found or found.end > _MOST_SLOWED * durations[0]:
+    if best is None or best[0].end > _MOST_SLOWED * durations[0]:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
-    parameters = curve.parameter(sigma)
-    pace = speed.knots, speed.fixed, c
-    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
+    return FastestMotion(arm, own, *best[:2], time.perf_counter() - begin, best[2])
 
 
 def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array | None:
@@ -379,7 +386,7 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> 
 
 
 def _tighten(
-    constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, index: NDArray[np.intp]
+    constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, index: NDArray[np.intp], most: float
 ) -> tuple[float, NDArray[np.intp]]:
     """Reduce limits at nodes by as much as they are violated next to them.
 
@@ -401,7 +408,7 @@ def _tighten(
     constraints.tighten_heat(1 / np.maximum(used[rows:, 0], 1.0))
     used = used[:rows].reshape(rows, -1, fine.finer)
     worst, largest = np.max(used, axis=2), np.max(used, axis=0)
-    peaks = np.flatnonzero(np.max(largest, axis=1) > _PEAK)
+    peaks = np.flatnonzero(np.max(largest, axis=1) > most)
     more = np.setdiff1d(peaks * fine.finer + np.argmax(largest[peaks], axis=1), index)
     worst[:, more // fine.finer] = 1.0
     around = worst.copy()
@@ -425,11 +432,13 @@ class _Checked(NamedTuple):
     Attributes:
         t: (N,), s.
         used: largest shares of limits (N,).
+        quantities: indices of the quantities that use them among those with a limit and, after them, the tool's (N,).
         pieces: of the motion in which they are.
     """
 
     t: Array
     used: Array
+    quantities: NDArray[np.intp]
     pieces: NDArray[np.intp]
 
 
@@ -442,6 +451,7 @@ def _checked(
     the instants are closer.
     """
     order, found = derivatives_for_limits(arm, own), []
+    columns = [i for i, name in enumerate(own.quantities) for _ in own.names[name]] or [0]
     # Few different numbers, each a power of two times the least one.
     steps = np.diff(motion.t)[pieces]
     counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
@@ -453,7 +463,8 @@ def _checked(
             values = ratios(quantities(arm, load, own), own)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
-        used = np.maximum(np.max(values, axis=1), tool_slowdowns(arm, tool, load.states)).reshape(t.shape)
+        of_tool = tool_slowdowns(arm, tool, load.states)
+        used = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
         before, middle, after = used[:-2], used[1:-1], used[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
         peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
@@ -464,64 +475,83 @@ def _checked(
         if parts < _FINEST * PER_PIECE and np.any(unsure):
             pending.append((_CLOSER * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
-        found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
-    t, used, over = (np.concatenate(each) for each in zip(*found, strict=True))
-    return _Checked(t, used, np.unique(over))
+        sample = k * len(some) + piece
+        largest = values[sample]
+        worst = np.where(
+            np.max(largest, axis=1) < of_tool[sample], len(own.quantities), np.take(columns, np.argmax(largest, axis=1))
+        )
+        found.append(_Checked(t[k, piece], used[k, piece], worst, some[piece]))
+    t, used, quantity, over = (np.concatenate(each) for each in zip(*found, strict=True))
+    return _Checked(t, used, quantity, np.unique(over))
 
 
-def _within_limits(
-    arm: ElasticArm,
-    own: Bounds,
-    tool: ToolLimits,
-    motion: Spline,
-    constraints: Constraints,
-    times: Array,
-    last: bool,
-    moving: bool,
-) -> Spline | None:
-    """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
-
-    The last attempt may slow it down by more. Motions with given states at their ends are not slowed down.
+def _slowed(
+    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, affine: bool, most: float, moving: bool
+) -> tuple[Spline | None, _Checked, Array]:
+    """The motion, slowed down if it violates limits.
 
     Args:
         arm: the arm.
         own: its limits.
         tool: those of the tool.
         motion: from 0 s.
-        constraints: limits to tighten.
-        times: of the nodes (M,), s.
-        last: whether this is the last attempt.
-        moving: whether an end has a given state.
+        affine: whether limits are affine, without friction and motors.
+        most: the largest time scaling, less 1.
+        moving: whether an end has a given state; such motions are not slowed down.
+
+    Returns:
+        The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
+        and RMS efforts over their limits (m,).
     """
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
-    for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
+    given, cold = motion.end, np.zeros(len(own.effort_rms))
+    for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
-        rate = 0.0 if constraints.affine else motion_rate(motion, _CHECK_RATE)
+        rate = 0.0 if affine else motion_rate(motion, _CHECK_RATE)
         over = _checked(arm, own, tool, motion, rate, pieces, 1 + tolerance)
         if not len(over.t):
             hot = _heat(arm, own, motion)
-            if np.all(hot <= 1 + tolerance):
-                # Peaks between samples at a lower rate are higher.
-                return motion.stretched(1 + _MARGIN) if 0 < rate < _CHECK_RATE and not moving else motion
-            constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
-            return None
+            if np.any(hot > 1 + tolerance):
+                return None, over, hot
+            # Peaks between samples at a lower rate are higher.
+            return motion.stretched(1 + _MARGIN) if 0 < rate < _CHECK_RATE and not moving else motion, over, cold
         if moving:
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
-        if scaling > 1 + (_SLOWEST if last else _SCALED):
+        if scaling > 1 + most:
             break
         # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
         # those of gravity and friction decrease less than those of inertia, which they may balance.
-        pieces = over.pieces if constraints.affine and not own.limited("effort_rate") else every
+        pieces = over.pieces if affine and not own.limited("effort_rate") else every
         motion = motion.stretched(scaling)
-    shares = np.ones(len(times))
+    return None, over._replace(t=over.t * (given / motion.end)), cold
+
+
+def _tighten_near(constraints: Constraints, own: Bounds, over: _Checked, times: Array, moving: bool) -> None:
+    """Reduce limits at nodes next to instants at which a motion violates them.
+
+    Args:
+        constraints: limits to reduce.
+        own: those of the arm.
+        over: the instants.
+        times: of the nodes (M,), s.
+        moving: whether an end has a given state.
+    """
+    if not len(over.t):
+        return
+    shares = np.ones((len(constraints.rows_of("tool")), len(times)))
     if moving:
         # The peaks between nodes would move on; states at the ends may be at a limit.
-        shares[_AT_ENDS:-_AT_ENDS] /= min(float(np.max(over.used)), 1 + _BETWEEN) ** 2
-    near = np.searchsorted(times, over.t * times[-1] / motion.end)
-    for k in (-1, 0, 1):
-        np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (over.used * (1 + _BETWEEN)))
+        shares[:, _AT_ENDS:-_AT_ENDS] /= min(float(np.max(over.used)), 1 + _BETWEEN) ** 2
+    nearest, factors = np.searchsorted(times, over.t), 1 / (over.used * (1 + _BETWEEN))
+    for index, name in enumerate([*own.quantities, "tool"]):
+        # Other limits may leave little more than values at rest.
+        chosen = over.quantities == index
+        of_nodes = np.ones(len(times))
+        for k in (-1, 0, 1):
+            np.minimum.at(of_nodes, np.clip(nearest[chosen] + k, 0, len(times) - 1), factors[chosen])
+        rows = constraints.rows_of(name)
+        shares[rows] = np.minimum(shares[rows], of_nodes)
     constraints.tighten(shares)
-    return None
