@@ -179,8 +179,7 @@ def minimum_time(
     finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
     finer = _FINE_OF_MOTORS if own.of_motors or arm.robot.joint_friction else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
-    speed, index = fine.thinned(np.zeros(0, dtype=np.intp))
-    places = np.append(speed.nodes, [0.0, 1.0])
+    places = np.append(fine.nodes[fine.finer // 2 :: fine.finer], [0.0, 1.0])
     q = curve.positions(places)
     _require_positions(arm, own, q, curve.percent(places))
     _require_statics(arm, own, q, curve.percent(places))
@@ -190,8 +189,15 @@ def minimum_time(
     if slow is not None:
         everywhere.at_rest = slow[: len(slow) - len(everywhere.heat_limits)]
         _require_limits_everywhere(curve, fine, slow, fast)
-    everywhere.cap(fastest)
-    constraints = everywhere.thinned(speed, index)
+
+    def problem(more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp], Constraints]:
+        """The speed at its own nodes and at more of the fine ones, the indices of them all, and limits there."""
+        speed, index = fine.thinned(more)
+        constraints = everywhere.thinned(speed, index)
+        constraints.cap(fastest)
+        return speed, index, constraints
+
+    speed, index, constraints = problem(np.zeros(0, dtype=np.intp))
     # A given state may be at a limit, and the search stays inside.
     for side, _, _ in moving:
         wider = np.ones(len(speed.nodes))
@@ -257,8 +263,7 @@ def minimum_time(
         worst, more = _tighten(constraints, everywhere, fine, c, index, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
         if len(more):
             before, index_before = constraints, index
-            speed, index = fine.thinned(np.union1d(index, more))
-            constraints = everywhere.thinned(speed, index)
+            speed, index, constraints = problem(np.union1d(index, more))
             constraints.follow(before, np.searchsorted(index, index_before))
             multipliers = None
         if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not late):
@@ -273,7 +278,7 @@ def minimum_time(
             if found:
                 break
         final = found is not None
-        if late and not final:
+        if not final and (late or not constraints.affine):
             found, *_ = _slowed(arm, own, tool, motion, constraints.affine, _SLOWEST, any(fixed))
         if found and (best is None or found.end < best[0].end):
             best = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
