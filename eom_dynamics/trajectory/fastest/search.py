@@ -23,7 +23,6 @@ from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
-
 from .motion import FastestMotion, motion_of, motion_rate, places_of
 from .path import GeometricPath
 from .spacing import fastest_spacing
@@ -69,15 +68,16 @@ _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 _SLOW = 1e-30
 _UNLIMITED = 1e-10
 
-# Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
-# left, and the largest one in the last attempt.
+# Relative violation of limits between nodes that is left, attempts to get there, and the largest time scaling for what
+# is left; and for motions to fall back to, in the last attempts, or in all of them with friction or motors.
 _BETWEEN = 8e-4
 _ATTEMPTS = 12
 _SCALED = 1e-3
 _SLOWEST = 0.5
 _LATE = 6
 
-# Value over its limit between nodes from which on there is a node.
+# Value over its limit from which on a place between nodes becomes a node in the first attempts: a narrow peak, which
+# limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
 _PEAK = 1.05
 _PATIENT = 3
 
@@ -284,7 +284,7 @@ def minimum_time(
             best = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
         if final:
             break
-        constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * np.where(hot > 1, 1 + _BETWEEN, 1.0))[np.isfinite(own.effort_rms)])
+        constraints.tighten_heat(1 / np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(own.effort_rms)])
         _tighten_near(constraints, own, over, np.interp(speed.nodes, sigma, times), any(fixed))
         c = back(c) if any(fixed) else inside(c, _INSIDE)
     if best is None or best[0].end > _MOST_SLOWED * durations[0]:
@@ -391,7 +391,12 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> 
 
 
 def _tighten(
-    constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, index: NDArray[np.intp], most: float
+    constraints: Constraints,
+    everywhere: Constraints,
+    fine: SquaredSpeed,
+    c: Array,
+    index: NDArray[np.intp],
+    most: float,
 ) -> tuple[float, NDArray[np.intp]]:
     """Reduce limits at nodes by as much as they are violated next to them.
 
@@ -401,10 +406,10 @@ def _tighten(
         fine: the speed at the latter.
         c: its coefficients.
         index: of the nodes among the finer ones.
+        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
 
     Returns:
-        The largest value over its limit; and indices of finer nodes at which it is so large that they are to be nodes,
-        too: limits at others cannot reduce a narrow peak. Limits around are not reduced then.
+        The largest value over its limit, and indices of the finer nodes that are to be nodes.
     """
     used = everywhere.used(fine.at_nodes(c))
     if used is None:
