@@ -130,7 +130,7 @@ def motion_of(
 ) -> tuple[Array, Array, Array]:
     """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
     sigma, inner = places
-    pace = speed.values(c, inner.ravel(), 1).reshape(inner.shape) ** -0.5
+    pace = 1 / np.sqrt(speed.values(c, inner.ravel(), 1).reshape(inner.shape))
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
     kept = _apart(times, _SHORTEST)
     times, sigma = times[kept], sigma[kept]

@@ -234,9 +234,10 @@ class SquaredSpeed:
         ends = []
         for number, distance, sign in zip(self.fixed, (sigma, 1.0 - sigma), (1.0, -1.0), strict=True):
             exponent = 0 if number else _POWER
-            power = [(distance + _LAYER) ** -exponent]
+            inverse = 1.0 / (distance + _LAYER)
+            power = [np.ones_like(inverse) if number else np.prod([inverse] * _POWER, axis=0)]
             for k in range(3):
-                power.append(power[-1] * -sign * (exponent + k) / (distance + _LAYER))
+                power.append(power[-1] * (-sign * (exponent + k)) * inverse)
             ends.append(power)
         return _product(*ends)
 
