@@ -205,8 +205,9 @@ class Constraints:
     def rows_of(self, quantity: str) -> NDArray[np.bool_]:
         """Which rows (R,) limit a quantity of :class:`.Bounds`, or the ``"tool"``."""
         words = {"motor_current": "motor torque"}.get(quantity, quantity.replace("_", " "))
-        first = {"velocity": "velocity", "tool": ("velocity", "acceleration of the tool")}.get(quantity, f"{words} of")
-        return np.array([name.startswith(first) for name in self.names[: len(self._shares)]])
+        first = {"velocity": ("velocity",), "tool": ("velocity", "acceleration of the tool")}
+        beginnings = first.get(quantity, (f"{words} of",))
+        return np.array([name.startswith(beginnings) for name in self.names[: len(self._shares)]])
 
     def cap(self, x: float) -> None:
         """Reduce limits of x to a number."""

@@ -257,7 +257,7 @@ def minimum_time(
     else:
         similar = None if warm is None else _similar(speed, warm)
         c = first = inside(np.ones(speed.count), _COLD) if similar is None else inside(similar, _WARM)
-    gap, best = (_START if similar is None else _SIMILAR, _TIGHTENED), None
+    gap, result = (_START if similar is None else _SIMILAR, _TIGHTENED), None
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
         late, gap = attempt >= _ATTEMPTS - _LATE, (_TIGHTENED, _END_GAP)
@@ -281,17 +281,18 @@ def minimum_time(
         final = found is not None
         if not final and (late or not constraints.affine):
             found, *_ = _slowed(arm, own, tool, motion, constraints.affine, _SLOWEST, any(fixed))
-        if found and (best is None or found.end < best[0].end):
-            best = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
+        if found and (result is None or found.end < result[0].end):
+            result = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
         if final:
             break
         constraints.tighten_heat(1 / np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(own.effort_rms)])
         _tighten_near(constraints, own, over, np.interp(speed.nodes, sigma, times), any(fixed))
         c = back(c) if any(fixed) else inside(c, _INSIDE)
-    if best is None or best[0].end > _MOST_SLOWED * durations[0]:
+    if result is None or result[0].end > _MOST_SLOWED * durations[0]:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
-    return FastestMotion(arm, own, *best[:2], time.perf_counter() - begin, best[2])
+    found, parameters, pace = result
+    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
 
 
 def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array | None:
