@@ -62,7 +62,7 @@ _MOST_SLOWED = 2.0
 _FAR = 10.0
 
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
-# motors, whose friction and gear losses change within a millisecond where they turn back.
+# motors or joint friction: friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
 # Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
