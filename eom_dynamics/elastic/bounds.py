@@ -52,6 +52,11 @@ class Bounds(NamedTuple):
         return any(bool((self.largest[quantity] < np.inf).any()) for quantity in quantities)
 
     @property
+    def quantities(self) -> list[str]:
+        """Those with a limit, except the position."""
+        return [quantity for quantity in self.largest if self.limited(quantity)]
+
+    @property
     def of_motors(self) -> bool:
         """Whether any motor has limits."""
         return self.limited(*(f"motor_{name}" for name in SHAFT_UNITS))

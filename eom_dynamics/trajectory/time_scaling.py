@@ -100,7 +100,7 @@ def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
 
 def ratios(values: dict[str, Array], limits: Bounds) -> Array:
     """Ratios of magnitudes to limits (N, all names of all quantities); zero if limit or value is unknown."""
-    columns = [np.abs(values[name]) / largest for name, largest in limits.largest.items() if limits.limited(name)]
+    columns = [np.abs(values[name]) / limits.largest[name] for name in limits.quantities]
     if not columns:
         return np.zeros((len(values["velocity"]), 1))
     found = np.concatenate(columns, axis=1)

@@ -32,7 +32,7 @@ from eom_dynamics.trajectory import (
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
-from eom_dynamics.trajectory.fastest.search import _checked
+from eom_dynamics.trajectory.fastest.search import _Checked, _checked, _tighten_near
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
 from eom_dynamics.trajectory.fastest.waypoints import path_through
 
@@ -278,6 +278,35 @@ def test_violations_between_nodes_leave_room_for_the_values_at_rest() -> None:
     assert constraints.used(-slow) is None
 
 
+def test_effort_rates_peak_where_joints_with_friction_turn_back() -> None:
+    robot = eom.load_robot("planar_2r")
+    joints = tuple(replace(joint, friction=1.0) for joint in robot.joints)
+    arm = eom.ElasticArm(replace(robot, joints=joints, joint_friction=True))
+    limits, waypoints = only(arm, effort_rate=374.0), [[-0.5, 0.5], [0.85, 0.45], [-0.55, -0.85]]
+    # Narrower than the distances of nodes: with limits reduced around them, 1.40 s for the curve, and none for lines.
+    for corner, most in ((None, 1.17), (0.1, 1.10)):
+        motion = minimum_time(arm, waypoints, corner=corner, limits=limits)
+        assert worst(arm, motion, limits) <= 1.0 + 1e-6
+        assert motion.duration < most
+
+
+def test_violations_reduce_limits_of_their_own_quantity_alone() -> None:
+    arm = arm_of("planar_2r")
+    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
+    speed, own = SquaredSpeed(np.linspace(0.0, 1.0, 11)), bounds(arm, only(arm, velocity=1.0, effort=30.0))
+    constraints = Constraints(arm, path, speed, own, ToolLimits())
+    x = np.full((4, len(speed.nodes)), 1e-3)
+    before = constraints.used(x)
+    over = _Checked(np.array([0.5]), np.array([1.25]), np.array([own.quantities.index("effort")]), np.array([0]))
+    _tighten_near(constraints, own, over, speed.nodes, False)
+    after = constraints.used(x)
+    assert before is not None
+    assert after is not None
+    assert {
+        name for name, reduced in zip(constraints.names, np.any(after > before, axis=1), strict=True) if reduced
+    } == {f"effort of {joint}" for joint in arm.robot.joint_names}
+
+
 def test_limits_of_a_tool() -> None:
     arm = arm_of("panda")
     tool = ToolLimits(speed=0.3, acceleration=1.5)
@@ -307,7 +336,7 @@ def test_a_joint_under_a_limit_of_rms_effort(limit: float) -> None:
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
 
 
-def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion() -> None:
+def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = arm_of("sea_planar_2r")
     free = minimum_time(arm, PLANAR)
     limits = limits_of(arm)
@@ -316,7 +345,16 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion() -
     effort = arm.feedforward(*free.derivatives(t)).motor_effort[:, 0]
     most = 0.8 * np.sqrt(np.mean(effort**2))
     limits[first] = replace(limits[first], effort_rms=most)
+    steps = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        steps.append((found := minimise(*args, **kwargs)).steps)
+        return found
+
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search.minimise", counted)
     motion = minimum_time(arm, PLANAR, limits=limits)
+    # Without the correction to second order, 57.
+    assert max(steps) < 50
     t = np.linspace(0.0, motion.end, 20001)
     effort = arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0]
     assert 0.99 < np.sqrt(trapezoid(effort**2, t) / motion.end) / most <= 1.0 + 1e-6

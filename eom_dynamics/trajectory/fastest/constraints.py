@@ -131,7 +131,7 @@ class Constraints:
             if np.isfinite(tool.acceleration):
                 self._tool = 0.5 * V[:, 3:].T / tool.acceleration, curved.T / tool.acceleration
         self._allowed = 1.0
-        self.at_rest: Array = np.zeros((1, 1))
+        self.at_rest: Array = np.zeros((1, len(self.q)))
         hot = np.flatnonzero(np.isfinite(limits.effort_rms))
         owners = limits.names["effort_rms"]
         self._heat = _Kind(
@@ -183,6 +183,7 @@ class Constraints:
         thin = copy(self)
         thin.q, thin._path, thin._steps = self.q[index], self._path[:, index], speed.steps
         thin._slopes, thin._offset, thin._shares = (x[..., index] for x in (self._slopes, self._offset, self._shares))
+        thin.at_rest = self.at_rest[:, index]
         if self._tool is not None:
             thin._tool = self._tool[0][:, index], self._tool[1][:, index]
         if self._affine_heat is not None:
@@ -195,6 +196,18 @@ class Constraints:
         factors[self._velocity] **= 2
         # At most halfway to the values at rest, which no motion reduces.
         self._shares = np.maximum(self._shares * factors, 0.5 * (self._shares + self.at_rest))
+
+    def follow(self, other: Constraints, place: NDArray[np.intp]) -> None:
+        """Reduce limits as those at fewer nodes were, which have these places among the nodes."""
+        self._shares[:, place] = other._shares
+        self.tighten_heat(other.heat_limits / self.heat_limits)
+
+    def rows_of(self, quantity: str) -> NDArray[np.bool_]:
+        """Which rows (R,) limit a quantity of :class:`.Bounds`, or the ``"tool"``."""
+        words = {"motor_current": "motor torque"}.get(quantity, quantity.replace("_", " "))
+        first = {"velocity": ("velocity",), "tool": ("velocity", "acceleration of the tool")}
+        beginnings = first.get(quantity, (f"{words} of",))
+        return np.array([name.startswith(beginnings) for name in self.names[: len(self._shares)]])
 
     def cap(self, x: float) -> None:
         """Reduce limits of x to a number."""

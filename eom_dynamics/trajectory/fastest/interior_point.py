@@ -284,7 +284,12 @@ def minimise(
         residual = gradient - point.pulled(multipliers)
         error = float(np.sum(np.abs(residual * point.c)[speed.free]))
         if mu <= last and error <= _RESIDUAL * gap[1]:
+            best = point, products
             break
+        if len(point.by_c) and durations[-1] > durations[max(steps - 1, 0)]:
+            durations[-1] = durations[-2]  # corrected steps may go back
+        else:
+            best = point, products
         if steps >= _PATIENCE and durations[-1] > durations[-1 - _PATIENCE] * (1 - 0.1 * gap[1]):
             break  # where limits jump, the equations are met nowhere
         # Durations in the limits of RMS efforts cancel against that which is minimised, whose curvature is that by the
@@ -302,15 +307,27 @@ def minimise(
         left_over = (1 - dual) * mu * count + (ahead * (1 - dual) - dual) * bent.sum() - ahead * dual * (bent @ change)
         aim = min(max(mu * max((left_over / (mu * count)) ** 3, _LEAST), _PACE * error / count), mu)
         target = np.clip(aim + bent * (1 + change), aim / _AIMED, aim * _AIMED)
-        step = solve(point.pulled(target / distances) - gradient)
+        pull, corrected = target / distances, np.zeros(count)
+        step = solve(point.pulled(pull) - gradient)
         change, x_change = point.changes(step)
         change /= distances
         ahead, relative = _longest(change, x_change / x), target / products - 1 - change
-        for _ in range(_MOST_HALVINGS):
+        usual = step, ahead, relative
+        for trial in range(_MOST_HALVINGS):
             # Derivatives of limits that are not affine take much longer than their values.
             following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.affine)
             if following is not None and (following.distances >= _LEFT * distances).all():
                 break
+            if trial == 0 and following is not None and len(point.by_c):
+                # A second-order correction: RMS efforts are the more curved, the closer they are to their limits.
+                corrected[point.sides :] = (following.distances / distances - 1 - ahead * change)[point.sides :]
+                step = solve(point.pulled(pull - multipliers * corrected) - gradient)
+                change, x_change = point.changes(step)
+                change = change / distances + corrected
+                ahead, relative = _longest(change, x_change / x), target / products - 1 - change
+                continue
+            if step is not usual[0]:
+                step, ahead, relative = usual
             ahead *= 0.6
         else:
             break  # rounding, or limits that jump; the motion so far meets them
@@ -321,7 +338,9 @@ def minimise(
         multipliers *= 1 + _longest(relative) * relative
         point = following
         products, mu = _centred(multipliers * point.distances)
-    return InteriorPointSolution(point.c, steps, products / point.distances)
+    if not len(point.by_c):
+        best = point, products
+    return InteriorPointSolution(best[0].c, steps, best[1] / best[0].distances)
 
 
 def _centred(products: Array) -> tuple[Array, float]:

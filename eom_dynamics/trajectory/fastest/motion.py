@@ -93,8 +93,7 @@ class FastestMotion(Spline):
     def active(self) -> tuple[ActiveLimit, ...]:
         """Active limits of joints and motors, in order of time; computed at first access."""
         samples = sample(self, motion_rate(self, _RATE))
-        limited = [quantity for quantity in self._limits.largest if self._limits.limited(quantity)]
-        names = [(quantity, name) for quantity in limited for name in self._limits.names[quantity]]
+        names = [(quantity, name) for quantity in self._limits.quantities for name in self._limits.names[quantity]]
         used = ratios(quantities(self._arm, Load(samples[1:]), self._limits), self._limits) >= _ACTIVE
         found = []
         for column, (quantity, name) in enumerate(names):
@@ -131,7 +130,7 @@ def motion_of(
 ) -> tuple[Array, Array, Array]:
     """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
     sigma, inner = places
-    pace = speed.values(c, inner.ravel(), 1).reshape(inner.shape) ** -0.5
+    pace = 1 / np.sqrt(speed.values(c, inner.ravel(), 1).reshape(inner.shape))
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
     kept = _apart(times, _SHORTEST)
     times, sigma = times[kept], sigma[kept]

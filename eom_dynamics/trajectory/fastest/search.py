@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -60,19 +61,25 @@ _MOST_SLOWED = 2.0
 _FAR = 10.0
 
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
-# motors, whose friction and gear losses change within a millisecond where they turn back.
+# motors or joint friction: friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
 # Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
 _SLOW = 1e-30
 _UNLIMITED = 1e-10
 
-# Relative violation of limits between nodes that is left, attempts to get there, the largest time scaling for what is
-# left, and the largest one in the last attempt.
+# Relative violation of limits between nodes that is left, attempts to get there, and the largest time scaling for what
+# is left; and for motions to fall back to, in the last attempts, or in all of them with friction or motors.
 _BETWEEN = 8e-4
 _ATTEMPTS = 12
 _SCALED = 1e-3
-_SLOWEST = 0.1
+_SLOWEST = 0.5
+_LATE = 6
+
+# Value over its limit from which on a place between nodes becomes a node in the first attempts: a narrow peak, which
+# limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
+_PEAK = 1.05
+_PATIENT = 3
 
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
@@ -171,21 +178,27 @@ def minimum_time(
     _require_limits(own, tool)
     require_ends(arm, own, tool, curve, ends)
     finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
-    finer = _FINE_OF_MOTORS if own.of_motors else finer
+    finer = _FINE_OF_MOTORS if own.of_motors or arm.robot.joint_friction else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
-    speed, index = fine.thinned(finer)
-    places = np.append(speed.nodes, [0.0, 1.0])
+    places = np.append(fine.nodes[fine.finer // 2 :: fine.finer], [0.0, 1.0])
     q = curve.positions(places)
     _require_positions(arm, own, q, curve.percent(places))
     _require_statics(arm, own, q, curve.percent(places))
     everywhere = Constraints(arm, curve, fine, own, tool)
-    constraints = everywhere.thinned(speed, index)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
-    slow, fast = (constraints.used(np.full((4, len(speed.nodes)), x)) for x in (_SLOW * fastest, fastest))
+    slow, fast = (everywhere.used(np.full((4, len(fine.nodes)), x)) for x in (_SLOW * fastest, fastest))
     if slow is not None:
-        constraints.at_rest = slow[: len(slow) - len(constraints.heat_limits)]
-        _require_limits_everywhere(curve, speed, slow, fast)
-    constraints.cap(fastest)
+        everywhere.at_rest = slow[: len(slow) - len(everywhere.heat_limits)]
+        _require_limits_everywhere(curve, fine, slow, fast)
+
+    def problem(more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp], Constraints]:
+        """The speed at its own nodes and at more of the fine ones, the indices of them all, and limits there."""
+        speed, index = fine.thinned(more)
+        constraints = everywhere.thinned(speed, index)
+        constraints.cap(fastest)
+        return speed, index, constraints
+
+    speed, index, constraints = problem(np.zeros(0, dtype=np.intp))
     # A given state may be at a limit, and the search stays inside.
     for side, _, _ in moving:
         wider = np.ones(len(speed.nodes))
@@ -244,30 +257,41 @@ def minimum_time(
     else:
         similar = None if warm is None else _similar(speed, warm)
         c = first = inside(np.ones(speed.count), _COLD) if similar is None else inside(similar, _WARM)
-    gap, found = (_START if similar is None else _SIMILAR, _TIGHTENED), None
+    gap, result = (_START if similar is None else _SIMILAR, _TIGHTENED), None
     for attempt in range(_ATTEMPTS):
         c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
-        last, gap = attempt == _ATTEMPTS - 1, (_TIGHTENED, _END_GAP)
-        worst = _tighten(constraints, everywhere, fine, c, finer)
-        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not last):
+        late, gap = attempt >= _ATTEMPTS - _LATE, (_TIGHTENED, _END_GAP)
+        worst, more = _tighten(constraints, everywhere, fine, c, index, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
+        if len(more):
+            before, index_before = constraints, index
+            speed, index, constraints = problem(np.union1d(index, more))
+            constraints.follow(before, np.searchsorted(index, index_before))
+            multipliers = None
+        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not late):
             c = back(c) if any(fixed) else inside(c, _INSIDE)
             continue
         for share in _CORRECTIONS if any(fixed) else (0.0,):
             times, states, sigma = motion_of(curve, speed, c + share * (first - c), places_of_motion)
             for row, exact in zip((0, -1), ends.values(), strict=True):
                 states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
-            of_nodes = np.interp(speed.nodes, sigma, times)
-            found = _within_limits(arm, own, tool, Spline(times, states), constraints, of_nodes, last, any(fixed))
+            motion = Spline(times, states)
+            found, over, hot = _slowed(arm, own, tool, motion, constraints.affine, _SCALED, any(fixed))
             if found:
                 break
-        if found:
+        final = found is not None
+        if not final and (late or not constraints.affine):
+            found, *_ = _slowed(arm, own, tool, motion, constraints.affine, _SLOWEST, any(fixed))
+        if found and (result is None or found.end < result[0].end):
+            result = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
+        if final:
             break
+        constraints.tighten_heat(1 / np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(own.effort_rms)])
+        _tighten_near(constraints, own, over, np.interp(speed.nodes, sigma, times), any(fixed))
         c = back(c) if any(fixed) else inside(c, _INSIDE)
-    if not found or found.end > _MOST_SLOWED * durations[0]:
+    if result is None or result[0].end > _MOST_SLOWED * durations[0]:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     progress(1.0)
-    parameters = curve.parameter(sigma)
-    pace = speed.knots, speed.fixed, c
+    found, parameters, pace = result
     return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
 
 
@@ -368,20 +392,45 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> 
             )
 
 
-def _tighten(constraints: Constraints, everywhere: Constraints, fine: SquaredSpeed, c: Array, finer: int) -> float:
-    """Reduce limits at nodes by as much as they are violated next to them; return the largest value over its limit."""
+def _tighten(
+    constraints: Constraints,
+    everywhere: Constraints,
+    fine: SquaredSpeed,
+    c: Array,
+    index: NDArray[np.intp],
+    most: float,
+) -> tuple[float, NDArray[np.intp]]:
+    """Reduce limits at nodes by as much as they are violated next to them.
+
+    Args:
+        constraints: at nodes, to tighten.
+        everywhere: at finer ones.
+        fine: the speed at the latter.
+        c: its coefficients.
+        index: of the nodes among the finer ones.
+        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
+
+    Returns:
+        The largest value over its limit, and indices of the finer nodes that are to be nodes.
+    """
     used = everywhere.used(fine.at_nodes(c))
     if used is None:
-        return np.inf
+        return np.inf, index[:0]
     rows = len(used) - len(constraints.heat_limits)
     constraints.tighten_heat(1 / np.maximum(used[rows:, 0], 1.0))
-    used = used[:rows]
-    worst = np.max(used.reshape(rows, -1, finer), axis=2)
+    used = used[:rows].reshape(rows, -1, fine.finer)
+    # Faster than along the short last axis.
+    worst = reduce(np.maximum, [used[..., k] for k in range(fine.finer)])
+    peaks = np.flatnonzero(np.max(worst, axis=0) > most)
+    largest = np.argmax(np.max(used[:, peaks], axis=0), axis=1)
+    more = np.setdiff1d(peaks * fine.finer + largest, index) if len(peaks) else peaks
+    violation = float(np.max(worst))
+    worst[:, more // fine.finer] = 1.0
     around = worst.copy()
     around[:, 1:] = np.maximum(around[:, 1:], worst[:, :-1])
     around[:, :-1] = np.maximum(around[:, :-1], worst[:, 1:])
-    constraints.tighten(1 / np.maximum(around, 1.0))
-    return float(np.max(used))
+    constraints.tighten(1 / np.maximum(around[:, index // fine.finer], 1.0))
+    return violation, more
 
 
 def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
@@ -398,11 +447,13 @@ class _Checked(NamedTuple):
     Attributes:
         t: (N,), s.
         used: largest shares of limits (N,).
+        quantities: indices of the quantities that use them among those with a limit and, after them, the tool's (N,).
         pieces: of the motion in which they are.
     """
 
     t: Array
     used: Array
+    quantities: NDArray[np.intp]
     pieces: NDArray[np.intp]
 
 
@@ -415,6 +466,7 @@ def _checked(
     the instants are closer.
     """
     order, found = derivatives_for_limits(arm, own), []
+    columns = [i for i, name in enumerate(own.quantities) for _ in own.names[name]] or [0]
     # Few different numbers, each a power of two times the least one.
     steps = np.diff(motion.t)[pieces]
     counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
@@ -426,7 +478,8 @@ def _checked(
             values = ratios(quantities(arm, load, own), own)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
-        used = np.maximum(np.max(values, axis=1), tool_slowdowns(arm, tool, load.states)).reshape(t.shape)
+        of_tool = tool_slowdowns(arm, tool, load.states)
+        used = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
         before, middle, after = used[:-2], used[1:-1], used[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
         peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
@@ -437,64 +490,83 @@ def _checked(
         if parts < _FINEST * PER_PIECE and np.any(unsure):
             pending.append((_CLOSER * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
-        found.append(_Checked(t[k, piece], used[k, piece], some[piece]))
-    t, used, over = (np.concatenate(each) for each in zip(*found, strict=True))
-    return _Checked(t, used, np.unique(over))
+        sample = k * len(some) + piece
+        largest = values[sample]
+        worst = np.where(
+            np.max(largest, axis=1) < of_tool[sample], len(own.quantities), np.take(columns, np.argmax(largest, axis=1))
+        )
+        found.append(_Checked(t[k, piece], used[k, piece], worst, some[piece]))
+    t, used, quantity, over = (np.concatenate(each) for each in zip(*found, strict=True))
+    return _Checked(t, used, quantity, np.unique(over))
 
 
-def _within_limits(
-    arm: ElasticArm,
-    own: Bounds,
-    tool: ToolLimits,
-    motion: Spline,
-    constraints: Constraints,
-    times: Array,
-    last: bool,
-    moving: bool,
-) -> Spline | None:
-    """The motion, slowed down by at most 0.1 % if it violates limits; else None, and limits are tightened there.
-
-    The last attempt may slow it down by more. Motions with given states at their ends are not slowed down.
+def _slowed(
+    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, affine: bool, most: float, moving: bool
+) -> tuple[Spline | None, _Checked, Array]:
+    """The motion, slowed down if it violates limits.
 
     Args:
         arm: the arm.
         own: its limits.
         tool: those of the tool.
         motion: from 0 s.
-        constraints: limits to tighten.
-        times: of the nodes (M,), s.
-        last: whether this is the last attempt.
-        moving: whether an end has a given state.
+        affine: whether limits are affine, without friction and motors.
+        most: the largest time scaling, less 1.
+        moving: whether an end has a given state; such motions are not slowed down.
+
+    Returns:
+        The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
+        and RMS efforts over their limits (m,).
     """
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
-    for repeat in range(2 if own.of_motors and not last else _ATTEMPTS):
+    given, cold = motion.end, np.zeros(len(own.effort_rms))
+    for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
-        rate = 0.0 if constraints.affine else motion_rate(motion, _CHECK_RATE)
+        rate = 0.0 if affine else motion_rate(motion, _CHECK_RATE)
         over = _checked(arm, own, tool, motion, rate, pieces, 1 + tolerance)
         if not len(over.t):
             hot = _heat(arm, own, motion)
-            if np.all(hot <= 1 + tolerance):
-                # Peaks between samples at a lower rate are higher.
-                return motion.stretched(1 + _MARGIN) if 0 < rate < _CHECK_RATE and not moving else motion
-            constraints.tighten_heat(1 / (np.maximum(hot, 1.0) * (1 + _BETWEEN))[np.isfinite(own.effort_rms)])
-            return None
+            if np.any(hot > 1 + tolerance):
+                return None, over, hot
+            # Peaks between samples at a lower rate are higher.
+            return motion.stretched(1 + _MARGIN) if 0 < rate < _CHECK_RATE and not moving else motion, over, cold
         if moving:
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
-        if scaling > 1 + (_SLOWEST if last else _SCALED):
+        if scaling > 1 + most:
             break
         # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
         # those of gravity and friction decrease less than those of inertia, which they may balance.
-        pieces = over.pieces if constraints.affine and not own.limited("effort_rate") else every
+        pieces = over.pieces if affine and not own.limited("effort_rate") else every
         motion = motion.stretched(scaling)
-    shares = np.ones(len(times))
+    return None, over._replace(t=over.t * (given / motion.end)), cold
+
+
+def _tighten_near(constraints: Constraints, own: Bounds, over: _Checked, times: Array, moving: bool) -> None:
+    """Reduce limits at nodes next to instants at which a motion violates them.
+
+    Args:
+        constraints: limits to reduce.
+        own: those of the arm.
+        over: the instants.
+        times: of the nodes (M,), s.
+        moving: whether an end has a given state.
+    """
+    if not len(over.t):
+        return
+    shares = np.ones((len(constraints.rows_of("tool")), len(times)))
     if moving:
         # The peaks between nodes would move on; states at the ends may be at a limit.
-        shares[_AT_ENDS:-_AT_ENDS] /= min(float(np.max(over.used)), 1 + _BETWEEN) ** 2
-    near = np.searchsorted(times, over.t * times[-1] / motion.end)
-    for k in (-1, 0, 1):
-        np.minimum.at(shares, np.clip(near + k, 0, len(shares) - 1), 1 / (over.used * (1 + _BETWEEN)))
+        shares[:, _AT_ENDS:-_AT_ENDS] /= min(float(np.max(over.used)), 1 + _BETWEEN) ** 2
+    nearest, factors = np.searchsorted(times, over.t), 1 / (over.used * (1 + _BETWEEN))
+    for index, name in enumerate([*own.quantities, "tool"]):
+        # Other limits may leave little more than values at rest.
+        chosen = over.quantities == index
+        of_nodes = np.ones(len(times))
+        for k in (-1, 0, 1):
+            np.minimum.at(of_nodes, np.clip(nearest[chosen] + k, 0, len(times) - 1), factors[chosen])
+        rows = constraints.rows_of(name)
+        shares[rows] = np.minimum(shares[rows], of_nodes)
     constraints.tighten(shares)
-    return None

@@ -62,6 +62,7 @@ class SquaredSpeed:
         fixed: number of coefficients that given states fix at the start and at the end, 0 at an end at rest.
         free: the others.
         resting: indices of the intervals next to an end at rest: 0, -1, or both.
+        finer: number of nodes for each one of :meth:`thinned`.
     """
 
     def __init__(
@@ -82,7 +83,8 @@ class SquaredSpeed:
         if counts is None:
             counts = np.full(len(knots) - 1, NODES)
             counts[self.resting] = END_NODES
-        self.counts = counts = counts * finer
+        self.counts, self.finer = counts * finer, finer
+        counts = self.counts
         self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
         self.count = len(knots) - 1 + DEGREE
         self.free = slice(fixed[0], self.count - fixed[1])
@@ -100,18 +102,24 @@ class SquaredSpeed:
         self._columns = interval + np.arange(DEGREE + 1)[:, np.newaxis]
         self._products = np.zeros((0, len(_LOWER), 0))
 
-    def thinned(self, finer: int) -> tuple[SquaredSpeed, NDArray[np.intp]]:
-        """The same functions at those nodes that there are without the factor of their number, and their indices."""
-        counts = self.counts // finer
+    def thinned(self, more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp]]:
+        """The same functions at those nodes that there are without ``finer``, and at some more, given by their indices.
+
+        Returns:
+            These functions, and the indices of their nodes.
+        """
+        finer, counts = self.finer, self.counts // self.finer
         place = np.full(np.sum(counts), finer // 2)
         for end, part in ((0, slice(None, counts[0])), (-1, slice(-counts[-1], None))):
             if end in self.resting:
                 place[part] = end % finer
             place[end] = end % finer
-        index = np.arange(len(place)) * finer + place
+        index = np.union1d(np.arange(len(place)) * finer + place, more)
+        cells = index // finer
         thin = copy(self)
-        thin.counts, thin.nodes, thin.steps = counts, self.nodes[index], finer * self.steps[index]
+        thin.nodes, thin.steps = self.nodes[index], finer * self.steps[index] / np.bincount(cells)[cells]
         thin.rows, thin._columns = self.rows[..., index], self._columns[:, index]
+        thin.counts = np.bincount(np.repeat(np.arange(len(counts)), self.counts)[index])
         return thin, index
 
     def at_nodes(self, c: Array) -> Array:
@@ -226,9 +234,10 @@ class SquaredSpeed:
         ends = []
         for number, distance, sign in zip(self.fixed, (sigma, 1.0 - sigma), (1.0, -1.0), strict=True):
             exponent = 0 if number else _POWER
-            power = [(distance + _LAYER) ** -exponent]
+            inverse = 1.0 / (distance + _LAYER)
+            power = [np.ones_like(inverse) if number else np.prod([inverse] * _POWER, axis=0)]
             for k in range(3):
-                power.append(power[-1] * -sign * (exponent + k) / (distance + _LAYER))
+                power.append(power[-1] * (-sign * (exponent + k)) * inverse)
             ends.append(power)
         return _product(*ends)
 
