@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_interp_spline
-from scipy.ndimage import binary_opening, maximum_filter1d
+from scipy.ndimage import binary_opening
 
 from ..actuators.parallel_springs import ParallelSpring
 from ..arrays import Array
@@ -312,4 +312,6 @@ def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
 
 def _spread(bad: NDArray[np.bool_], window: int) -> NDArray[np.bool_]:
     """Rows (N, n) with bad ones within a window, which the filter spreads."""
-    return np.asarray(maximum_filter1d(bad, 2 * window + 1, axis=0, mode="constant"))
+    counted = np.concatenate([np.zeros((1, bad.shape[1]), int), np.cumsum(bad, axis=0)])
+    rows = np.arange(len(bad))
+    return np.asarray(counted[np.minimum(rows + window + 1, len(bad))] > counted[np.maximum(rows - window, 0)])

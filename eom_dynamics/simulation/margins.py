@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, PPoly
 from scipy.optimize import linear_sum_assignment
 
 from ..actuators.friction import Friction
@@ -174,12 +174,12 @@ class LinearLoop:
             expected = 2 * poles[k - 1] - poles[k - 2] if k > 1 else poles[0]
             far = np.abs(expected[:, np.newaxis] - poles[k])
             order = np.argmin(far, axis=1)
-            if len(np.unique(order)) < len(order):
+            if len(set(order.tolist())) < len(order):  # faster than NumPy's unique for so few
                 order = linear_sum_assignment(far)[1]
             poles[k] = poles[k][order]
         poles = poles[:, np.abs(poles.real).max(axis=0) > rounding]
         curves = CubicSpline(_PLACES, poles)
-        roots = CubicSpline(_PLACES, poles.real).roots(extrapolate=False)
+        roots = PPoly(curves.c.real, curves.x).roots(extrapolate=False)
         places = np.concatenate([np.zeros(0), *roots])
         pole = np.repeat(np.arange(len(roots)), [len(x) for x in roots])
         each, at = np.arange(len(places)), _lags(places)

@@ -48,8 +48,7 @@ def robot(name: str) -> Robot:
     """
     described = {"slider": _slider, "scissors": _scissors}
     if name.startswith("springs_"):
-        iiwa, springs, first = load_robot("iiwa"), list(EVERY_KIND.values()), 7 * int(name[-1])
-        return replace(with_springs(iiwa, *springs[first : first + 7], rotor_inertia=0.3), name=name)
+        return _sprung(robot_from_parameters(_planar()), name)
     if name == "shared":
         return _shared()
     if name == "held":
@@ -128,10 +127,19 @@ def _shared() -> Robot:
     return replace(iiwa, name="shared", coupled_stiffness=((0, 2), stiffness), transmission=((4, 6), differential))
 
 
+def _sprung(arm: Robot, name: str) -> Robot:
+    """One of the halves of all kinds of springs, which the name ends with, on seven joints."""
+    springs, first = list(EVERY_KIND.values()), 7 * int(name[-1])
+    return replace(with_springs(arm, *springs[first : first + 7], rotor_inertia=0.3), name=name)
+
+
 def _lossy(name: str) -> Robot:
-    """Springs of every kind with friction of motors, gears and joints; in the complete rotor model if so named."""
+    """Springs of every kind with friction of motors, gears and joints; in the complete rotor model if so named.
+
+    Carried rotors need an arm that turns them about all axes.
+    """
     springs, actuator = (
-        robot(f"springs_{name[-1]}"),
+        _sprung(load_robot("iiwa"), name) if name.startswith("carried") else robot(f"springs_{name[-1]}"),
         Actuator(friction=Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2), gear=Gear(0.8, 2.0)),
     )
     joints = [
@@ -149,6 +157,20 @@ def _lossy(name: str) -> Robot:
 
 
 BODY = {"mass": 2.0, "center_of_mass": [0.1, 0.0, 0.0], "inertia": [0.02, 0.0, 0.0, 0.02, 0.0, 0.01]}
+
+
+def _planar() -> dict[str, Any]:
+    """Seven parallel axes, for as many springs: code that compiles in a third of the time of a spatial arm's."""
+    origin = {"xyz": [0.2, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]}
+    joint = {"type": "revolute", "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "origin": origin, **BODY}
+    names = [f"joint_{k}" for k in range(1, 8)]
+    return {
+        "name": "planar",
+        "joint_names": names,
+        "inertia_reference": "com",
+        "gravity": [0.0, -9.80665, 0.0],
+        "joints": dict.fromkeys(names, joint),
+    }
 
 
 def _slider() -> dict[str, Any]:

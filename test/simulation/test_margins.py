@@ -96,7 +96,13 @@ CASES = [(hz, delay) for hz in (0.5, 1.0, 5.0, 20.0) for delay in (5e-4, 2e-3)]
 MAKES = (motor_loop, link_loop, lambda arm, q, w: outer_loop(arm, q, w, 5e-4).loop)
 
 
-@pytest.mark.parametrize("k", range(len(PACKAGED)))
+# Of the chains of six and seven joints, which take long, one is enough here.
+LARGE = ("panda", "ur5e")
+
+
+@pytest.mark.parametrize(
+    "k", [pytest.param(k, marks=pytest.mark.soak) if x in LARGE else k for k, x in enumerate(PACKAGED)]
+)
 def test_poles_cross_at_the_margins(k: int) -> None:
     """Bandwidths and delays take turns, so that each meets arms of all sizes."""
     arm = plant(PACKAGED[k])

@@ -26,6 +26,9 @@ pytest.importorskip("plotly", reason="pages need plotly")
 
 Write = Callable[[Path], None]
 
+# Samples of a recording with more than a chart draws, and their rate, Hz.
+COUNT, RATE = 3000, 250.0
+
 # Names that a spreadsheet would run, and one that it would not.
 FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
@@ -44,14 +47,16 @@ def demo(path: Path) -> None:
 def simulated(path: Path) -> None:
     from eom_dynamics.simulation import compare_feedforward
     from eom_dynamics.simulation.model_errors import sweep
-    from eom_dynamics.tools.simulate.link_feedback import link_feedback
+    from eom_dynamics.tools.simulate import link_feedback
     from eom_dynamics.tools.simulate.simulation_page import write_page
     from eom_dynamics.tools.simulate.sweep import model_errors
 
     robot, motion, end = eom.load_robot("planar_2r"), paper_motion(2), 0.01
     comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
     swept = sweep(robot, motion, 0.0, end, model_errors(robot, 1e-3))
-    links = link_feedback(swept, motion, 0.0, end, lambda t: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link_feedback, "DELAYS", (0.0,))  # each takes a quarter of a second, and is one more curve
+        links = link_feedback.link_feedback(swept, motion, 0.0, end, lambda t: None)
     write_page(path, comparison, {"robot": "planar_2r"}, swept, links)
 
 
@@ -61,7 +66,9 @@ def report(path: Path) -> None:
     stamp = START + np.arange(3) * 10**6
     position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(len(FORMULAS))
     formulas = Record("formulas", measured=Stream("/joint_states", stamp, stamp, FORMULAS, {"position": position}))
-    records = [record("panda", count=6000, name="long"), record("planar_pr", name="<i>short</i>"), formulas]
+    # Charts of measured values are enough of a second recording: each chart takes the browser a tenth of a second.
+    short = replace(record("planar_pr", name="<i>short</i>"), setpoint=None, command=None, motors=None)
+    records = [record("panda", count=COUNT, rate=RATE, name="long"), short, formulas]
     path.write_text(report_page(records, {"robot": "panda"}), encoding="utf-8")
 
 
@@ -269,12 +276,12 @@ def test_no_spreadsheet_runs_a_name_in_a_csv_file(tab: browser.Tab) -> None:
 
 @on_report
 def test_csv_of_a_thinned_curve_holds_its_points(tab: browser.Tab) -> None:
-    whole = record("panda", count=6000)
+    whole = record("panda", count=COUNT, rate=RATE)
     assert whole.setpoint is not None
     _, *rows = csv.reader(io.StringIO(tab.download("0_jerk", "CSV").decode()))
     own = [(float(t), float(value)) for curve, t, value in rows if curve == "fer_joint2"]
-    assert 100 < len(own) < 6000
-    places = np.round(500 * np.array([t for t, _ in own])).astype(int)
+    assert 100 < len(own) < COUNT
+    places = np.round(RATE * np.array([t for t, _ in own])).astype(int)
     np.testing.assert_allclose([value for _, value in own], whole.setpoint.values["jerk"][places, 1], rtol=1e-6)
 
 
