@@ -78,6 +78,7 @@ MISSING = (
     (r"playwright|browser", "pages in a browser", "apt install chromium"),
     (r"[Oo]ctave", "exported MATLAB code", "apt install octave"),
     (r"launch_ros|ros2bag", "launch files", "run colcon test in a ROS 2 installation"),
+    (r"control_msgs", "goals of joint trajectories", "run colcon test in a ROS 2 installation"),
     (r"CUDA device|nvcc", "exported CUDA code", "an NVIDIA GPU and the CUDA toolkit"),
     (r"there is a device", "exported CUDA code without a GPU", "a machine without one"),
     (r"rclpy|interfaces are not built|eom_dynamics\.msg", "nodes", "make test, or colcon test in a ROS 2 workspace"),

@@ -287,11 +287,13 @@ class _Reader:
         model, actuators = self._model, self._actuators.get(j, [])
         gears = model.actuator_gear[actuators, 0]
         limits = [abs(gear) * self._largest_force(i) for gear, i in zip(gears, actuators, strict=True)]
-        largest = sum(limits) if limits else np.inf
+        of_motor = largest = sum(limits) if limits else np.inf
         if model.jnt_actfrclimited[j]:
             largest = min(largest, self._symmetric(model.jnt_actfrcrange[j], joint.where))
         if joint.spring.is_rigid:
             joint = replace(joint, limits=replace(joint.limits, effort=largest))
+        else:
+            of_motor = largest
         if joint.mimic is not None:
             if actuators:
                 self._left_out["actuators of joints that follow others by an equality are ignored"].append(joint.name)
@@ -307,7 +309,7 @@ class _Reader:
             rotor_inertia=joint.rotor_inertia + float(gears**2 @ self._of_actuators("actuator_armature", actuators)),
             actuator=Actuator(
                 friction=replace(friction, viscous=friction.viscous + viscous),
-                motor=Motor(torque_limit=largest / abs(ratio) if actuators else np.inf),
+                motor=Motor(torque_limit=of_motor / abs(ratio) if actuators else np.inf),
             ),
         )
 

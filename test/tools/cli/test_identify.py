@@ -127,7 +127,7 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--hold-out", "1.5"], "must be a number from 0 to below 1"),
         (["--estimator", "magic"], "invalid choice"),
         (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
-        (["-o", "arm.sdf"], "must end in .yaml, .yml, .urdf"),
+        (["-o", "arm.sdf"], "must end in .yaml, .yml, .xml, .mjcf, .urdf"),
         (["--page", "page.png"], "must end in .html, is 'page.png'"),
     ],
 )
