@@ -68,7 +68,7 @@ def run(settings: Settings) -> Section:
 def _differences(path: Path) -> np.ndarray:
     """Of effort, mass matrix and gravity."""
     robot = load_robot(path)
-    _, model, _ = compiled(DescriptionFile(str(path), path, None, None, {}, expand_xacro))
+    model = compiled(DescriptionFile(str(path), path, None, None, {}, expand_xacro)).model
     model.tendon_stiffness[:] = 0.0  # tendons are not read
     rng, largest = np.random.default_rng(0), np.zeros(3)
     for q, qd, qdd in rng.uniform(-1, 1, (_STATES, 3, robot.n)):

@@ -23,7 +23,7 @@ from ..recursion.kinematics import REPRESENTATIONS, SYNONYMS, representation
 from ..robot import Frame, Robot
 from ..robot.model import frames_by_name
 from ..spelling import shown
-from ..states import STATE_NAMES, by_unit_rates, real_array, with_unit_rates
+from ..states import STATE_NAMES, by_unit_rates, is_sequence, real_array, with_unit_rates
 from .frames import named_frame, signature_of
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
@@ -294,7 +294,7 @@ class Kinematics(CompiledMethods):
         """
         J = self.jacobian(q, frame)
         if rows is not None:
-            if not set(rows) <= set(range(6)) or len(set(rows)) < len(rows) or not len(rows):
+            if not is_sequence(rows) or not set(rows) <= set(range(6)) or len(set(rows)) < len(rows) or not len(rows):
                 raise StateError(f"rows must be different numbers from 0 to 5, are {shown(rows)}")
             J = J[..., list(rows), :]
         if self.robot.n < J.shape[-2]:

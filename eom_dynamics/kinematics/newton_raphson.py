@@ -18,6 +18,9 @@ from .compiled import Kinematics, kinematics_of
 from .inverse import ALL, POSITION
 from .motion import differential_inverse_kinematics
 
+# Error of a rotation matrix, as of one with six digits.
+_ROTATION = 1e-5
+
 
 class NewtonRaphson(NamedTuple):
     """Iterates of :func:`newton_raphson`.
@@ -74,6 +77,8 @@ def newton_raphson(
     goal = real_array(target, "target")
     if goal.shape not in ((3,), (4, 4)):
         raise StateError(f"target must be a pose (4, 4) or a position (3,), has shape {goal.shape}")
+    if goal.shape == (4, 4) and not np.allclose(goal[:3, :3] @ goal[:3, :3].T, np.eye(3), rtol=0, atol=_ROTATION):
+        raise StateError("target must be a pose: a rotation matrix, a translation, and a last row 0 0 0 1")
     (q,), most = joint_vectors(kinematics.robot.n, start), count(iterations, "iterations")
     share, allowed = positive(step, "step"), positive(tolerance, "tolerance")
     at_any_angle = goal.shape == (3,)

@@ -208,9 +208,9 @@ def test_manipulability_of_some_rows() -> None:
     expected = 0.5 * 0.4 * np.abs(np.sin(q[:, 1]))
     assert deviation(planar.manipulability(q, frame="tip", rows=[3, 4]), expected) < 1e-14
     assert planar.manipulability(q[0], frame="tip") == 0.0
-    for rows in ([], [3, 3], [6], [-1]):
+    for rows in ([], [3, 3], [6], [-1], 3):
         with pytest.raises(StateError, match=r"^rows must be different numbers from 0 to 5"):
-            planar.manipulability(q, rows=rows)
+            planar.manipulability(q, rows=rows)  # type: ignore[arg-type]
 
 
 def planar_with_tip() -> Robot:

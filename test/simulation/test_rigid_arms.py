@@ -257,11 +257,14 @@ def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFix
         (["cosine", "--start", "0"], "--start and --velocity go with --free and --efforts"),
         (["--free", "--start", "0"], "--start takes 3 numbers, has 1: abduction, hip, knee"),
         (["--efforts", "{}/names.csv"], "has efforts of a, b; leg has abduction, hip, knee"),
+        (["--free", "--velocity", "1e200", "0", "0"], "leg: the simulation cannot start: the motion leaves all bounds"),
+        (["--efforts", "{}/twice.csv"], "twice.csv: cannot be read as efforts over time: two columns have the same"),
         (["--efforts", "{}/no.json"], "no.json: cannot be read as efforts over time: has no 't'"),
     ],
 )
 def test_refused(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "names.csv").write_text("t,tau.a,tau.b\n0,1,2\n")
+    (tmp_path / "twice.csv").write_text("t,tau.abduction,tau.abduction,tau.hip,tau.knee\n0,1,2,3,4\n")
     (tmp_path / "no.json").write_text('{"tau": [[0, 0, 0]]}')
     given = [each.format(tmp_path) for each in arguments]
     try:

@@ -8,10 +8,11 @@ matter where a body that moves has no ``<inertial>``; the meshes and textures of
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from ..description import Description, FrameDescription, JointDescription, LinkD
 from ..inertia import Inertial
 from ..model import NO_LIMITS, Limits
 from .files import DescriptionFile
+from .numbers import negative_violation
 from .xml import MAX_CHARACTERS, root_tag
 
 _ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
@@ -53,16 +55,28 @@ def read_mjcf_file(file: DescriptionFile) -> Description:
         RobotDescriptionError: MuJoCo refuses the model, with its reason; or nothing moves.
     """
     file.refuse_inertia_reference()
-    name, model, shapeless = compiled(file)
-    return _Reader(model, shapeless).description(name, file.label)
+    found = compiled(file)
+    return _Reader(file.label, found.model, found.shapeless).description(found.name, found.warnings)
 
 
-def compiled(file: DescriptionFile) -> tuple[str, Any, set[int]]:
+class Compiled(NamedTuple):
+    """A model as MuJoCo compiles it.
+
+    Attributes:
+        name: of the model, or of its file.
+        model: the ``MjModel``.
+        shapeless: bodies fixed to the world without ``<inertial>``, whose inertia is not that of their shapes.
+        warnings: what MuJoCo says of it, one line each.
+    """
+
+    name: str
+    model: Any
+    shapeless: set[int]
+    warnings: tuple[str, ...]
+
+
+def compiled(file: DescriptionFile) -> Compiled:
     """Compile a model with MuJoCo, without shapes that no inertia depends on.
-
-    Returns:
-        Its name, the ``MjModel``, and the bodies fixed to the world without ``<inertial>``, whose inertia is not that
-        of their shapes.
 
     Raises:
         MissingLibraryError, RobotDescriptionError: as :func:`read_mjcf_file`.
@@ -73,21 +87,34 @@ def compiled(file: DescriptionFile) -> tuple[str, Any, set[int]]:
     require("mjcf")
     import mujoco
 
+    said: list[str] = []
+    # Else MuJoCo prints its warnings, and writes them into a file in the working directory.
+    former = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(said.append)
     try:
-        if file.path is None:
-            spec = mujoco.MjSpec.from_string(text)
-        else:  # of any ending, as an .xml in the same folder, which files that it names are relative to
-            place = str(file.path.with_suffix(".xml"))
-            spec = mujoco.MjSpec.from_file(place, include={place: text.encode()})
-        still = _without_unused_assets(spec)
-        model = spec.compile()
+        with warnings.catch_warnings(record=True) as caught:
+            if file.path is None:
+                spec = mujoco.MjSpec.from_string(text)
+            else:  # of any ending, as an .xml in the same folder, which files that it names are relative to
+                place = str(file.path.with_suffix(".xml"))
+                spec = mujoco.MjSpec.from_file(place, include={place: text.encode()})
+            still = _without_unused_assets(spec)
+            model = spec.compile()
     except ValueError as error:
-        reason = ", ".join(" ".join(line.split()) for line in str(error).strip().splitlines())
-        raise RobotDescriptionError(f"{file.label}: MuJoCo refuses it: {reason}") from None
+        raise RobotDescriptionError(f"{file.label}: MuJoCo refuses it: {_line(error, ', ')}") from None
+    finally:
+        mujoco.set_mju_user_warning(former)
+    lines = dict.fromkeys(_line(each) for each in (*said, *(warning.message for warning in caught)))
+    if any("NaN" in line for line in lines):
+        raise RobotDescriptionError(f"{file.label}: all numbers must be finite, there is a NaN")
     name = "robot" if file.path is None else file.path.stem
     if spec.modelname not in ("", "MuJoCo Model"):
         name = spec.modelname
-    return name, model, {body.id for body in still}
+    return Compiled(name, model, {body.id for body in still}, tuple(lines))
+
+
+def _line(message: object, separator: str = " ") -> str:
+    return separator.join(" ".join(line.split()) for line in str(message).strip().splitlines())
 
 
 def _without_unused_assets(spec: Any) -> list[Any]:
@@ -100,6 +127,7 @@ def _without_unused_assets(spec: Any) -> list[Any]:
 
     mesh_types = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
     without_inertial, used = [], set()
+    all_count = spec.compiler.settotalmass > 0  # scales all bodies by what those fixed to the world have, too
     waiting = [(spec.worldbody, False)]
     while waiting:
         body, moves = waiting.pop()
@@ -111,7 +139,7 @@ def _without_unused_assets(spec: Any) -> list[Any]:
             without_inertial.append(body)
         for geom in body.geoms:
             geom.material = ""
-            if moves and not given:
+            if (moves or all_count) and not given:
                 used |= {geom.meshname, geom.hfieldname}
                 continue
             if geom.type in mesh_types or geom.meshname:
@@ -119,6 +147,8 @@ def _without_unused_assets(spec: Any) -> list[Any]:
             geom.meshname = geom.hfieldname = ""
     for element in (*spec.sites, *spec.tendons, *spec.flexes):
         element.material = ""
+    for light in spec.lights:
+        light.texture = ""
     unused = [asset for asset in (*spec.meshes, *spec.hfields) if asset.name not in used]
     for asset in (*spec.skins, *spec.textures, *spec.materials, *unused):
         spec.delete(asset)
@@ -128,10 +158,10 @@ def _without_unused_assets(spec: Any) -> list[Any]:
 class _Reader:
     """Reads a compiled model; of the bodies ``shapeless``, no inertia by their shapes is read."""
 
-    def __init__(self, model: Any, shapeless: set[int]) -> None:
+    def __init__(self, label: str, model: Any, shapeless: set[int]) -> None:
         import mujoco
 
-        self._mujoco, self._model, self._shapeless = mujoco, model, shapeless
+        self._label, self._mujoco, self._model, self._shapeless = label, mujoco, model, shapeless
         self._left_out: defaultdict[str, list[str]] = defaultdict(list)
         self._assumed: defaultdict[str, list[str]] = defaultdict(list)
         self._links: list[str] = []
@@ -151,8 +181,8 @@ class _Reader:
         self._rotors = np.array(model.dof_armature)
         self._mimics = self._read_equalities()
 
-    def description(self, name: str, source: str) -> Description:
-        """The model; what it has beyond links, joints and sites is named in the warnings."""
+    def description(self, name: str, said: Sequence[str]) -> Description:
+        """The model; what it has beyond links, joints and sites is named in the warnings, after ``said``."""
         model = self._model
         links = {
             link: LinkDescription(link, self._inertial(body), f"body {link}") for body, link in enumerate(self._links)
@@ -167,7 +197,7 @@ class _Reader:
         weightless = model.opt.disableflags & int(self._mujoco.mjtDisableBit.mjDSBL_GRAVITY)
         return Description(
             name=name,
-            source=source,
+            source=self._label,
             links=links,
             joints=tuple(joints),
             gravity=np.zeros(3) if weightless else np.array(model.opt.gravity),
@@ -175,7 +205,7 @@ class _Reader:
             tools=self._tools(sites),
             assumed=_lines(self._assumed),
             unphysical="warn",
-            warnings=_lines(self._left_out),
+            warnings=(*said, *_lines(self._left_out)),
         )
 
     def _inertial(self, body: int) -> Inertial | None:
@@ -211,6 +241,9 @@ class _Reader:
             return replace(at, screw=np.r_[np.zeros(3), model.jnt_pos[j] if at.type == "ball" else np.zeros(3)])
         screw = self._screw(j)
         limits = Limits(*model.jnt_range[j].tolist()) if model.jnt_limited[j] else NO_LIMITS
+        for what, values in (("damping", model.dof_damping), ("frictionloss", model.dof_frictionloss)):
+            if reason := negative_violation(values[dof]):
+                raise RobotDescriptionError(f"{self._label}: {at.where}: {what} {reason}")
         joint = replace(
             at,
             type="continuous" if at.type == "revolute" and not model.jnt_limited[j] else at.type,
@@ -267,7 +300,7 @@ class _Reader:
             return replace(joint, rotor_inertia=0.0)
         if len({*gears}) > 1:
             self._assumed["several actuators are one without a gear"].append(joint.name)
-        ratio = float(gears[0]) if len({*gears}) == 1 and gears[0] else 1.0
+        ratio = float(gears[0]) if len({*gears}) == 1 else 1.0
         viscous = float(gears**2 @ self._of_actuators("actuator_damping", actuators))
         friction = joint.actuator.friction
         return replace(
@@ -323,7 +356,8 @@ class _Reader:
         of_joints = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
         for i in range(model.nu):
             name = model.actuator(i).name or f"actuator_{i}"
-            if model.actuator_trntype[i] not in of_joints or not self._is_single(model.actuator_trnid[i, 0]):
+            is_single = model.actuator_trntype[i] in of_joints and self._is_single(model.actuator_trnid[i, 0])
+            if not is_single or not model.actuator_gear[i, 0]:
                 self._left_out["actuators that drive no hinge or slide are ignored"].append(name)
                 continue
             found[int(model.actuator_trnid[i, 0])].append(i)

@@ -25,7 +25,7 @@ from ..model import NO_LIMITS, STANDARD_GRAVITY, Limits
 from ..tree import depth_first
 from .element import Element
 from .files import DescriptionFile
-from .numbers import warn_of_degrees
+from .numbers import negative_violation, warn_of_degrees
 from .xml import MAX_CHARACTERS, parse, root_tag
 
 _MODEL, _WORLD = "__model__", "world"
@@ -43,7 +43,13 @@ _TYPES = {
 _LINK = ("pose", "inertial", "visual", "collision", "sensor", "velocity_decay", "self_collide", "kinematic", "gravity")
 _JOINT = ("pose", "parent", "child", "axis", "axis2", "thread_pitch", "screw_thread_pitch", "physics", "sensor")
 _AXIS = ("xyz", "limit", "dynamics", "mimic", "initial_position", "use_parent_model_frame")
+_LIMIT = ("lower", "upper", "effort", "velocity", "stiffness", "dissipation")
+_DYNAMICS = ("damping", "friction", "spring_stiffness", "spring_reference")
+_INERTIAL = ("mass", "pose", "inertia", "density", "auto_inertia_params", "fluid_added_mass")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+# Limits that are none.
+_INFINITE = ("inf", "+inf", "-inf")
 
 # A limit of this size stands for none in SDFormat.
 _UNLIMITED = 1e15
@@ -89,8 +95,10 @@ class _Reader:
         if len(self._elements) < len(self._frames) + len(self._joints) + len(self._links):
             model.refuse("a link, joint or frame has the name of another one")
         self._poses: dict[str, Array] = {_MODEL: np.eye(4)}
+        self._attached = {name: name for name in (_MODEL, *self._links)}
         self._warnings: list[str] = []
         self._without_inertia: list[str] = []
+        self._in_model = self._world_pose()
 
     def description(self) -> Description:
         """The links, joints and frames."""
@@ -102,6 +110,9 @@ class _Reader:
         if self._without_inertia:
             names = ", ".join(self._without_inertia)
             assumed = (f"mass 1 kg and inertia 1 kg m², the defaults of SDFormat: {names}",)
+        static = self._model.child("static")
+        if static is not None and _text(static) in ("1", "true"):
+            self._warnings.append("<static> true is ignored: its joints move")
         frames = tuple(
             FrameDescription(name, link, lie.inverse(self._pose_of(link, element)) @ self._pose_of(name, element), name)
             for name, element in self._frames.items()
@@ -113,7 +124,7 @@ class _Reader:
             self._model.source,
             links,
             tuple(joints),
-            gravity=self._gravity(),
+            gravity=self._gravity(joints),
             frames=frames,
             assumed=assumed,
             unphysical="warn",
@@ -121,43 +132,65 @@ class _Reader:
         )
         return replace(unordered, joints=tuple(depth_first(list(links), joints, unordered.refuse)))
 
-    def _gravity(self) -> Array:
-        given = [gravity for world in self._worlds if (gravity := world.child("gravity")) is not None]
-        return _numbers(given[0], 3) if given else np.array(STANDARD_GRAVITY)
+    def _gravity(self, joints: Sequence[JointDescription]) -> Array:
+        """Along the axes of the root, which is the world, or a link at its pose."""
+        given = [element for world in self._worlds if (element := world.child("gravity")) is not None]
+        gravity = _numbers(given[0], 3) if given else np.array(STANDARD_GRAVITY)
+        children = {joint.child for joint in joints}
+        roots = [name for name in self._links if name not in children]
+        if len(roots) != 1 or any(joint.parent == _WORLD for joint in joints):
+            return gravity
+        turned: Array = (lie.inverse(self._pose_of(roots[0], self._model)) @ self._in_model)[:3, :3] @ gravity
+        return turned
 
     # --- Poses --------------------------------------------------------------------------------
 
-    def _pose_of(self, name: str, asking: Element, chain: tuple[str, ...] = ()) -> Array:
+    def _pose_of(self, name: str, asking: Element) -> Array:
         """Pose (4, 4) of a link, joint or frame in the model."""
-        if name in self._poses:
-            return self._poses[name]
-        if name in chain:
-            asking.refuse(f"poses are relative to each other: {' -> '.join([*chain, name])}")
-        if name not in self._elements:
-            asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
-        element = self._elements[name]
-        pose, default = element.child("pose"), _MODEL
-        if name in self._joints:
-            default = _text(element.needed("child"))
-        elif name in self._frames:
-            default = element.attributes.get("attached_to") or _MODEL
-        own = _pose(pose)
-        parent = (pose.attributes.get("relative_to") if pose is not None else None) or default
-        self._poses[name] = self._pose_of(parent, element, (*chain, name)) @ own
-        return self._poses[name]
+        chain: dict[str, Array] = {}
+        while name not in self._poses:
+            if name in chain:
+                asking.refuse(f"poses are relative to each other: {_arrows([*chain, name])}")
+            if name not in self._elements:
+                asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
+            asking = self._elements[name]
+            pose, default = asking.child("pose"), _MODEL
+            chain[name] = _pose(pose)
+            if name in self._joints:
+                default = _text(asking.needed("child"))
+            elif name in self._frames:
+                default = asking.attributes.get("attached_to") or _MODEL
+            name = (pose.attributes.get("relative_to") if pose is not None else None) or default
+        found = self._poses[name]
+        for each, own in reversed(chain.items()):
+            found = self._poses[each] = found @ own
+        return found
 
-    def _link_of(self, name: str, asking: Element, chain: tuple[str, ...] = ()) -> str:
+    def _link_of(self, name: str, asking: Element) -> str:
         """The link that a frame is attached to, or the model."""
-        if name in self._links or name == _MODEL:
-            return name
-        if name in chain:
-            asking.refuse(f"frames are attached to each other: {' -> '.join([*chain, name])}")
-        if name in self._joints:
-            return self._link_of(_text(self._joints[name].needed("child")), asking, (*chain, name))
-        if name not in self._frames:
-            asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
-        attached = self._frames[name].attributes.get("attached_to") or _MODEL
-        return self._link_of(attached, self._frames[name], (*chain, name))
+        chain: dict[str, None] = {}
+        while name not in self._attached:
+            if name in chain:
+                asking.refuse(f"frames are attached to each other: {_arrows([*chain, name])}")
+            if name not in self._elements:
+                asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
+            chain[name] = None
+            asking = self._elements[name]
+            is_joint = name in self._joints
+            name = _text(asking.needed("child")) if is_joint else asking.attributes.get("attached_to") or _MODEL
+        link = self._attached[name]
+        self._attached |= dict.fromkeys(chain, link)
+        return link
+
+    def _world_pose(self) -> Array:
+        """Pose (4, 4) of the world in the model, by the pose of the model or of the frame that is placed."""
+        model = self._model
+        pose, placed = model.child("pose"), model.attributes.get("placement_frame")
+        other = None if pose is None else pose.attributes.get("relative_to")
+        if pose is not None and other and other != _WORLD:
+            pose.refuse(f"the pose of a model must be that in the world, is relative to {other!r:.60}")
+        found: Array = (np.eye(4) if placed is None else self._pose_of(placed, model)) @ lie.inverse(_pose(pose))
+        return found
 
     # --- Links and joints ---------------------------------------------------------------------
 
@@ -174,9 +207,11 @@ class _Reader:
             inertial.refuse("auto is not supported: write the mass and inertia")
         if inertial.child("fluid_added_mass") is not None:
             self._warnings.append(f"link {name}: <fluid_added_mass> is ignored")
+        inertial.check_children(_INERTIAL)
         mass, inertia = inertial.child("mass"), inertial.child("inertia")
         values = [float(moment in ("ixx", "iyy", "izz")) for moment in _MOMENTS]
         if inertia is not None:
+            inertia.check_children(_MOMENTS)
             given = [inertia.child(moment) for moment in _MOMENTS]
             values = [x if each is None else _number(each) for x, each in zip(values, given, strict=True)]
         about_center = Inertial(1.0 if mass is None else _number(mass), np.zeros(3), inertias.symmetric(*values))
@@ -190,7 +225,7 @@ class _Reader:
             joint.refuse(f"type must be one of {', '.join(_TYPES)}, is {kind!r:.60}")
         ends = [_text(joint.needed(end)) for end in ("parent", "child")]
         parent, child = (end if end == _WORLD else self._link_of(end, joint) for end in ends)
-        poses = [np.eye(4) if end in (_WORLD, _MODEL) else self._pose_of(end, joint) for end in (parent, child)]
+        poses = [self._in_model if end == _WORLD else self._pose_of(end, joint) for end in (parent, child)]
         place = lie.inverse(poses[1]) @ self._pose_of(name, joint)  # of the joint in the child link
         described = JointDescription(
             name=name,
@@ -211,8 +246,13 @@ class _Reader:
         dynamics = axis.child("dynamics")
         damping, friction, stiffness, reference = (
             0.0 if dynamics is None or (element := dynamics.child(tag)) is None else _number(element)
-            for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
+            for tag in _DYNAMICS
         )
+        if dynamics is not None:
+            dynamics.check_children(_DYNAMICS)
+            for tag, value in (("damping", damping), ("friction", friction)):
+                if reason := negative_violation(value):
+                    dynamics.refuse(f"{tag} {reason}")
         return replace(
             described,
             screw=lie.screw(direction, place[:3, 3], self._pitch(kind, joint)),
@@ -240,6 +280,10 @@ class _Reader:
         return _number(joint.needed("screw_thread_pitch")) / (2 * math.pi)
 
 
+def _arrows(names: Sequence[str]) -> str:
+    return f"{' -> '.join(names):.200}"
+
+
 def _text(element: Element) -> str:
     return element.text.strip()
 
@@ -261,7 +305,10 @@ def _pose(pose: Element | None) -> Array:
         return np.eye(4)
     if pose.attributes.get("frame"):
         pose.refuse("attribute 'frame' is that of SDFormat 1.5 and 1.6; convert the file to 1.7, or write relative_to")
-    if pose.attributes.get("rotation_format") == "quat_xyzw":
+    form = pose.attributes.get("rotation_format", "euler_rpy")
+    if form not in ("euler_rpy", "quat_xyzw"):
+        pose.refuse(f"rotation_format must be euler_rpy or quat_xyzw, is {form!r:.60}")
+    if form == "quat_xyzw":
         values = _numbers(pose, 7)
         if not np.any(values[3:]):
             pose.refuse("the quaternion must not be 0")
@@ -289,10 +336,13 @@ def _limits(axis: Element) -> Limits:
     limit = axis.child("limit")
     if limit is None:
         return NO_LIMITS
+    limit.check_children(_LIMIT)
     values = {}
     for name, unlimited in (("lower", -np.inf), ("upper", np.inf), ("velocity", np.inf), ("effort", np.inf)):
         element = limit.child(name)
-        value = unlimited if element is None else element.parse("the text", element.text, np.inf)
+        value = unlimited
+        if element is not None and _text(element) not in _INFINITE:
+            value = element.parse("the text", element.text, np.inf)
         is_rate = name in ("velocity", "effort")
         values[name] = unlimited if abs(value) > _UNLIMITED or (is_rate and value < 0) else value
     if values["lower"] > values["upper"]:

@@ -5,6 +5,7 @@ Both have the equations of the reduced model, M. W. Spong, "Modeling and control
 
 - ``hinges``: in the body of the link, a joint of the motor, theta, whose armature is the rotor's inertia, and on its
   axis a joint with the spring, q - theta. The length of a tendon over both, with the name of the joint, is q.
+  A body with more than six of these joints, which MuJoCo refuses, has tendons.
 - ``tendons``: the joint of the link, q, and beside the robot a body that spins with the motor, theta. A tendon of the
   length theta - q is the spring.
 """
@@ -37,6 +38,9 @@ _UNLIMITED = 1e12
 
 # kg m²: MuJoCo refuses bodies with less than 1e-15.
 _SMALLEST = 1e-14
+
+# Of one body in MuJoCo.
+_MOST_JOINTS = 6
 
 # Margin for rounding: MuJoCo refuses a principal moment that exceeds the sum of the others.
 _TRIANGLE = 1e-12
@@ -74,7 +78,8 @@ def robot_as_mjcf(robot: Robot, springs: str = "hinges") -> Written:
         springs: one of :data:`SPRINGS`.
 
     Raises:
-        RobotDescriptionError: a joint is helical, or a body at the end of a branch, or at a fork, has no mass.
+        RobotDescriptionError: a joint is helical; a body at the end of a branch, or at a fork, has no mass; or there
+            are more than six joints from one body with mass to the next.
     """
     if springs not in SPRINGS:
         raise RobotDescriptionError(f"springs must be one of {', '.join(SPRINGS)}, is {springs!r:.60}")
@@ -160,8 +165,14 @@ class _Writer:
             return self._add(parent, self._children[i][0], pose, chain)
         own = [f.name for f in self._robot.frames if f.joint == i and np.array_equal(f.pose, np.eye(4))]
         body = self._body(parent, own[0] if own else joint.name, pose, joint.inertial)
+        elastic = sum(not self._robot.joints[k].spring.is_rigid for k, _ in chain)
+        if len(chain) > _MOST_JOINTS:
+            raise RobotDescriptionError(
+                f"{self._robot.name}: body of {joint.name}: has {len(chain)} joints up to the one before with "
+                f"mass, MuJoCo takes {_MOST_JOINTS}; write YAML"
+            )
         for k, screw in chain:
-            self._joint(body, k, screw)
+            self._joint(body, k, screw, hinges=self._springs == "hinges" and len(chain) + elastic <= _MOST_JOINTS)
         self._frames(body, i)
         for child in self._children[i]:
             place = self._robot.joints[child].reference_pose[:3, 3]
@@ -179,7 +190,7 @@ class _Writer:
                 self._sites.add(frame.name)
                 ET.SubElement(body, "site", {"name": frame.name, **_pose(frame.pose)})
 
-    def _joint(self, body: ET.Element, i: int, screw: Array) -> None:
+    def _joint(self, body: ET.Element, i: int, screw: Array, *, hinges: bool) -> None:
         """Add a joint with the screw (6,) in its body, its spring, and its motor."""
         joint = self._robot.joints[i]
         axis = screw[:3] if np.any(screw[:3]) else screw[3:]
@@ -203,7 +214,7 @@ class _Writer:
             self._names |= {driven, spring}
             damping = joint.spring.damping if isinstance(joint.spring, DampedSpring) else 0.0
             elastic = _given({"stiffness": stiffness, "damping": damping})
-            if self._springs == "tendons" or i in self._leaders:
+            if not hinges or i in self._leaders:
                 moved = dict(of_link)
                 if "springlength" in moved:
                     moved["springref"] = moved.pop("springlength")

@@ -157,7 +157,7 @@ def _rest_in_degrees(joint: Joint) -> float:
 def _motor(joint: Joint) -> list[str]:
     motor, lines = joint.actuator.motor, []
     constant, torque = float(np.max(motor.torque_constant)), float(np.min(motor.torque_limit))
-    most = _LARGEST_EXCESS * float(np.min(motor.torque_limit / motor.current_limit))
+    most = _LARGEST_EXCESS * float(np.min(motor.torque_limit / motor.current_limit)) if torque < np.inf else np.inf
     allowed = float(np.min(motor.torque_constant * motor.current_limit))
     if constant > _LARGEST_CONSTANT or 0 < most < constant:
         lines.append(

@@ -133,6 +133,8 @@ def _csv(path: Path) -> Mapping[str, Any]:
         names, *rows = [row for row in csv.reader(file) if row] or [[]]
     table = np.array(rows, dtype=float).reshape(len(rows), len(names))
     columns = {name.strip(): table[:, i] for i, name in enumerate(names)}
+    if len(columns) < len(names):
+        raise ValueError("two columns have the same name")
     joints = [name for name in columns if name.startswith("tau.")]
     return {
         "t": columns["t"],
@@ -172,7 +174,7 @@ def run_open_loop(
             ``rk4`` in steps from sample to sample, of at most 1 ms.
 
     Raises:
-        StateError: the start is not finite or has the wrong shape, or the motion takes too long.
+        StateError: the start is not finite, out of bounds or of the wrong shape, or the motion takes too long.
         SimulationError: the integrator cannot continue.
     """
     plant = ElasticPlant(arm)
@@ -196,6 +198,9 @@ def run_open_loop(
         step=step,
         partial=True,
     )
+    (end,) = found.ends
+    if end is not None and not np.any(np.isfinite(found.work)):
+        raise StateError(f"{arm.robot.name}: the simulation cannot start: {end.reason}")
     effort = np.array([given.at(given.tau, now) for now in t])
     return OpenLoop(plant, found, effort, energy_audit(plant, found))
 

@@ -231,6 +231,28 @@ def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path
     assert robot.assumed == ("bodies fixed to the world without <inertial> have no inertia: base",)
 
 
+def test_warnings_of_mujoco_are_those_of_the_robot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Rather than lines of its own and a file of them; the shapes of what stands still are part of the total mass."""
+    monkeypatch.chdir(tmp_path)
+    points = " ".join(f"{x} {y} {z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
+    base = f'<body><geom type="mesh" mesh="cube"/>{chain("", TURN)}</body>'
+    text = model(base, f'<asset><mesh name="cube" vertex="{points}"/></asset>', 'settotalmass="7"')
+    robot, said = read(text)
+    assert all("settotalmass" in line for line in said) and capfd.readouterr() == ("", "") and not [*tmp_path.iterdir()]
+    assert robot.joints[0].mass == pytest.approx(0.7 * 7 / (8 * 1000 + 2 + 0.7))
+
+
+def test_textures_of_lights_and_actuators_without_gear() -> None:
+    light = '<light texture="t"/>' if "texture" in dir(mujoco.MjsLight) else "<light/>"
+    texture = '<asset><texture name="t" type="2d" builtin="flat" width="4" height="4"/></asset>'
+    none = '<actuator><motor name="none" joint="turn" gear="0"/></actuator>'
+    robot, said = read(model(f"{light}{chain(TURN, '')}", f"{texture}{none}"))
+    assert said == ["actuators that drive no hinge or slide are ignored: none"]
+    assert robot.joints[0].limits.effort == np.inf
+
+
 BAD = {
     "malformed": ("<mujoco><worldbody>", "MuJoCo refuses it: XML parse error"),
     "unknown element": (
@@ -252,6 +274,14 @@ BAD = {
             EQUAL.replace("</equality>", '<joint joint1="turn" joint2="a" polycoef="0 1 0 0 0"/></equality>'),
         ),
         "joints mimic each other: ",
+    ),
+    "not a number": (
+        model(chain("", TURN.replace("/>", ' range="nan 1"/>'))),
+        "all numbers must be finite, there is a NaN",
+    ),
+    "negative damping": (
+        model(chain('<joint name="a" damping="-1"/>')),
+        "joint a: damping must not be negative, is -1",
     ),
     "unknown tool": (model(chain(TURN, "")), "no link or frame 'gripper'; known are "),
 }

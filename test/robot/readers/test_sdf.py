@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from same_dynamics import assert_same_dynamics
+from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Robot, RobotDescriptionError, RobotDescriptionWarning, load_robot
 from eom_dynamics.tools.cli.main import main
@@ -132,6 +133,28 @@ def test_defaults_and_what_is_not_read_are_named() -> None:
     assert robot.assumed == ("mass 1 kg and inertia 1 kg m², the defaults of SDFormat: upper",)
 
 
+def test_gravity_is_along_the_axes_of_the_world() -> None:
+    """Which the pose of the model turns, and that of a root that no joint ties to the world."""
+    given = '<model name="arm"><pose>0 0 1 .5 0 0</pose>'
+    tied, free = (GOOD.replace('<model name="arm">', given).replace(joint, "") for joint in ("none", SHOULDER))
+    robot, start = load_robot(tied), Rotation.from_euler("xyz", [0.5, 0, 0]).as_matrix()
+    R = start @ Rotation.from_euler("xyz", [0.4, 0.5, 0.6]).as_matrix()
+    np.testing.assert_allclose(robot.gravity, [0, 0, -9.80665])
+    np.testing.assert_allclose(robot.joints[0].reference_pose[:3, :3], R, atol=1e-15)
+    np.testing.assert_allclose(load_robot(free).gravity, R.T @ [0, 0, -9.80665], atol=1e-14)
+    placed = tied.replace('<model name="arm">', '<model name="arm" placement_frame="upper">')
+    np.testing.assert_allclose(load_robot(placed).joints[0].reference_pose[:3, :3], start, atol=1e-15)
+
+
+def test_no_limits_and_long_chains_of_frames() -> None:
+    text = GOOD.replace("<lower>-1<", "<lower>-inf<").replace("<upper>2<", "<upper>inf<")
+    limits = load_robot(text).joints[1].limits
+    assert (limits.lower, limits.upper) == (-np.inf, np.inf)
+    chain = "".join(f'<frame name="f{i}" attached_to="f{i + 1}"/>' for i in range(2000))
+    robot = load_robot(GOOD.replace("</model>", f'{chain}<frame name="f2000" attached_to="fore"/></model>'), tools="f0")
+    assert robot.tools[0].joint == 1
+
+
 BAD = {
     "malformed": ("</model>", "", "not valid XML: mismatched tag"),
     "no model": ("model", "thing", "there must be one <model>, are 0"),
@@ -166,6 +189,19 @@ BAD = {
     "limits": ("<lower>-1<", "<lower>5<", "lower must not exceed upper, is 5 and 2"),
     "misspelt": ("<inertial>", "<inertal>", "not valid XML"),
     "misspelt element": ("<axis/>", "<axes/>", "unknown <axes>; did you mean <axis>?"),
+    "misspelt mass": ("<mass>2</mass>", "<mas>2</mas>", "unknown <mas>; did you mean <mass>?"),
+    "misspelt limit": ("<lower>-1</lower>", "<lowr>-1</lowr>", "unknown <lowr>; did you mean <lower>?"),
+    "misspelt damping": (
+        "<damping>.5</damping>",
+        "<dampng>.5</dampng>",
+        "<dynamics>: unknown <dampng>; did you mean <damping>?",
+    ),
+    "negative friction": ("<friction>.2<", "<friction>-.2<", "friction must not be negative, is -0.2"),
+    "rotation format": (
+        'relative_to="upper"',
+        'rotation_format="quat_wxyz"',
+        "rotation_format must be euler_rpy or quat_xyzw",
+    ),
     "automatic inertia": ("<inertial>", '<inertial auto="true">', "auto is not supported"),
     "document type": ("<sdf", "<!DOCTYPE sdf><sdf", "document type declarations and entities are not allowed"),
 }

@@ -198,3 +198,25 @@ def test_what_cannot_be_written_is_refused() -> None:
     massless = replace(robot.joints[1], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
     with pytest.raises(RobotDescriptionError, match="body of joint_2: has no mass, which MuJoCo refuses"):
         robot_as_mjcf(replace(robot, joints=(robot.joints[0], massless)))
+
+
+def test_a_body_of_mujoco_has_at_most_six_joints() -> None:
+    """A motor and a spring for each of four elastic joints of bodies without mass are more: tendons are not."""
+
+    def arm(n: int) -> Robot:
+        links = "".join(f'<link name="l{i}"/>' for i in range(n))
+        joints = "".join(
+            f'<joint name="j{i}" type="continuous"><parent link="l{i}"/><child link="l{i + 1}"/><axis xyz="{axis}"/>'
+            "</joint>"
+            for i, axis in enumerate((["1 0 0", "0 1 0", "0 0 1"] * 3)[:n])
+        )
+        last = '<inertial><mass value="2"/><inertia ixx=".03" iyy=".02" izz=".04" ixy="0" ixz="0" iyz="0"/></inertial>'
+        robot = loaded(f'<robot name="r">{links}<link name="l{n}">{last}</link>{joints}</robot>')
+        spring = {"spring": LinearSpring(50.0), "rotor_inertia": 0.1}
+        return replace(robot, joints=tuple(replace(joint, **spring) for joint in robot.joints))
+
+    assert mujoco.MjModel.from_xml_string(robot_as_mjcf(arm(3)).text).ntendon == 3
+    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(arm(4)).text)
+    assert (model.nv, model.body_dofnum.max(), model.tendon_stiffness.tolist()) == (8, 4, [50.0] * 4)
+    with pytest.raises(RobotDescriptionError, match="body of j6: has 7 joints"):
+        robot_as_mjcf(arm(7))
