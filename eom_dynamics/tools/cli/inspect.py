@@ -53,8 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--equations",
+        nargs="?",
+        const="latex",
         choices=("latex", "python", "c"),
-        help=f"print the equations of motion by Lagrange, of at most {MOST_JOINTS} joints (needs the extra symbolic)",
+        help=f"print the equations of motion by Lagrange, of at most {MOST_JOINTS} joints (needs the extra symbolic); "
+        "default: latex",
     )
     parser.add_argument(
         "--gains",

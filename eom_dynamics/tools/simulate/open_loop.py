@@ -118,7 +118,8 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
         found = {".csv": _csv, ".json": _json}.get(path.suffix, _npz)(path)
         order = [str(name) for name in found.get("joint_names", names)]
         if sorted(order) != sorted(names):
-            raise ValueError(f"has efforts of {listed(order)}; {arm.robot.name} has {listed(names)}")
+            given = listed(order) or "no joint (columns tau.NAME)"
+            raise ValueError(f"has efforts of {given}; {arm.robot.name} has {listed(names)}")
         t = output_times(found["t"])
         tau = real_array(found["tau"], "tau", (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
