@@ -18,7 +18,7 @@ from ...kinematics.forward import body_poses
 from ...robot import Joint, Robot
 from ...robot.readers.element import Element
 from ...robot.readers.loading import urdf_of
-from ...robot.readers.packages import PACKAGE, package_folder
+from ...robot.readers.packages import PACKAGE, located
 from ...robot.readers.xml import parse
 
 Colour = tuple[int, int, int]
@@ -171,7 +171,7 @@ def _located(name: str, folder: Path) -> str:
         if (parent / package / rest).is_file():
             return str(parent / package / rest)
     try:
-        return str(Path(package_folder(package), rest))
+        return located(name)
     except LookupError as error:
         raise RobotDescriptionError(str(error)) from None
 
