@@ -98,8 +98,8 @@ def write_page(path: Path, example: PaperExample, times: Mapping[str, float], ab
         section(
             f"Time of {EVALUATIONS:,} evaluations",
             table([["route", "gives", "time [s]", "one evaluation [µs]"], *_time_rows(times)], text_columns=2),
-            text="Medians of this machine, for random states of the iiwa without a wrench. Calls are of one state, "
-            "but for the last row, from Python.",
+            text="Median time of one evaluation on this machine, multiplied; for random states of the iiwa without a "
+            "wrench. Calls are of one state, but for the last row, from Python.",
         ),
     ]
     heading = "The iiwa of Müller and Kumar (2021)"
