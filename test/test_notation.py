@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from differences import derivative, deviation, gradient
-from pages import page_variables
 from paths import DOCS
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
@@ -25,8 +24,11 @@ TOLERANCE = 1e-12
 
 
 @pytest.fixture(scope="module")
-def page() -> SimpleNamespace:
-    return SimpleNamespace(**page_variables("notation"))
+def page(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    pytest.importorskip("sybil", reason="sybil is not installed")
+    from pages import run_page
+
+    return SimpleNamespace(**run_page("notation", tmp_path_factory.mktemp("page")))
 
 
 def along(page: SimpleNamespace, t: float) -> np.ndarray:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from differences import derivative, deviation
-from pages import page_variables
 from scipy.optimize import brentq
 
 from eom_dynamics import ElasticArm, load_robot
@@ -34,9 +33,12 @@ MOTION = paper_motion(1)
 
 
 @pytest.fixture(scope="module")
-def bilinear() -> Iterator[Any]:
+def bilinear(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The example of the docs: all that there is of the kind, registered for this module."""
-    yield page_variables("actuators")["BilinearSpring"]
+    pytest.importorskip("sybil", reason="sybil is not installed")
+    from pages import run_page
+
+    yield run_page("actuators", tmp_path_factory.mktemp("page"))["BilinearSpring"]
     del SPRINGS["bilinear"]
 
 
