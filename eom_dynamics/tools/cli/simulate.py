@@ -114,7 +114,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
     )
     add_json(parser)
-    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
