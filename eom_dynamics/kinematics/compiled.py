@@ -97,9 +97,7 @@ class Kinematics(CompiledMethods):
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._kept(key) or self._keep(
-            key, kinematic_programs.pose(self.frame(frame)), self.signature("pose")
-        )
+        call = self._kept(key) or self._keep(key, kinematic_programs.pose(self.frame(frame)), self.signature("pose"))
         pose: Array = call(q)
         return pose
 

@@ -18,7 +18,7 @@ from ...simulation import ElasticPlant, OuterLoop, link_loop, outer_loop
 from ...simulation.feedforward_comparison import SupportsDerivatives
 from ...simulation.model_errors import ModelError, Sweep, sweep
 from ..pages.charts import chart, logarithmic
-from ..pages.numbers import number
+from ..pages.numbers import for_json, number
 from ..pages.style import color
 from ..pages.units import milli, position_units, together
 from .sweep import compared
@@ -192,17 +192,13 @@ def margin_charts(found: LinkFeedback) -> dict[str, go.Figure]:
 
 def as_json(found: LinkFeedback) -> dict[str, Any]:
     """The numbers for JSON; None for infinite values."""
-
-    def listed(values: Array | None) -> Any:
-        return None if values is None else np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]
-
     return {
         "delays": [found.hold + delay for delay in found.delays],
         "bandwidth": found.bandwidth.tolist(),
-        "gain_margin": listed(found.gain),
-        "phase_margin": listed(found.phase),
-        "rms_before": listed(found.before),
-        "rms_after": listed(found.after),
+        "gain_margin": None if found.gain is None else for_json(found.gain),
+        "phase_margin": None if found.phase is None else for_json(found.phase),
+        "rms_before": for_json(found.before),
+        "rms_after": None if found.after is None else for_json(found.after),
         "errors": [error._asdict() for error in ERRORS],
     }
 
