@@ -9,9 +9,11 @@ from typing import Any
 from paths import DOCS
 
 
-def page_variables(name: str) -> dict[str, Any]:
-    """What the blocks of a page define, run one after the other, as a reader would."""
+def page_variables(name: str, heading: str = "") -> dict[str, Any]:
+    """What the blocks of a page, or of the section under a heading, define, run one after the other."""
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    if heading:
+        page = page.partition(f"# {heading}\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert blocks
     variables: dict[str, Any] = {}

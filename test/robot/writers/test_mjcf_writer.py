@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from chains import fixed_case
 from mujoco_reference import mujoco_dynamics
+from pages import page_variables
 from same_dynamics import assert_same_dynamics
 from urdf_arms import urdf_arm
 
@@ -101,6 +102,15 @@ def test_an_elastic_arm_follows_its_feedforward_in_mujoco(springs: str, deviatio
     """The error of the integrator, of fourth order: 5e-11 rad at this step, and with rigid feedforward 1e-2."""
     robot = load_robot("planar_2r")
     assert deviation(robot, springs, 2e-3) < 1e-9
+
+
+def test_the_recipe_of_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["convert", "planar_2r", "-o", "my_arm.xml"]) == 0
+    assert page_variables("robots", "Write MJCF")["error"] < 1e-9
+    assert "largest error of a link: " in capsys.readouterr().out
 
 
 def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable[..., float]) -> None:
