@@ -87,8 +87,8 @@ def write_page(path: Path, example: PaperExample, times: Mapping[str, float], ab
         section(
             "Figures 2 to 4",
             *(place(name, tall=True) for name in figures),
-            text="In the order of the paper, which writes Q for τ. Lines are computed here; circles are some of the "
-            "201 published values, all of which are compared.",
+            text="In the order of the published program; the paper writes Q for τ. Lines are computed here; circles "
+            "are some of the 201 published values, all of which are compared.",
         ),
         section("Differences from the published values", table(_difference_rows(example))),
         section(
