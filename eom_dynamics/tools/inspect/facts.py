@@ -119,7 +119,10 @@ def _assumed(robot: Robot) -> list[str]:
 
 
 def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
-    """Return the poses of the tools at joint variables q (n,), rad or m, ready for JSON."""
+    """Return the poses of the tools at joint variables q (n,), rad or m, ready for JSON.
+
+    The manipulability is that of all six directions; None for fewer than six joints, which have tasks of fewer.
+    """
     kinematics = Kinematics(robot)
     tools = []
     for tool in robot.tools:
@@ -133,7 +136,7 @@ def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
                 "position": C[:3, 3].tolist(),
                 "quaternion": lie.quaternion(C[:3, :3]).tolist(),
                 "rpy": rpy.tolist(),
-                "manipulability": float(kinematics.manipulability(q, frame=tool.name)),
+                "manipulability": None if robot.n < 6 else float(kinematics.manipulability(q, frame=tool.name)),
             }
         )
     return {"q": q.tolist(), "tools": tools}

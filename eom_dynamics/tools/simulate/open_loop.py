@@ -225,8 +225,9 @@ def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, f
             joint_names=np.array(names),
             motor_names=np.array(motors),
         )
-        header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names), *(f"tau.{name}" for name in motors)]
-        write_table(aside / "motion.csv", header, (t, q, qd, motion.effort))
+        header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names)]
+        header += [f"{x}.{name}" for x in ("tau", "motor_position") for name in motors]
+        write_table(aside / "motion.csv", header, (t, q, qd, motion.effort, theta))
         _write_page(aside / "index.html", motion, about)
     return folder / "index.html"
 

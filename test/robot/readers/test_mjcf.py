@@ -228,7 +228,7 @@ def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path
         warnings.simplefilter("error")
         robot = load_robot(tmp_path / "arm.xml")
     assert robot.name == "arm" and robot.joints[0].mass > 2
-    assert robot.assumed == ("bodies fixed to the world without <inertial> have no inertia: base",)
+    assert robot.assumed[0] == "bodies fixed to the world without <inertial> have no inertia: base"
 
 
 def test_warnings_of_mujoco_are_those_of_the_robot(

@@ -30,6 +30,12 @@ TRIANGLE = {"iiwa"}
 """Robots with inertia that MuJoCo refuses, and the writer therefore changes."""
 
 
+@pytest.fixture(autouse=True)
+def _folder_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes its warnings to MUJOCO_LOG.TXT in the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 def loaded(text: str) -> Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
