@@ -9,10 +9,14 @@ matter where a body that moves has no ``<inertial>``; the meshes and textures of
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +34,14 @@ from ...spelling import listed, unused_name
 from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial
 from ..model import NO_LIMITS, Limits
-from .files import DescriptionFile
+from .files import DescriptionFile, refuse_special_file
 from .numbers import negative_violation
-from .xml import MAX_CHARACTERS, root_tag
+from .xml import MAX_CHARACTERS, refuse_doctype, root_tag
+
+# Names of files, and folders that they may be in; MuJoCo finds them also in XML that other parsers refuse.
+_FILE = re.compile(r"""<(\w+)(?=\s)[^<>]*?\sfile\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_FOLDER = re.compile(r"""\s(?:meshdir|assetdir)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_MODELS = ("include", "model")
 
 _ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
 
@@ -85,6 +94,8 @@ def compiled(file: DescriptionFile) -> Compiled:
     text = file.text(MAX_CHARACTERS)
     if not is_mjcf(text):
         raise RobotDescriptionError(f"{file.label}: the root element must be <mujoco>, is <{root_tag(text)}>")
+    refuse_doctype(text, file.label)
+    _refuse_special_files(text, Path() if file.path is None else file.path.parent)
     require("mjcf")
     import mujoco
 
@@ -112,6 +123,31 @@ def compiled(file: DescriptionFile) -> Compiled:
     if spec.modelname not in ("", "MuJoCo Model"):
         name = spec.modelname
     return Compiled(name, model, {body.id for body in still}, tuple(lines))
+
+
+def _refuse_special_files(text: str, folder: Path) -> None:
+    """Refuse files of a model that are pipes or devices: MuJoCo would wait for their content.
+
+    Args:
+        text: the model.
+        folder: of its file, which the names of others are relative to.
+    """
+    texts, read, folders, names = [text], set[Path](), [folder], set[str]()
+    while texts:
+        text = texts.pop()
+        folders += {folder / (one or other) for one, other in _FOLDER.findall(text)}.difference(folders)
+        for tag, one, other in _FILE.findall(text):
+            names.add(one or other)
+            paths = {each / (one or other) for each in folders} - read if tag in _MODELS else set()
+            for path in paths:
+                if os.path.isfile(path):
+                    read.add(path)
+                    folders += {path.parent}.difference(folders)
+                    with suppress(OSError):  # MuJoCo says why
+                        texts.append(path.read_text(encoding="utf-8", errors="replace"))
+    for path in (each / name for each in folders for name in names):
+        if not os.path.isdir(path):
+            refuse_special_file(path)
 
 
 def _line(message: object, separator: str = " ") -> str:
