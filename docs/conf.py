@@ -11,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.ext.autodoc.mock import mock
 from sphinx.util import logging
 from sphinx.util.inspect import TypeAliasForwardRef
@@ -42,6 +43,9 @@ copyright = f"{author}. Apache-2.0"
 version = release = eom_dynamics.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+if _installed("sphinx_codeautolink"):  # names in blocks of Python lead to their entries
+    extensions.append("sphinx_codeautolink")
+    codeautolink_concat_default = True  # blocks of a page go on with the imports of those before
 html_math_renderer = "mathml" if _installed("latex2mathml") else "mathjax"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -137,6 +141,34 @@ def _skip_fields(app, what, name, thing, skip, options):
     return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
+# A name in prose: eom.Dynamics, `Kinematics.pose`, `load_robot(…)`.
+_NAME = re.compile(r"(?:eom\.|eom_dynamics\.)?([A-Za-z]\w*(?:\.\w+)*)(?:\(.*\))?")
+_CALLED = ("class", "exception", "function", "method")
+
+
+def _link_names(app, doctree, page):
+    """Send names of functions, classes and methods in prose to their entries, where there is one of that name."""
+    if page.startswith("reference/"):
+        return
+    entries = app.env.get_domain("py").objects
+    for literal in list(doctree.findall(nodes.literal)):
+        name = _NAME.fullmatch(literal.astext())
+        if not name or isinstance(literal.parent, (nodes.reference, nodes.title)):
+            continue
+        # A word in small letters may be an argument, or a field of a message, and so may the name of a method.
+        kinds = _CALLED if re.search(r"[A-Z.(]", name[0]) else ("function",) if "_" in name[0] else ()
+        found = {
+            (entry.docname, entry.node_id)
+            for path, entry in entries.items()
+            if path.endswith(f".{name[1]}") and entry.objtype in kinds and not entry.aliased
+        }
+        if len(found) == 1:
+            ((there, place),) = found
+            link = nodes.reference(refuri=f"{app.builder.get_relative_uri(page, there)}#{place}", internal=True)
+            literal.replace_self(link)
+            link += literal
+
+
 def _write_pages(app):
     with mock(app.config.autodoc_mock_imports):
         reference_pages.write(Path(app.srcdir) / "reference")
@@ -166,6 +198,7 @@ def setup(app):
     app.connect("autodoc-process-docstring", _prepare, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", _link_equations)
     app.connect("autodoc-skip-member", _skip_fields)
+    app.connect("doctree-resolved", _link_names)
     if app.config.html_math_renderer == "mathml":
         app.add_html_math_renderer("mathml", (_inline_mathematics, None), (_block_mathematics, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

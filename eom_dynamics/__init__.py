@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
     from . import lagrange as lagrange
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "BaseMotion",

@@ -19,13 +19,23 @@ ELSEWHERE = {"actuators", "notation"}
 
 PAGES = sorted({path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob("[!_]*.md")} - ELSEWHERE)
 
-NEEDS = {"contacts": ("clarabel",), "lagrange": ("sympy",), "worked_examples": ("sympy",)}
+NEEDS = {
+    "contacts": ("clarabel",),
+    "lagrange": ("sympy",),
+    "robots": ("mujoco", "xacro"),
+    "worked_examples": ("sympy",),
+    **dict.fromkeys(("control_loop", "services"), ("eom_dynamics.msg",)),
+}
+"""Modules without which a page cannot run."""
+
+ROS = {"control_loop", "services"}
+"""Pages whose code talks to nodes."""
 
 UNCOMPILED = ("contacts", "worked_examples")
 """Pages whose robots take longer to compile than all of their states."""
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.ros] * (page in ROS)) for page in PAGES])
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in NEEDS.get(page, ()):
         pytest.importorskip(module, reason=f"{module} is not installed")

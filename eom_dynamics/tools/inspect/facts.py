@@ -17,6 +17,7 @@ from ...kinematics import Kinematics
 from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
+from ..pages.numbers import for_json
 from .motors import motors
 from .plausibility import elastic_joints, poses
 from .plausibility import warnings as implausible
@@ -81,8 +82,8 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "axis": _axis(joint),
         "mass": joint.mass,
         "mimic": mimic and {"joint": robot.joints[mimic.joint].name, "ratio": mimic.ratio, "offset": mimic.offset},
-        "limits": {name: _finite(value) for name, value in asdict(joint.limits).items()},
-        "stiffness": _finite(joint.stiffness),
+        "limits": {name: for_json(value) for name, value in asdict(joint.limits).items()},
+        "stiffness": for_json(joint.stiffness),
         "rotor_inertia": joint.rotor_inertia,
         "gear_ratio": joint.gear_ratio,
         "drive": None if joint.drive == SI_UNITS else joint.drive.entries(),
@@ -91,10 +92,6 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "constant_effort": joint.constant_effort,
         "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _axis(joint: Joint) -> list[float]:
