@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -53,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     program = "eom_dynamics"
     try:
+        if arguments is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             parser = _parser()
             if "_ARGCOMPLETE" in os.environ:
