@@ -18,6 +18,7 @@ ELSEWHERE = {"actuators", "notation"}
 """Pages that test_new_kind.py and test_notation.py run, for their variables."""
 
 PAGES = sorted({path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob("[!_]*.md")} - ELSEWHERE)
+PAGES.append("README")
 
 NEEDS = {
     "contacts": ("clarabel",),
