@@ -4,13 +4,13 @@
 import signal
 import sys
 
-# The imports of a node take a second, from here on, during which Ctrl-C on `python -m eom_dynamics.ros.…` would print a
-# traceback. While Python looks for the module, argv[0] is "-m".
+# The imports take a second, from here on, during which Ctrl-C on `python -m eom_dynamics.ros.…`, or on the command that
+# pip installs, would print a traceback. While Python looks for the module, argv[0] is "-m".
 if (
-    getattr(sys, "argv", [])[:1] == ["-m"]
-    and any(argument.startswith(f"{__name__}.ros.") for argument in sys.orig_argv)
-    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-):
+    any(argument.startswith(f"{__name__}.ros.") for argument in sys.orig_argv)
+    if getattr(sys, "argv", [])[:1] == ["-m"]
+    else sys.orig_argv[1:2] and sys.orig_argv[1].endswith(f"/bin/{__name__}")  # not argv, which its workers take over
+) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from importlib import import_module

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from xml.etree import ElementTree
@@ -25,6 +26,22 @@ TOPICS = {
     "effort_command": types.NUMBERS,
     "joint_states": types.JOINT_STATE,
 }
+
+
+def published() -> set[tuple[str, str]]:
+    """Topics and types of messages in every call of the nodes that creates a publisher."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "eom_dynamics" / "ros").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    found = set()
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("create_publisher", "_create"):
+            *_, kind, topic = call.args[:3] if call.func.attr == "_create" else call.args[:2]
+            found.add((ast.unparse(topic).strip("'"), ast.unparse(kind)))
+    return found
+
+
+def test_the_nodes_publish_these_topics() -> None:
+    assert {(topic, kind.rpartition("/")[2]) for topic, kind in TOPICS.items()} - published() == set()
 
 
 def check(topic: str, field: str, index: str | None) -> None:

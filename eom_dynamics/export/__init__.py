@@ -2,9 +2,8 @@
 """Export of a robot's functions as C, C++, CUDA, MATLAB and CasADi code that stands alone, with tests."""
 
 from .compiled_loop import LoopLibrary, loop_library
-from .files import project_files
 from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
-from .languages import LANGUAGES, Capability, UnavailableError, capabilities
+from .languages import LANGUAGES, Capability, UnavailableError, capabilities, project_files
 from .project import PRECISIONS, Project, project
 from .readme import readme
 from .ros2_control import generic_files

@@ -40,7 +40,8 @@ def files(project: Project, stored: StoredValues) -> dict[str, str]:
     for function in project.functions.values():
         texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
     texts["CMakeLists.txt"] = _cmake(project)
-    texts[f"test_{project.library}.c"] = _test(project, stored)
+    checks = checks_head(project, stored, _check)
+    texts[f"test_{project.library}.c"] = filled(template("test_dynamics.c.in"), scalar=real(project), **checks)
     return texts
 
 
@@ -120,7 +121,7 @@ def _state(project: Project, function: Function) -> list[str]:
             "",
             prototype,
             "{",
-            *(_called(step.name, [*step.inputs, *step.outputs]) for step in function.programs),
+            *(call(step.name, [*step.inputs, *step.outputs], indent=4) + ";" for step in function.programs),
             "}",
         ]
     suffix = "single" if project.precision == "single" else "one"
@@ -144,8 +145,8 @@ def _batch(project: Project, function: Function) -> list[str]:
     """Definition of the function for batches."""
     prototype = batch_prototype(function, real(project))
     if isinstance(function, Steps):
-        calls = [_called(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
-        return ["", prototype, "{", *calls, "}"]
+        steps = [(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
+        return ["", prototype, "{", *(call(*step, indent=4) + ";" for step in steps), "}"]
     one_state = [f"{name} + i * {size}" for name, size in {**function.inputs, **function.outputs}.items()]
     loop = [
         prototype,
@@ -173,18 +174,6 @@ def _batch(project: Project, function: Function) -> list[str]:
         *loop,
         "#endif",
     ]
-
-
-def _called(function: str, arguments: list[str]) -> str:
-    return call(function, arguments, indent=4) + ";"
-
-
-def _test(project: Project, stored: StoredValues) -> str:
-    return filled(
-        template("test_dynamics.c.in"),
-        scalar=real(project),
-        **checks_head(project, stored, _check),
-    )
 
 
 def _check(function: Function, stored: Mapping[str, str]) -> str:

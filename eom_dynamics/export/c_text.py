@@ -124,11 +124,6 @@ def _rows(values: Array) -> str:
     return ",\n".join(wrapped("    {" + ", ".join(row) + "}", "     ") for row in rows)
 
 
-def prototype(name: str, parameters: Sequence[str], *, returns: str = "void") -> str:
-    """Prototype of a function without semicolon, wrapped between parameters."""
-    return call(f"{returns} {name}", parameters)
-
-
 def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
     """Start of a line with arguments in parentheses, wrapped between them and indented."""
     tied = ", ".join(argument.replace(" ", "\N{NO-BREAK SPACE}") for argument in arguments)
@@ -139,12 +134,12 @@ def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
 def state_prototype(function: Function, number: str) -> str:
     """Prototype of a function in C for one state, without semicolon, over a type of numbers."""
     inputs = [f"const {number} {name}[{size}]" for name, size in function.inputs.items()]
-    return prototype(function.name, [*inputs, *(f"{number} {name}[{size}]" for name, size in function.outputs.items())])
+    outputs = [f"{number} {name}[{size}]" for name, size in function.outputs.items()]
+    return call(f"void {function.name}", [*inputs, *outputs])
 
 
 def batch_prototype(function: Function, number: str) -> str:
     """Prototype of a function in C for a batch, without semicolon, over a type of numbers."""
     inputs = [f"const {number} *{name}" for name in function.inputs]
-    return prototype(
-        f"{function.name}_batch", ["size_t count", *inputs, *(f"{number} *{name}" for name in function.outputs)]
-    )
+    outputs = [f"{number} *{name}" for name in function.outputs]
+    return call(f"void {function.name}_batch", ["size_t count", *inputs, *outputs])

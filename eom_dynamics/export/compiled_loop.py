@@ -15,7 +15,7 @@ from . import c_project, cpp_project
 from .cpp_robot import comment, type_name
 from .functions import controller_functions
 from .languages import UnavailableError, language_unavailable
-from .project import Project, project
+from .project import project
 from .templates import template
 
 # As CMake compiles the exported package, so that both have the same bits; without other symbols than those of its
@@ -52,7 +52,8 @@ def loop_library(robot: Robot) -> LoopLibrary:
     sources = {f"c/{name}": text for name, text in c_project.sources(exported).items()}
     sources |= cpp_project.headers(exported)
     fingerprint = digest(*(part for file in sources.items() for part in file))
-    sources["loop.cpp"] = _factory(exported, fingerprint)
+    fields = {"notice": comment(exported), "name": exported.name, "type": type_name(exported)}
+    sources["loop.cpp"] = filled(template("cpp/loop.cpp.in"), **fields, fingerprint=fingerprint)
     c, cpp = find_compiler(), find_compiler("CXX")
     flags = [*_FLAGS, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c), *cpp, identity(cpp))
@@ -75,13 +76,3 @@ def loop_library(robot: Robot) -> LoopLibrary:
     except OSError as error:
         raise uncached("loops", error) from None
     return LoopLibrary(cache_directory() / f"{key}.so", content, fingerprint)
-
-
-def _factory(exported: Project, fingerprint: str) -> str:
-    return filled(
-        template("cpp/loop.cpp.in"),
-        notice=comment(exported),
-        name=exported.name,
-        type=type_name(exported),
-        fingerprint=fingerprint,
-    )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..codegen.emit_c import c_syntax, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_text import call, checks_head, comment, constants, function_comment, prototype, sincos_calls
+from .c_text import call, checks_head, comment, constants, function_comment, sincos_calls
 from .functions import Function, Steps
 from .project import Project
 from .stored_values import StoredValues
@@ -24,7 +24,7 @@ def files(project: Project, stored: StoredValues) -> dict[str, str]:
     library = f"{project.library}_cuda"
     texts = {
         f"{library}.h": _header(project),
-        f"test_{library}.cu": _test(project, stored),
+        f"test_{library}.cu": filled(template("test_dynamics.cu.in"), **checks_head(project, stored, _check)),
         "CMakeLists.txt": _cmake(project),
     }
     for function in project.functions.values():
@@ -80,10 +80,6 @@ def _steps(project: Project, function: Steps) -> str:
     return "\n".join([*head, f'extern "C" {_host_prototype(function)}', "{", *lines, "    return error;", "}\n"])
 
 
-def _test(project: Project, stored: StoredValues) -> str:
-    return filled(template("test_dynamics.cu.in"), **checks_head(project, stored, _check))
-
-
 def _check(function: Function, stored: Mapping[str, str]) -> str:
     arguments = [f"{name}.data" for name in (*function.inputs, *function.outputs)]
     return "\n".join(
@@ -116,16 +112,14 @@ def _host_prototype(function: Function) -> str:
     """Prototype of the function that launches a kernel, without semicolon."""
     inputs = [f"const double *{name}" for name in function.inputs]
     outputs = [f"double *{name}" for name in function.outputs]
-    return prototype(
-        f"{function.name}_cuda", ["size_t count", *inputs, *outputs, "cudaStream_t stream"], returns="cudaError_t"
-    )
+    return call(f"cudaError_t {function.name}_cuda", ["size_t count", *inputs, *outputs, "cudaStream_t stream"])
 
 
 def _kernel_prototype(program: Program) -> str:
     """Prototype of a kernel, without semicolon."""
     pointers = [f"const double *__restrict__ {name}" for name in program.inputs]
     pointers += [f"double *__restrict__ {name}" for name in program.outputs]
-    return prototype("__launch_bounds__(THREADS) kernel", ["size_t count", *pointers], returns="__global__ void")
+    return call("__global__ void __launch_bounds__(THREADS) kernel", ["size_t count", *pointers])
 
 
 def _entry(name: str, index: int) -> str:

@@ -62,10 +62,16 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
         "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
         "drive": lambda robot, side, run: motor_programs.drive(side, run=run),
         "filtered": lambda robot, side, run: motor_programs.filtered(side, run=run),
-        "spring_efforts": lambda robot, side, run: _spring_efforts(side, run),
+        # From the motion of motors and links; zero where that does not determine them.
+        "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
+            side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
+        ),
         "flat_state": lambda robot, side, run: _flat_state(robot, side, run),
         "flat_state" + WITH_PAYLOAD: lambda robot, side, run: _flat_state(robot, side, run, payload=True),
-        "linearizing_snap": lambda robot, side, run: _linearizing_snap(side, run),
+        # With a gain for each joint and derivative.
+        "linearizing_snap": lambda robot, side, run: flat_programs.linearizing_snap(
+            side, (len(STATE_NAMES) - 1) * len(side.springs), run=run
+        ),
     }
 )
 """Programs of motors, to trace, or to run over arrays."""
@@ -92,19 +98,9 @@ FUNCTIONS = (
 """Names of the functions that can be exported."""
 
 
-def _spring_efforts(side: MotorSide, run: Run) -> Any:
-    """Spring efforts from the motion of motors and links; zero where that does not determine them."""
-    return motor_programs.spring_efforts(side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run)
-
-
 def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool = False) -> Any:
     """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
     return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
-
-
-def _linearizing_snap(side: MotorSide, run: Run) -> Any:
-    """Input of the linearized joints, with a gain for each joint and derivative."""
-    return flat_programs.linearizing_snap(side, (len(STATE_NAMES) - 1) * len(side.springs), run=run)
 
 
 @dataclass(frozen=True)

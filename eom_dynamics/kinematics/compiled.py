@@ -97,9 +97,7 @@ class Kinematics(CompiledMethods):
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._kept(key)
-        if call is None:
-            call = self._keep(key, kinematic_programs.pose(self.frame(frame)), self.signature("pose"))
+        call = self._kept(key) or self._keep(key, kinematic_programs.pose(self.frame(frame)), self.signature("pose"))
         pose: Array = call(q)
         return pose
 
@@ -155,9 +153,7 @@ class Kinematics(CompiledMethods):
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
         key = "jacobian", frame, reference
-        call = self._kept(key)
-        if call is None:
-            call = self._jacobian_caller(key, frame, reference, 0)
+        call = self._kept(key) or self._jacobian_caller(key, frame, reference, 0)
         jacobian: Array = call(q)
         return jacobian
 
@@ -181,9 +177,7 @@ class Kinematics(CompiledMethods):
         if not orders:
             return (self.jacobian(q, frame, reference),)
         key = "jacobian_derivatives", frame, reference, orders
-        call = self._kept(key)
-        if call is None:
-            call = self._jacobian_caller(key, frame, reference, orders)
+        call = self._kept(key) or self._jacobian_caller(key, frame, reference, orders)
         results: tuple[Array, ...] = call(q, *rates)
         return results
 

@@ -21,7 +21,8 @@ from .variables import DOTS, latex_names, rate
 def latex(system: Lagrangian, order: int = 0) -> str:
     """The terms M, c and g (and friction, forces) and the equations of motion, as LaTeX with a display equation each.
 
-    Numbers are decimals, time derivatives have dots.
+    Numbers are decimals, time derivatives have dots. Efforts are numbered by row; that of a coordinate with another
+    number, such as the motor theta1 behind two joints, has the coordinate as its index.
 
     Args:
         system: the system.
@@ -37,6 +38,7 @@ def latex(system: Lagrangian, order: int = 0) -> str:
         text: str = sp.latex(_decimals(expression), symbol_names=names)
         return text
 
+    indices = [_effort_index(x, i, printed(x)) for i, x in enumerate(system.q, start=1)]
     terms = [("M", system.M), ("c", system.velocity_terms), ("g", system.gravity)]
     if system.dissipation != 0:
         terms.append((r"\tau_{f}", system.friction))
@@ -44,8 +46,14 @@ def latex(system: Lagrangian, order: int = 0) -> str:
         terms.append(("Q", sp.ImmutableMatrix(system.forces)))
     lines = [f"{name} = {printed(value)}" for name, value in terms]
     for dots, rows in zip((r"\tau", *(rf"\{each}{{\tau}}" for each in DOTS)), system.efforts(order), strict=False):
-        lines += [f"{dots}_{{{i}}} = {printed(row)}" for i, row in enumerate(rows, start=1)]
+        lines += [f"{dots}_{{{index}}} = {printed(row)}" for index, row in zip(indices, rows, strict=True)]
     return "\n".join(f"\\[ {line} \\]" for line in lines) + "\n"
+
+
+def _effort_index(coordinate: Any, row: int, name: str) -> str:
+    """Index of the effort of a coordinate: its row, unless the coordinate has another number."""
+    letters = coordinate.name.rstrip("0123456789")
+    return name if coordinate.name not in (letters, f"{letters}{row}") else str(row)
 
 
 def code(system: Lagrangian, language: str = "python", order: int = 0) -> str:

@@ -8,7 +8,7 @@ need no others than the twists that they make up, relative to the frame, and to 
     space:  dJ_i/dt = [sum over j < i of J_j dq_j/dt, J_i]
 
 along the path from the base to the frame; derivatives of higher order follow by Leibniz' rule. Scalars may be of any
-type, as in :mod:`.newton_euler`.
+type, as in :mod:`.newton_euler`; constants of poses and Jacobians are integers, which keep fractions exact.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def jacobian(
     tree: LinkTree,
     states: Sequence[Sequence[Scalar]],
     representation: str,
-    point: Sequence[Scalar] = (0.0, 0.0, 0.0),
+    point: Sequence[Scalar] = (0, 0, 0),
 ) -> list[list[Numbers]]:
     """Jacobian of the first tool and its time derivatives.
 
@@ -96,7 +96,7 @@ def jacobian(
     rotation, position, axes = _poses(tree, states[0])
     path = _path(tree)
     # About the origin of the base or about the point, along the axes of the base.
-    about = [0.0] * 3 if representation == "space" else plus(position, product(rotation, point))
+    about = [0] * 3 if representation == "space" else plus(position, product(rotation, point))
     columns = [_column(link, axis, minus(about, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
     if representation == "body":
         back = [list(column) for column in zip(*rotation, strict=True)]
@@ -257,8 +257,8 @@ def _leibniz(
 
 def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[tuple[Numbers, Numbers]]]:
     """Rotation and position of the first tool, and for each link of the path its axis and the origin of its frame."""
-    R: Matrix = [[float(i == j) for j in range(3)] for i in range(3)]
-    p: Numbers = [0.0] * 3
+    R: Matrix = [[int(i == j) for j in range(3)] for i in range(3)]
+    p: Numbers = [0] * 3
     axes = []
     for link in _path(tree):
         p = plus(p, product(R, link.translation.tolist()))
@@ -287,13 +287,13 @@ def _path(tree: LinkTree) -> list[Link]:
 def _column(link: Link, axis: Numbers, lever: Numbers) -> Numbers:
     """Twist of a unit rate, about a point at ``lever`` from the axis."""
     if not link.turns:
-        return [0.0, 0.0, 0.0, *axis]
+        return [0, 0, 0, *axis]
     return [*axis, *plus(vector_cross(axis, lever), [link.pitch * x for x in axis])]
 
 
 def _by_joint(tree: LinkTree, path: Sequence[Link], columns: Sequence[Numbers]) -> list[Numbers]:
     """Columns of the joint variables, which mimic joints share."""
-    result: list[Numbers] = [[0.0] * 6 for _ in range(tree.n)]
+    result: list[Numbers] = [[0] * 6 for _ in range(tree.n)]
     for link, column in zip(path, columns, strict=True):
         result[link.coordinate] = plus(result[link.coordinate], [link.ratio * x for x in column])
     return result

@@ -26,7 +26,7 @@ def minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     """a' b."""
-    total: Scalar = 0.0
+    total: Scalar = 0  # not 0.0, which would round SymPy's fractions
     for x, y in zip(a, b, strict=True):
         total = total + x * y
     return total

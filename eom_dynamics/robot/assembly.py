@@ -122,7 +122,11 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         tools=tuple(_tool(part, frames, name) for name in tools or (last,)),
         frames=tuple(frames.values()),
         merged=tuple(bodies.merged),
-        assumed=(*part.assumed, *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part))),
+        assumed=(
+            *part.assumed,
+            *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part)),
+            *(() if tools else _tool_candidates(part, last)),
+        ),
         rotor_model=part.rotor_model,
         joint_friction=part.joint_friction,
         command_period=part.command_period,
@@ -136,6 +140,23 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         coupled_stiffness=_with_joint_indices(part, robot, part.coupled_stiffness),
         transmission=_joined_transmissions([_with_joint_indices(part, robot, group) for group in part.transmissions]),
     )
+
+
+def _tool_candidates(part: Description, last: str) -> tuple[str, ...]:
+    """A line on the links at the ends of the fixed joints behind the last body, such as ``tool0``, if there are any."""
+    fixed: dict[str, list[str]] = {}
+    for joint in part.joints:
+        if joint.type == "fixed" and not joint.locked_because:
+            fixed.setdefault(joint.parent, []).append(joint.child)
+    behind, ends = [last], []
+    for name in behind:  # grows on the way
+        behind += fixed.get(name, [])
+        if name not in fixed and name != last:
+            ends.append(name)
+    if not ends:
+        return ()
+    choice = f"--tool {ends[0]}, or tools: {ends[0]} in a parameter file"
+    return (f"the tool is {last}, the last body; fixed to it: {', '.join(ends)}; to choose one: {choice}",)
 
 
 def _locked(part: Description) -> list[JointDescription]:

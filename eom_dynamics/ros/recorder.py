@@ -117,6 +117,7 @@ def _record(file: IO[bytes], options: argparse.Namespace, arguments: list[str], 
     try:
         while not stop.came and time.monotonic() < begin + options.duration and recorder.size < 1e6 * options.size:
             executor.spin_until_future_complete(Future(), timeout_sec=_PERIOD)
+            file.flush()  # complete chunks, which may be smaller than the buffer of the file: 128 KiB from Python 3.14
             if sys.stderr.isatty() and time.monotonic() > shown + 1:
                 shown = time.monotonic()
                 took = f"{shown - begin:.0f} s, {recorder.count:,} messages, {1e-6 * recorder.size:.1f} MB"

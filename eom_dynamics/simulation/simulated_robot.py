@@ -21,6 +21,7 @@ from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, SimulationError, StateError
 from ..robot import Robot
 from ..robot.model import DRIVE_INTERPOLATIONS
+from ..states import real_array
 from .elastic_plant import ElasticPlant
 from .servo import Servo, effort_only
 from .stepping import Stepper
@@ -176,13 +177,19 @@ class SimulatedRobot:
         self._servo = self._added(self._commanded)
         self._line = deque([self._commanded] * self._delay_steps)
 
-    def advance(self) -> None:
+    def advance(self, wrench: ArrayLike | None = None) -> None:
         """Advance the simulation by one period.
 
+        Args:
+            wrench: W (6,), or (k, 6) of k tools, that the robot exerts at its tools during this period, moment first,
+                in the frame of the tool, N m and N; by default none.
+
         Raises:
+            StateError: the wrench has another shape, or is not finite.
             SimulationError: the motion leaves all bounds. The arm is then put to rest where it was, and holds there.
         """
         plant = self._stepper.plant
+        at_tools = None if wrench is None else real_array(wrench, "wrench", self.arm.robot.wrench_shape)
         before = self._state
         number = self._steps % self._hold_steps
         if number == 0:
@@ -193,7 +200,7 @@ class SimulatedRobot:
         self._line.append(self._taken.after(self._former, share))
         self._servo = self._added(self._line.popleft())
         try:
-            self._state = self._stepper.step(before, self._servo)
+            self._state = self._stepper.step(before, self._servo, at_tools)
         except SimulationError:
             q, theta, qd, thetad = plant.parts(before)
             self._state = np.concatenate([q, theta, np.zeros_like(qd), np.zeros_like(thetad)])

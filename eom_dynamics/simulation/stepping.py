@@ -82,15 +82,21 @@ class Stepper:
         limits = (arm.motor.torque_limit, arm.motor.current_limit, arm.motor.voltage_limit)
         self._limited = flag(limited, "limited") and any(np.isfinite(limit).any() for limit in limits)
 
-    def step(self, state: Array, servo: Servo) -> Array:
+    def step(self, state: Array, servo: Servo, wrench: Array | None = None) -> Array:
         """State (2n + 2m,) after one period, with a constant drive reference.
+
+        Args:
+            state: present state.
+            servo: present command.
+            wrench: W (6,), or (k, 6) of k tools, that the robot exerts at its tools, constant over the period, as for
+                :meth:`ElasticPlant.tool_efforts`; by default none.
 
         Raises:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
         """
         try:
             with np.errstate(all="ignore"):
-                x, v = self._step(*self._independent(state), servo)
+                x, v = self._step(*self._independent(state), servo, wrench)
         except (StateError, np.linalg.LinAlgError):
             x = v = np.array([np.nan])
         # The comparison is false for NaN too.
@@ -158,10 +164,10 @@ class Stepper:
         n = self._n
         return np.concatenate([x[:n], self._motors @ x, v[:n], self._motors @ v])
 
-    def _step(self, x: Array, v: Array, servo: Servo) -> tuple[Array, Array]:
+    def _step(self, x: Array, v: Array, servo: Servo, wrench: Array | None) -> tuple[Array, Array]:
         h = self.period
         gh = _GAMMA * h
-        force, matrices = self._forces(x, v, servo, slopes=True)
+        force, matrices = self._forces(x, v, servo, wrench, slopes=True)
         assert matrices is not None
         K, D = matrices
         M = self._mass_matrix(x)
@@ -169,7 +175,7 @@ class Stepper:
         acceleration = self._lapack.dgetrs(lu, pivots, force - gh * (K @ v))[0]
         velocity = v + gh * acceleration
         x_end, v_end = x + h * velocity, v + h * acceleration
-        force, _ = self._forces(x_end, v_end, servo)
+        force, _ = self._forces(x_end, v_end, servo, wrench)
         right_x = v_end - 2 * velocity
         right_v = np.linalg.solve(self._mass_matrix(x_end), force) - 2 * acceleration
         second = self._lapack.dgetrs(lu, pivots, M @ right_v - gh * (K @ right_x))[0]
@@ -187,7 +193,7 @@ class Stepper:
         return M
 
     def _forces(
-        self, x: Array, v: Array, servo: Servo, *, slopes: bool = False
+        self, x: Array, v: Array, servo: Servo, wrench: Array | None, *, slopes: bool = False
     ) -> tuple[Array, tuple[Array, Array] | None]:
         """Efforts on the independent variables, and with ``slopes`` K and D, bounds on minus their slopes."""
         n, to_motors, to_springs = self._n, self._motors, self._deflection
@@ -201,6 +207,8 @@ class Stepper:
             force += self.plant.inertia.free(x[:n], v[:n], thetad, self._zero, self._no_effort)[self._own]
         else:
             force[:n] -= self.plant.arm.dynamics.bias(x[:n], v[:n])
+        if wrench is not None:
+            force[:n] += self.plant.tool_efforts(x[:n], wrench)
         if not slopes:
             return force, None
         slope, damping = self._tangents(delta, delta + self.period * deltad)

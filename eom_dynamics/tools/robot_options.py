@@ -32,15 +32,7 @@ class RobotOptions:
 
     def load(self, source: str) -> Robot:
         """Load a robot."""
-        return load_robot(
-            source,
-            root=self.root,
-            tip=self.tip,
-            tools=self.tools,
-            branches=self.branches,
-            unphysical=self.unphysical,
-            xacro_arguments=dict(self.xacro_arguments),
-        )
+        return load_robot(source, **{**vars(self), "xacro_arguments": dict(self.xacro_arguments)})
 
     def as_json(self) -> dict[str, Any]:
         """Return the options that are not the defaults, ready for JSON."""

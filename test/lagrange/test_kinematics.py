@@ -119,6 +119,18 @@ def test_singularities_of_a_ur5e_from_its_file() -> None:
     assert normal_form(shoulder + 10000 * expected) == 0
 
 
+def test_decimals_that_cancel_leave_no_singularities() -> None:
+    """0.1 + 0.2 - 0.3 is not zero in floating point: the tool is on the first axis, and the arm singular everywhere."""
+    steps = {"swing": ([0, 0, 1, 0, 0, 0], 0.0), "lift": ([0, 0, 0, 0, 0, 1], 0.1), "roll": ([1, 0, 0, 0, 0, 0], 0.2)}
+    joints = [
+        Joint(name, np.array(screw), lie.pose(np.eye(3), [x, 0, 0]), i - 1, 1.0, np.zeros(3), np.eye(3))
+        for i, (name, (screw, x)) in enumerate(steps.items())
+    ]
+    arm = SymbolicKinematics(Robot("arm", tuple(joints), tools=(Frame("tip", 2, lie.pose(np.eye(3), [-0.3, 0, 0])),)))
+    assert list(arm.pose()[:3, 3]) == [0, 0, q2]
+    assert arm.singularities(rows=(0, 3, 5)) == (0,)
+
+
 def test_factors() -> None:
     product = 3 * a2 * sp.cos(q1 + q2) * sp.sin(q3) ** 2 * (2 * sp.cos(q1) + a2) * (sp.cos(q2) + 3 * sp.sin(q3))
     found = factors(product, Q)

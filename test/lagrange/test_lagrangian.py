@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from eom_dynamics import (
     load_robot,
     motor_jet,
 )
-from eom_dynamics.actuators.springs import CubicSpring
+from eom_dynamics.actuators.springs import RIGID, CubicSpring
 from eom_dynamics.equations import coriolis_tensor
 
 TOLERANCE = 1e-10
@@ -213,8 +214,22 @@ def test_latex() -> None:
     text = lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True))
     assert r"\[ M = \left[\begin{matrix}m_{1} + m_{2} & - c_{x2} m_{2} \sin{\left(q_{2} \right)}" in text
     assert r"c_{x2} m_{2} \dot{q}_{2}^{2} \cos" in text and r"\ddot{q}_{1}" in text
-    assert r"\ddot{\tau}_{2} = " in lagrange.latex(lagrange.robot_lagrangian(load_robot("pendulum"), motors=True), 2)
+    pendulum = lagrange.robot_lagrangian(load_robot("pendulum"), motors=True)
+    assert r"\ddot{\tau}_{\theta_{1}} = " in lagrange.latex(pendulum, 2)
     assert "4.4129925" in lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr")))  # m2 g d
+
+
+def test_latex_numbers_efforts_by_joint() -> None:
+    robot = load_robot("planar_2r")
+    first, second = robot.joints
+    for joints, motors in (
+        ((first, replace(second, spring=RIGID)), (1,)),
+        ((replace(first, spring=RIGID), second), (2,)),
+        ((first, second), (1, 2)),
+    ):
+        text = lagrange.latex(lagrange.robot_lagrangian(replace(robot, joints=joints), motors=True))
+        indices = re.findall(r"\\tau_\{(.*?)\} = ", text)
+        assert indices == ["1", "2", *(rf"\theta_{{{k}}}" for k in motors)]
 
 
 def test_wrong_use() -> None:

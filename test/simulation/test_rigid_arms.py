@@ -261,12 +261,14 @@ def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFix
         (["--efforts", "{}/twice.csv"], "twice.csv: cannot be read as efforts over time: two columns have the same"),
         (["--efforts", "{}/bare.csv"], "has efforts of no joint (columns tau.NAME); leg has abduction, hip, knee"),
         (["--efforts", "{}/no.json"], "no.json: cannot be read as efforts over time: has no 't'"),
+        (["--efforts", "{}/more.json"], "has the unknown 'w', 'qd'; known are t, tau, joint_names, W"),
     ],
 )
 def test_refused(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "names.csv").write_text("t,tau.a,tau.b\n0,1,2\n")
     (tmp_path / "twice.csv").write_text("t,tau.abduction,tau.abduction,tau.hip,tau.knee\n0,1,2,3,4\n")
     (tmp_path / "bare.csv").write_text("t,hip\n0,1\n")
+    (tmp_path / "more.json").write_text('{"t": [0], "tau": [[0, 0, 0]], "w": [[0, 0, 0, 0, 0, 0]], "qd": []}')
     (tmp_path / "no.json").write_text('{"tau": [[0, 0, 0]]}')
     given = [each.format(tmp_path) for each in arguments]
     try:

@@ -235,3 +235,19 @@ def test_the_timing_of_the_robot_file_suits_the_lead_of_its_commands() -> None:
 
     # Measured: 1/1500. What is left is of second order in the period.
     assert error() < 1e-3 * error(command_period=0.0, drive_delay=0.0)
+
+
+def test_a_tool_wrench_deflects_it() -> None:
+    arm = ElasticArm(with_springs(load_robot("planar_2r"), LinearSpring(500.0), LinearSpring(300.0), rotor_inertia=0.1))
+    robot = SimulatedRobot(arm, position=0.1)
+    wrench = np.array([0.0, 0.0, 6.0, 0.0, 0.0, 0.0])
+    for _ in range(1500):
+        robot.advance(wrench)
+    readings, zero = robot.readings(), np.zeros(2)
+    # Links swing on by less than a fourth of the moment, about the efforts of the inverse dynamics with the wrench.
+    expected = arm.dynamics.inverse_dynamics(
+        readings.q, zero, zero, zero, zero, wrench=(wrench, 0 * wrench, 0 * wrench)
+    )[0]
+    np.testing.assert_allclose(readings.tau, expected, atol=1.5)
+    with pytest.raises(StateError, match=r"wrench must have shape \(6,\)"):
+        robot.advance(np.zeros(3))

@@ -65,15 +65,18 @@ def drives(arm: ElasticPlant, natural_frequency: float = 30.0) -> Servo:
     return Servo(effort, position, np.zeros(m), inertia * natural_frequency**2, 2 * inertia * natural_frequency)
 
 
-def after(arm: ElasticPlant, servo: Servo, seconds: float, steps: int) -> Array:
+def after(arm: ElasticPlant, servo: Servo, seconds: float, steps: int, wrench: Array | None = None) -> Array:
     stepper, state = Stepper(arm, seconds / steps), start_of(arm)
     for _ in range(steps):
-        state = stepper.step(state, servo)
+        state = stepper.step(state, servo, wrench)
     return state
 
 
-@pytest.mark.parametrize("kind", PLANTS)
-def test_steps_are_of_second_order(kind: str) -> None:
+PUSH = np.array([0.0, 0.0, 3.0, 20.0, -30.0, 0.0])
+
+
+@pytest.mark.parametrize(("kind", "wrench"), [*((kind, None) for kind in PLANTS), ("mixed", PUSH), ("complete", PUSH)])
+def test_steps_are_of_second_order(kind: str, wrench: Array | None) -> None:
     arm = PLANTS[kind]()
     servo, duration = drives(arm), 0.05
 
@@ -81,8 +84,9 @@ def test_steps_are_of_second_order(kind: str) -> None:
         _, theta, _, thetad = arm.parts(state)
         return servo.wanted(theta, thetad)
 
-    exact = simulate(arm, control, [0.0, duration], start_of(arm), relative_tolerance=1e-10).states[-1]
-    errors = [np.max(np.abs(after(arm, servo, duration, steps) - exact)) for steps in (100, 200)]
+    given = {} if wrench is None else {"wrench": lambda t, state: wrench}
+    exact = simulate(arm, control, [0.0, duration], start_of(arm), relative_tolerance=1e-10, **given).states[-1]
+    errors = [np.max(np.abs(after(arm, servo, duration, steps, wrench) - exact)) for steps in (100, 200)]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.2)
 
 

@@ -63,7 +63,8 @@ def find_by_name(name: str) -> NamedRobot:
         ) from None
     for kind in ("URDF_PATH", "MJCF_PATH", "XACRO_PATH"):
         if path := getattr(module, kind, None):
-            packages = {**_package(module.PACKAGE_PATH), **getattr(module, "XACRO_PACKAGE_PATHS", {})}
+            folder = getattr(module, "PACKAGE_PATH", None)
+            packages = {**({} if folder is None else _package(folder)), **getattr(module, "XACRO_PACKAGE_PATHS", {})}
             arguments = getattr(module, "XACRO_ARGS", {}) if kind == "XACRO_PATH" else {}
             return NamedRobot(str(path), {key: str(value) for key, value in arguments.items()}, packages)
     raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")

@@ -2,16 +2,21 @@
 """MJCF reader: the model as MuJoCo compiles it, so that includes, defaults, frames and units are MuJoCo's business.
 
 A body with several joints becomes a chain of them with massless links between. Two joints on one axis of which the
-second one is a spring are a motor and its series elasticity: theta, and q - theta (M. W. Spong, 1987). Shapes only
+second one is a spring are a motor and its series elasticity: theta, and q - theta (M. W. Spong, 1987); so are a joint
+and a body beside the robot that spins, with a tendon of the length theta - q. Shapes only
 matter where a body that moves has no ``<inertial>``; the meshes and textures of all others are not opened.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +34,14 @@ from ...spelling import listed, unused_name
 from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial
 from ..model import NO_LIMITS, Limits
-from .files import DescriptionFile
+from .files import DescriptionFile, refuse_special_file
 from .numbers import negative_violation
-from .xml import MAX_CHARACTERS, root_tag
+from .xml import MAX_CHARACTERS, refuse_doctype, root_tag
+
+# Names of files, and folders that they may be in; MuJoCo finds them also in XML that other parsers refuse.
+_FILE = re.compile(r"""<(\w+)(?=\s)[^<>]*?\sfile\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_FOLDER = re.compile(r"""\s(?:meshdir|assetdir)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_MODELS = ("include", "model")
 
 _ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
 
@@ -84,6 +94,8 @@ def compiled(file: DescriptionFile) -> Compiled:
     text = file.text(MAX_CHARACTERS)
     if not is_mjcf(text):
         raise RobotDescriptionError(f"{file.label}: the root element must be <mujoco>, is <{root_tag(text)}>")
+    refuse_doctype(text, file.label)
+    _refuse_special_files(text, Path() if file.path is None else file.path.parent)
     require("mjcf")
     import mujoco
 
@@ -111,6 +123,31 @@ def compiled(file: DescriptionFile) -> Compiled:
     if spec.modelname not in ("", "MuJoCo Model"):
         name = spec.modelname
     return Compiled(name, model, {body.id for body in still}, tuple(lines))
+
+
+def _refuse_special_files(text: str, folder: Path) -> None:
+    """Refuse files of a model that are pipes or devices: MuJoCo would wait for their content.
+
+    Args:
+        text: the model.
+        folder: of its file, which the names of others are relative to.
+    """
+    texts, read, folders, names = [text], set[Path](), [folder], set[str]()
+    while texts:
+        text = texts.pop()
+        folders += {folder / (one or other) for one, other in _FOLDER.findall(text)}.difference(folders)
+        for tag, one, other in _FILE.findall(text):
+            names.add(one or other)
+            paths = {each / (one or other) for each in folders} - read if tag in _MODELS else set()
+            for path in paths:
+                if os.path.isfile(path):
+                    read.add(path)
+                    folders += {path.parent}.difference(folders)
+                    with suppress(OSError):  # MuJoCo says why
+                        texts.append(path.read_text(encoding="utf-8", errors="replace"))
+    for path in (each / name for each in folders for name in names):
+        if not os.path.isdir(path):
+            refuse_special_file(path)
 
 
 def _line(message: object, separator: str = " ") -> str:
@@ -177,18 +214,27 @@ class _Reader:
         for j in self._series:
             name = self._joints[j].removesuffix("_motor")
             self._series[j] = name if name not in self._joints else self._joints[j]
-        self._sums = self._read_tendons()
+        self._sums: dict[int, int] = {}
+        self._beside: dict[int, tuple[int, int]] = {}
+        self._read_tendons()
         self._rotors = np.array(model.dof_armature)
+        for j, (motor, _) in self._beside.items():
+            self._rotors[model.jnt_dofadr[j]] = self._spinning_inertia(motor)
+            if motor in self._actuators:
+                self._actuators[j] = self._actuators.pop(motor)
         self._mimics = self._read_equalities()
 
     def description(self, name: str, said: Sequence[str]) -> Description:
         """The model; what it has beyond links, joints and sites is named in the warnings, after ``said``."""
         model = self._model
+        motors = {int(model.jnt_bodyid[motor]) for motor, _ in self._beside.values()}
+        bodies = [body for body in range(model.nbody) if body not in motors]
         links = {
-            link: LinkDescription(link, self._inertial(body), f"body {link}") for body, link in enumerate(self._links)
+            self._links[body]: LinkDescription(self._links[body], self._inertial(body), f"body {self._links[body]}")
+            for body in bodies
         }
         joints: list[JointDescription] = []
-        for body in range(1, model.nbody):
+        for body in bodies[1:]:
             for joint in self._chain(body, links):
                 links.setdefault(joint.child, LinkDescription(joint.child, None, joint.where))
                 joints.append(joint)
@@ -258,17 +304,16 @@ class _Reader:
         )
         if j in self._series:
             joint = self._with_series_spring(j, joint)
+        elif j in self._beside:
+            joint = self._with_tendon_spring(j, joint)
         return self._with_motor(j, joint)
 
     def _with_series_spring(self, j: int, joint: JointDescription) -> JointDescription:
         """The joint of a motor, ``joint``, and the spring after it; a tendon over both has what acts on the link."""
         model, second = self._model, int(self._model.jnt_dofadr[j + 1])
         stiffness, damping = float(model.jnt_stiffness[j + 1]), float(model.dof_damping[second])
-        spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
-        friction = Friction(viscous=joint.damping, coulomb=joint.friction, static=joint.friction)
-        joint = replace(
-            joint, spring=spring, actuator=replace(joint.actuator, friction=friction), damping=0.0, friction=0.0
-        )
+        joint = _elastic(joint, stiffness, damping, joint.damping, joint.friction)
+        joint = replace(joint, damping=0.0, friction=0.0)
         if j not in self._sums:
             return joint
         t = self._sums[j]
@@ -281,6 +326,13 @@ class _Reader:
             friction=float(model.tendon_frictionloss[t]),
             parallel_spring=_parallel_spring(model.tendon_stiffness[t], model.tendon_lengthspring[t, 0]),
         )
+
+    def _with_tendon_spring(self, j: int, joint: JointDescription) -> JointDescription:
+        """The joint of a link, and the motor beside the robot that a tendon ties it to."""
+        model, (motor, t) = self._model, self._beside[j]
+        dof = int(model.jnt_dofadr[motor])
+        losses = float(model.dof_damping[dof]), float(model.dof_frictionloss[dof])
+        return _elastic(joint, float(model.tendon_stiffness[t]), float(model.tendon_damping[t]), *losses)
 
     def _with_motor(self, j: int, joint: JointDescription) -> JointDescription:
         """The joint with its actuators: gear, rotor, friction and the largest effort."""
@@ -349,7 +401,7 @@ class _Reader:
 
     # --- Actuators, tendons and equalities ------------------------------------------------------
 
-    def _read_actuators(self) -> Mapping[int, list[int]]:
+    def _read_actuators(self) -> dict[int, list[int]]:
         """Actuators by the joint that each drives."""
         model, mujoco = self._model, self._mujoco
         found: defaultdict[int, list[int]] = defaultdict(list)
@@ -396,19 +448,67 @@ class _Reader:
         values = getattr(self._model, name, np.zeros(self._model.nu))
         return np.asarray(values, dtype=float)[list(actuators)]
 
-    def _read_tendons(self) -> Mapping[int, int]:
-        """Tendons over both joints of a motor with a spring, by the first one; others are named."""
-        model, found = self._model, dict[int, int]()
+    def _read_tendons(self) -> None:
+        """Tendons over both joints of a motor with a spring, and those that are such a spring; others are named."""
+        model = self._model
         for t in range(model.ntendon):
             wraps = slice(int(model.tendon_adr[t]), int(model.tendon_adr[t]) + int(model.tendon_num[t]))
             fixed = np.all(model.wrap_type[wraps] == int(self._mujoco.mjtWrap.mjWRAP_JOINT))
             joints = model.wrap_objid[wraps].tolist()
             first = joints[0] if fixed else -1
             if first in self._series and joints == [first, first + 1] and np.all(model.wrap_prm[wraps] == 1.0):
-                found[first] = t
+                self._sums[first] = t
+            elif fixed and len(joints) == 2 and self._is_tendon_spring(t, joints, model.wrap_prm[wraps].tolist()):
+                self._beside[joints[1]] = first, t
             else:
                 self._left_out["tendons are ignored"].append(model.tendon(t).name or f"tendon_{t}")
-        return found
+
+    def _is_tendon_spring(self, t: int, joints: Sequence[int], coefficients: Sequence[float]) -> bool:
+        """Whether a tendon is the spring between a motor that spins beside the robot and a joint."""
+        model, (motor, j) = self._model, joints
+        return bool(
+            coefficients == [1.0, -1.0]
+            and model.tendon_stiffness[t] > 0
+            and not np.any(model.tendon_lengthspring[t])
+            and not (model.tendon_limited[t] or model.tendon_frictionloss[t])
+            and not (t in self._given("tendon_stiffnesspoly") or t in self._given("tendon_dampingpoly"))
+            and model.jnt_type[motor] == model.jnt_type[j]
+            and self._is_single(j)
+            and not {j, j - 1, motor} & {*self._series}
+            and not {j, motor} & {joint for pair in self._beside.items() for joint in (pair[0], pair[1][0])}
+            and j not in self._actuators
+            and not model.dof_armature[model.jnt_dofadr[j]]
+            and model.qpos0[model.jnt_qposadr[j]] == 0
+            and self._spins_beside(motor)
+        )
+
+    def _spins_beside(self, j: int) -> bool:
+        """Whether a joint moves a body without others, and gravity has no effect on it."""
+        model, body, position = self._model, int(self._model.jnt_bodyid[j]), int(self._model.jnt_qposadr[j])
+        axis = lie.rotation_from_quaternion(np.roll(model.body_quat[body], -1)) @ model.jnt_axis[j]
+        arm = np.cross(model.jnt_axis[j], model.body_ipos[body] - model.jnt_pos[j])
+        is_slide = _TYPES[model.jnt_type[j]] == "prismatic"
+        weight = abs(axis @ model.opt.gravity) if is_slide else float(np.linalg.norm(arm))
+        tied = (model.eq_type == int(self._mujoco.mjtEq.mjEQ_JOINT)) & ((model.eq_obj1id == j) | (model.eq_obj2id == j))
+        return bool(
+            model.body_parentid[body] == 0
+            and model.body_jntnum[body] == 1
+            and not np.any(model.body_parentid == body)
+            and not np.any(model.site_bodyid == body)
+            and not np.any(tied)
+            and weight <= _SAME_AXIS
+            and not (model.jnt_limited[j] or model.jnt_stiffness[j])
+            and model.qpos0[position] == 0
+        )
+
+    def _spinning_inertia(self, j: int) -> float:
+        """Inertia, kg m², or mass, kg, that a joint moves on its own."""
+        model, body = self._model, int(self._model.jnt_bodyid[j])
+        armature = float(model.dof_armature[model.jnt_dofadr[j]])
+        if _TYPES[model.jnt_type[j]] == "prismatic":
+            return armature + float(model.body_mass[body])
+        axis = lie.rotation_from_quaternion(np.roll(model.body_iquat[body], -1)).T @ model.jnt_axis[j]
+        return armature + float(axis**2 @ model.body_inertia[body])
 
     def _read_equalities(self) -> Mapping[int, MimicDescription]:
         """Joints that follow another one by a linear equality; other equalities are named.
@@ -421,7 +521,9 @@ class _Reader:
             follower, leader, terms = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), model.eq_data[i, :5]
             kind = self._mujoco.mjtEq(int(model.eq_type[i])).name.removeprefix("mjEQ_").lower()
             linear = kind == "joint" and leader >= 0 and terms[1] and not np.any(terms[2:])
-            if not linear or follower in found or {follower, leader} & springs:
+            # The rotor of a follower would turn with the link of its leader, not with the motor.
+            carried = leader in self._beside and model.dof_armature[model.jnt_dofadr[follower]] > 0
+            if not linear or follower in found or {follower, leader} & springs or follower in self._beside or carried:
                 self._left_out["equality constraints are ignored"].append(model.equality(i).name or f"{kind} {i}")
                 continue
             start = model.qpos0[model.jnt_qposadr[[follower, leader]]]
@@ -489,6 +591,15 @@ class _Reader:
 
 def _pose(position: Array, wxyz: Array) -> Array:
     return lie.pose(lie.rotation_from_quaternion(np.roll(wxyz, -1)), position)
+
+
+def _elastic(
+    joint: JointDescription, stiffness: float, damping: float, viscous: float, coulomb: float
+) -> JointDescription:
+    """The joint with a series spring, and a motor with friction."""
+    spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
+    friction = Friction(viscous=viscous, coulomb=coulomb, static=coulomb)
+    return replace(joint, spring=spring, actuator=replace(joint.actuator, friction=friction))
 
 
 def _parallel_spring(stiffness: Any, rest_position: Any) -> ParallelSpring | None:

@@ -2,14 +2,16 @@
 """SDFormat reader: links, joints and frames of one model, with poses relative to any of them.
 
 The rules are those of SDFormat 1.7 and later (sdformat.org, "Pose frame semantics"): poses of links and frames start
-from the model, those of joints from the child link, unless ``relative_to`` names another frame. Shapes, sensors and
+from the model, those of joints from the child link, unless ``relative_to`` names another frame. Axes of versions up to
+1.4 are along those of the model, and so are axes of 1.5 and 1.6 with ``use_parent_model_frame``. Shapes, sensors and
 plugins are ignored; included and nested models are refused, since their bodies would be missing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +48,11 @@ _AXIS = ("xyz", "limit", "dynamics", "mimic", "initial_position", "use_parent_mo
 _LIMIT = ("lower", "upper", "effort", "velocity", "stiffness", "dissipation")
 _DYNAMICS = ("damping", "friction", "spring_stiffness", "spring_reference")
 _INERTIAL = ("mass", "pose", "inertia", "density", "auto_inertia_params", "fluid_added_mass")
+_MIMIC = ("multiplier", "offset", "reference")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+# Oldest version with poses as elements, and those with axes along the model, always or with an element.
+_FIRST, _AXIS_IN_MODEL, _AXIS_BY_ELEMENT = (1, 2), (1, 4), (1, 6)
 
 # Limits that are none.
 _INFINITE = ("inf", "+inf", "-inf")
@@ -70,6 +76,7 @@ def read_sdf_file(file: DescriptionFile) -> Description:
     root = parse(file.text(MAX_CHARACTERS).removeprefix("\ufeff"), file.label)
     if root.tag != "sdf":
         root.refuse(f"the root element must be <sdf>, is <{root.tag}>")
+    version = _version(root)
     worlds = root.all("world")
     models = [model for place in (root, *worlds) for model in place.all("model")]
     for place in (root, *worlds, *models):
@@ -78,15 +85,26 @@ def read_sdf_file(file: DescriptionFile) -> Description:
                 found[0].refuse(f"a <{tag}> within the file is not read; write one model with all links and joints")
     if len(models) != 1:
         root.refuse(f"there must be one <model>, are {len(models)}")
-    return _Reader(models[0], worlds).description()
+    return _Reader(models[0], worlds, version).description()
+
+
+def _version(root: Element) -> tuple[int, int]:
+    """The version of SDFormat, which decides what an axis is relative to."""
+    given = root.word("version")
+    found = re.fullmatch(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3})?", given.strip(), re.ASCII)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not _FIRST <= version < (2, 0):
+        root.refuse(f"version must be from 1.2 to 1.x, is {given!r:.60}")
+    return version
 
 
 class _Reader:
     """Reads one model."""
 
-    def __init__(self, model: Element, worlds: Sequence[Element]) -> None:
-        self._model, self._worlds = model, worlds
+    def __init__(self, model: Element, worlds: Sequence[Element], version: tuple[int, int]) -> None:
+        self._model, self._worlds, self._version = model, worlds, version
         self._name = model.name()
+        model.check_attributes(("name", "canonical_link", "placement_frame", "xmlns"))
         self._links, self._joints = model.named("link"), model.named("joint")
         self._frames = model.named("frame")
         if not self._links:
@@ -94,6 +112,11 @@ class _Reader:
         self._elements = {**self._frames, **self._joints, **self._links}
         if len(self._elements) < len(self._frames) + len(self._joints) + len(self._links):
             model.refuse("a link, joint or frame has the name of another one")
+        for name, element in self._elements.items():
+            if name == _WORLD or (name.startswith("__") and name.endswith("__")):
+                element.refuse(f"the name {name!r:.60} is reserved; rename it")
+        for frame in self._frames.values():
+            frame.check_attributes(("name", "attached_to"))
         self._poses: dict[str, Array] = {_MODEL: np.eye(4)}
         self._attached = {name: name for name in (_MODEL, *self._links)}
         self._warnings: list[str] = []
@@ -111,7 +134,7 @@ class _Reader:
             names = ", ".join(self._without_inertia)
             assumed = (f"mass 1 kg and inertia 1 kg m², the defaults of SDFormat: {names}",)
         static = self._model.child("static")
-        if static is not None and _text(static) in ("1", "true"):
+        if static is not None and _is_true(static):
             self._warnings.append("<static> true is ignored: its joints move")
         frames = tuple(
             FrameDescription(name, link, lie.inverse(self._pose_of(link, element)) @ self._pose_of(name, element), name)
@@ -148,39 +171,43 @@ class _Reader:
     def _pose_of(self, name: str, asking: Element) -> Array:
         """Pose (4, 4) of a link, joint or frame in the model."""
         chain: dict[str, Array] = {}
-        while name not in self._poses:
-            if name in chain:
-                asking.refuse(f"poses are relative to each other: {_arrows([*chain, name])}")
-            if name not in self._elements:
-                asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
-            asking = self._elements[name]
-            pose, default = asking.child("pose"), _MODEL
+
+        def start(name: str, element: Element) -> str:
+            pose = element.child("pose")
             chain[name] = _pose(pose)
-            if name in self._joints:
-                default = _text(asking.needed("child"))
-            elif name in self._frames:
-                default = asking.attributes.get("attached_to") or _MODEL
-            name = (pose.attributes.get("relative_to") if pose is not None else None) or default
-        found = self._poses[name]
+            default = self._attachment(name, element)
+            return (pose.attributes.get("relative_to") if pose is not None else None) or default
+
+        found = self._poses[self._first(name, asking, self._poses, start, "poses are relative to")]
         for each, own in reversed(chain.items()):
             found = self._poses[each] = found @ own
         return found
 
     def _link_of(self, name: str, asking: Element) -> str:
         """The link that a frame is attached to, or the model."""
-        chain: dict[str, None] = {}
-        while name not in self._attached:
-            if name in chain:
-                asking.refuse(f"frames are attached to each other: {_arrows([*chain, name])}")
+        link = self._attached[self._first(name, asking, self._attached, self._attachment, "frames are attached to")]
+        self._attached[name] = link
+        return link
+
+    def _attachment(self, name: str, element: Element) -> str:
+        """What a link, joint or frame is attached to."""
+        if name in self._joints:
+            return _text(element.needed("child"))
+        return (element.attributes.get("attached_to") if name in self._frames else None) or _MODEL
+
+    def _first(
+        self, name: str, asking: Element, known: Container[str], above: Callable[[str, Element], str], what: str
+    ) -> str:
+        """The first known one of a name, the one above it, and so on; refuses circles and unknown names."""
+        passed: dict[str, None] = {}
+        while name not in known:
+            if name in passed:
+                asking.refuse(f"{what} each other: {_arrows([*passed, name])}")
             if name not in self._elements:
                 asking.refuse(f"there is no frame {name!r:.60}; {hint(name, self._elements)}")
-            chain[name] = None
-            asking = self._elements[name]
-            is_joint = name in self._joints
-            name = _text(asking.needed("child")) if is_joint else asking.attributes.get("attached_to") or _MODEL
-        link = self._attached[name]
-        self._attached |= dict.fromkeys(chain, link)
-        return link
+            asking, passed[name] = self._elements[name], None
+            name = above(name, asking)
+        return name
 
     def _world_pose(self) -> Array:
         """Pose (4, 4) of the world in the model, by the pose of the model or of the frame that is placed."""
@@ -197,13 +224,14 @@ class _Reader:
     def _link(self, name: str, link: Element) -> LinkDescription:
         link.check_children(_LINK, once=("pose", "inertial", "gravity"))
         weight = link.child("gravity")
-        if weight is not None and _text(weight) in ("0", "false"):
+        if weight is not None and not _is_true(weight):
             self._warnings.append(f"link {name}: <gravity> false is ignored: it has weight")
         inertial = link.child("inertial")
         if inertial is None:
             self._without_inertia.append(name)
             return LinkDescription(name, Inertial.about_center(1.0, np.zeros(3), np.eye(3)), link.where)
-        if inertial.attributes.get("auto") in ("1", "true"):
+        inertial.check_attributes(("auto",))
+        if _is_yes(inertial, "attribute 'auto'", inertial.attributes.get("auto", "false")):
             inertial.refuse("auto is not supported: write the mass and inertia")
         if inertial.child("fluid_added_mass") is not None:
             self._warnings.append(f"link {name}: <fluid_added_mass> is ignored")
@@ -264,9 +292,12 @@ class _Reader:
         )
 
     def _axis_frame(self, name: str, axis: Element) -> str:
-        """Name of the frame in which the axis is expressed."""
+        """Name of the frame in which the axis is expressed; what libsdformat converts the versions up to 1.6 to."""
         old = axis.child("use_parent_model_frame")
-        if old is not None and _text(old) in ("1", "true"):
+        in_model = self._version <= _AXIS_IN_MODEL if old is None else _is_true(old)
+        if old is not None and in_model and self._version > _AXIS_BY_ELEMENT:
+            old.refuse('is of SDFormat 1.5 and 1.6; write <xyz expressed_in="__model__">, or that version')
+        if in_model:
             return _MODEL
         xyz = axis.child("xyz")
         return (xyz.attributes.get("expressed_in") if xyz is not None else None) or name
@@ -288,6 +319,17 @@ def _text(element: Element) -> str:
     return element.text.strip()
 
 
+def _is_true(element: Element) -> bool:
+    return _is_yes(element, "the text", element.text)
+
+
+def _is_yes(element: Element, label: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("0", "1", "false", "true"):
+        element.refuse(f"{label} must be true or false, is {text.strip()!r:.60}")
+    return word in ("1", "true")
+
+
 def _number(element: Element) -> float:
     return element.parse("the text", element.text)
 
@@ -301,20 +343,23 @@ def _numbers(element: Element, count: int) -> Array:
 
 def _pose(pose: Element | None) -> Array:
     """Pose (4, 4) of an element ``pose``: x y z, and roll pitch yaw or a quaternion x y z w."""
-    if pose is None or not _text(pose):
+    if pose is None:
         return np.eye(4)
+    pose.check_attributes(("relative_to", "degrees", "rotation_format", "frame"))
     if pose.attributes.get("frame"):
         pose.refuse("attribute 'frame' is that of SDFormat 1.5 and 1.6; convert the file to 1.7, or write relative_to")
     form = pose.attributes.get("rotation_format", "euler_rpy")
     if form not in ("euler_rpy", "quat_xyzw"):
         pose.refuse(f"rotation_format must be euler_rpy or quat_xyzw, is {form!r:.60}")
+    if not _text(pose):
+        return np.eye(4)
     if form == "quat_xyzw":
         values = _numbers(pose, 7)
         if not np.any(values[3:]):
             pose.refuse("the quaternion must not be 0")
         return lie.pose(lie.rotation_from_quaternion(values[3:]), values[:3])
     values = _numbers(pose, 6)
-    if pose.attributes.get("degrees") in ("1", "true"):
+    if _is_yes(pose, "attribute 'degrees'", pose.attributes.get("degrees", "false")):
         values[3:] = np.radians(values[3:])
     else:
         warn_of_degrees(f"{pose.source}: line {pose.line}: {pose.where}", values[3:].tolist())
@@ -323,6 +368,8 @@ def _pose(pose: Element | None) -> Array:
 
 def _direction(axis: Element) -> Array:
     xyz = axis.child("xyz")
+    if xyz is not None:
+        xyz.check_attributes(("expressed_in",))
     direction = np.array([0.0, 0.0, 1.0]) if xyz is None else _numbers(xyz, 3)
     length = float(np.linalg.norm(direction))
     if length == 0:
@@ -355,8 +402,12 @@ def _mimic(axis: Element) -> MimicDescription | None:
     mimic = axis.child("mimic")
     if mimic is None:
         return None
+    mimic.check_attributes(("joint", "axis"))
+    mimic.check_children(_MIMIC)
+    if (leading := mimic.attributes.get("axis", "axis")) != "axis":
+        mimic.refuse(f"axis must be 'axis', is {leading!r:.60}: joints with a second axis are not supported")
     ratio, offset, reference = (
         default if (element := mimic.child(tag)) is None else _number(element)
-        for tag, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
+        for tag, default in zip(_MIMIC, (1.0, 0.0, 0.0), strict=True)
     )
     return MimicDescription(mimic.word("joint").strip(), ratio, offset - ratio * reference)

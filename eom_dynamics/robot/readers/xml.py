@@ -22,6 +22,8 @@ _MAX_ELEMENTS = 30_000
 _HEAD, _PIECE = 100_000, 1000
 _MAX_DEPTH = 100
 
+_NO_DOCTYPE = "document type declarations and entities are not allowed; remove <!DOCTYPE …>"
+
 
 def is_xml(text: str) -> bool:
     """Whether a text is XML, rather than the name of a file."""
@@ -30,11 +32,27 @@ def is_xml(text: str) -> bool:
 
 def root_tag(text: str) -> str | None:
     """Tag of the root element of a text; None if it does not begin as XML does."""
+    return _beginning(text)[0]
+
+
+def refuse_doctype(text: str, source: str) -> None:
+    """Refuse a document type declaration, for texts that another parser reads.
+
+    Raises:
+        RobotDescriptionError: there is one.
+    """
+    if line := _beginning(text)[1]:
+        raise RobotDescriptionError(f"{source}: line {line}: {_NO_DOCTYPE}")
+
+
+def _beginning(text: str) -> tuple[str | None, int]:
+    """Tag of the root element, None without one, and line of the document type declaration, 0 without one."""
     if not is_xml(text):
-        return None
-    tags: list[str] = []
+        return None, 0
+    tags, lines = list[str](), list[int]()
     parser = expat.ParserCreate(encoding="utf-8")
     parser.StartElementHandler = lambda tag, _: tags.append(tag)
+    parser.StartDoctypeDeclHandler = lambda *_: lines.append(parser.CurrentLineNumber)
     data = text[:_HEAD].removeprefix("\ufeff").encode("utf-8", "replace")
     try:
         for start in range(0, len(data), _PIECE):
@@ -43,7 +61,7 @@ def root_tag(text: str) -> str | None:
                 break
     except expat.ExpatError:
         pass  # the reader of the format says what is wrong
-    return tags[0] if tags else None
+    return tags[0] if tags else None, lines[0] if lines else 0
 
 
 def parse(text: str, source: str) -> Element:
@@ -92,7 +110,7 @@ class _Builder:
         raise RobotDescriptionError(f"{self._source}: line {self.parser.CurrentLineNumber}: {reason}")
 
     def _doctype(self, *_: object) -> None:
-        self._refuse("document type declarations and entities are not allowed; remove <!DOCTYPE …>")
+        self._refuse(_NO_DOCTYPE)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1

@@ -89,21 +89,18 @@ class StreamStatistics:
         self._before = counts
         self._times.clear()
         self._busy = self._longest = 0
+        level = Level.WARN
         if refused:
             level = Level.ERROR if refused == received else Level.WARN
-            return StatusReport(
-                level, f"{refused} of {received} setpoints refused, the last: {self.last_refusal}", values
-            )
-        if expired:
-            return StatusReport(
-                Level.WARN, f"{expired} of {received} setpoints dropped: older than setpoint_lifespan", values
-            )
-        if ignored:
-            return StatusReport(Level.WARN, f"{ignored} setpoints ignored: the node is not active", values)
-        if exceeding:
-            return StatusReport(
-                Level.WARN, f"{exceeding} of {received} commands exceed limits, the worst: {worst}", values
-            )
-        if load > _BUSY:
-            return StatusReport(Level.WARN, f"busy for {100 * load:.0f} % of the time: setpoints queue up", values)
-        return StatusReport(Level.OK, "streaming" if received else "waiting for setpoints", values)
+            message = f"{refused} of {received} setpoints refused, the last: {self.last_refusal}"
+        elif expired:
+            message = f"{expired} of {received} setpoints dropped: older than setpoint_lifespan"
+        elif ignored:
+            message = f"{ignored} setpoints ignored: the node is not active"
+        elif exceeding:
+            message = f"{exceeding} of {received} commands exceed limits, the worst: {worst}"
+        elif load > _BUSY:
+            message = f"busy for {100 * load:.0f} % of the time: setpoints queue up"
+        else:
+            level, message = Level.OK, "streaming" if received else "waiting for setpoints"
+        return StatusReport(level, message, values)

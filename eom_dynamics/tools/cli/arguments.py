@@ -114,10 +114,12 @@ def add_output_folder(parser: argparse.ArgumentParser, metavar: str = "DIR", def
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
 
 
-def add_output_file(parser: argparse.ArgumentParser, metavar: str, kind: Callable[[str], Path], what: str) -> None:
-    """Add ``--output``, a file of a kind, and ``--force``."""
-    parser.add_argument("-o", "--output", metavar=metavar, type=kind, required=True, help=what)
-    parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
+def add_output_file(
+    parser: argparse.ArgumentParser, metavar: str, kind: Callable[[str], Path], what: str, *, required: bool = True
+) -> None:
+    """Add ``--output``, a path of a kind, and ``--force``."""
+    parser.add_argument("-o", "--output", metavar=metavar, type=kind, required=required, help=what)
+    parser.add_argument("--force", action="store_true", help="overwrite an output that exists")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -68,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the code and list it; returns the exit code, 1 if the code fails its own test."""
     if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
-        options.parser.error("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
+        options.refuse("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
     if options.robot is None and not options.generic:
-        options.parser.error("the following arguments are required: ROBOT")
+        options.refuse("the following arguments are required: ROBOT")
     check_folder(options.output, force=options.force)
     if options.generic:
         files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}

@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for MuJoCo, springs as joints on the axis of the link (hinges, the default), or as tendons to motors "
         "beside the robot",
     )
-    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:

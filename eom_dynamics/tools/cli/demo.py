@@ -155,8 +155,11 @@ def _identify(robot: Robot, errors: Mapping[str, float], folder: Path) -> dict[s
     from ...robot.writers.parameters import robot_as_yaml
     from ..demo.processes import child_command, exit_by_signals
 
-    # In the sources, or where a package has its data: beside lib/python3.X/site-packages.
-    places = (_HERE.resolve().parents[3] / "examples", _HERE.parents[6] / "share/eom_dynamics/examples")
+    # In the sources, or where a package has its data: beside lib/python3.X/site-packages, so many folders up, if any.
+    places = [
+        _HERE.resolve().parents[3] / "examples",
+        *(up / "share/eom_dynamics/examples" for up in _HERE.parents[6:7]),
+    ]
     examples = next((place for place in places if (place / _EXAMPLE).is_dir()), None)
     if examples is None:
         raise EomDynamicsError(f"--identify runs examples/{_EXAMPLE} of the sources, which is not installed here")

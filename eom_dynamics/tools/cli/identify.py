@@ -16,10 +16,14 @@ from ...extras import require
 from ...terminal import printable
 from ..writing import check_file, whole_file
 from .arguments import (
+    add_choice,
     add_convention_arguments,
     add_json,
+    add_number,
     add_output_file,
+    add_repeated,
     add_robot_arguments,
+    any_number,
     conventions,
     html_path,
     load,
@@ -68,14 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     judge = parser.add_argument_group("validation")
     either = judge.add_mutually_exclusive_group()
-    either.add_argument(
-        "--validate",
-        metavar="BAG",
-        type=path,
-        action="append",
-        default=[],
-        help="recording to validate on, not used for training; may be repeated",
-    )
+    validated = "recording to validate on, not used for training; may be repeated"
+    add_repeated(either, "--validate", "BAG", path, validated)
     either.add_argument(
         "--hold-out",
         metavar="SHARE",
@@ -89,20 +87,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=not_negative,
         help="exit code 1 if the RMS residual of a joint exceeds X, N m or N, on validation (else on training)",
     )
-    judge.add_argument(
-        "--keep",
-        choices=("joint", "file"),
-        default="joint",
-        help="if the identified parameters predict a joint worse than the given ones, the exit code is 1, and the "
-        "given ones are kept for that joint, or for the whole file; default: %(default)s",
+    worse = (
+        "if the identified parameters predict a joint worse than the given ones, the exit code is 1, and the given "
+        "ones are kept for that joint, or for the whole file"
     )
-    judge.add_argument(
-        "--suspect",
-        choices=("keep", "use"),
-        default="keep",
-        help="if a recording contradicts the robot's file in signs, units, joint order, gravity or time, the "
-        "exit code is 1 and the given parameters are kept, or it is used nevertheless; default: %(default)s",
+    add_choice(judge, "--keep", ("joint", "file"), worse)
+    contradicting = (
+        "if a recording contradicts the robot's file in signs, units, joint order, gravity or time, the exit code is 1 "
+        "and the given parameters are kept, or it is used nevertheless"
     )
+    add_choice(judge, "--suspect", ("keep", "use"), contradicting)
     what = parser.add_argument_group("what is identified")
     what.add_argument(
         "--side",
@@ -117,13 +111,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"terms besides inertias, of {', '.join(_TERMS)}; none for no terms; default: viscous,coulomb,offset, and "
         "rotor_inertia on the motor side; offset where springs and motors are identified, too",
     )
-    what.add_argument(
-        "--offset",
-        choices=("arm", "sensor"),
-        default="arm",
-        help="whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or "
-        "sensor biases; one recording cannot distinguish them; default: %(default)s",
+    offsets = (
+        "whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or sensor "
+        "biases; one recording cannot distinguish them"
     )
+    add_choice(what, "--offset", ("arm", "sensor"), offsets)
     what.add_argument(
         "--no-inertia", action="store_true", help="keep the inertias of the file, and identify terms alone"
     )
@@ -135,12 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_elastic_arguments(parser)
     how = parser.add_argument_group("how")
     how.add_argument("--estimator", choices=_ESTIMATORS, default="huber", help="default: %(default)s")
-    how.add_argument(
-        "--prior",
-        choices=("entropic", "geodesic"),
-        default="entropic",
-        help="distance from the file; default: %(default)s",
-    )
+    add_choice(how, "--prior", ("entropic", "geodesic"), "distance from the file")
     how.add_argument(
         "--prior-weight",
         metavar="W",
@@ -168,13 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="of recorded positions; default: degrees if positions are within the robot's limits only then",
     )
-    source.add_argument(
-        "--effort-delay",
-        metavar="S",
-        type=number(lambda x: True, "a number"),
-        default=0.0,
-        help="time by which recorded efforts are late, s; default: %(default)s",
-    )
+    add_number(source, "--effort-delay", "S", 0.0, "time by which recorded efforts are late, s", any_number)
     add_convention_arguments(parser)
 
 
@@ -284,18 +265,12 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
         help="identify springs and motors from both sides of the springs, from the resonance of the motors alone, or "
         "not at all; default: from what was recorded, where the robot has springs",
     )
-    what.add_argument(
-        "--spring-law",
-        metavar="[JOINT=]LAW",
-        type=named("JOINT", _law, "LAW"),
-        action="append",
-        default=[],
-        help=f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
-        "default: that of the file",
+    laws = (
+        f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
+        "default: that of the file"
     )
-    what.add_argument(
-        "--spring-points", metavar="N", type=whole_number, default=9, help="of a table; default: %(default)s"
-    )
+    add_repeated(what, "--spring-law", "[JOINT=]LAW", named("JOINT", _law, "LAW"), laws)
+    add_number(what, "--spring-points", "N", 9, "of a table", whole_number)
     what.add_argument(
         "--spring-terms",
         metavar="NAME,…",
@@ -332,13 +307,8 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
         help="of motor positions: on the link side of the gears, or those of the shafts, with their torques; default: "
         "the one in which motors move as far as links",
     )
-    where.add_argument(
-        "--motor-delay",
-        metavar="S",
-        type=not_negative,
-        default=0.0,
-        help="delay of motor efforts and currents, s, such as half a step where they are means of the last step",
-    )
+    delay = "delay of motor efforts and currents, s, such as half a step where they are means of the last step"
+    add_number(where, "--motor-delay", "S", 0.0, delay, not_negative)
 
 
 def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:

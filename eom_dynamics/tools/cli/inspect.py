@@ -76,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="with the equations, time derivatives of the efforts up to this order; default: %(default)s",
     )
-    parser.set_defaults(refuse=parser.error)
     parser.add_argument("--json", action="store_true", help="print JSON, with null for infinite values")
 
 

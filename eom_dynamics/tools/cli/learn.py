@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         read_correction,
     )
     from ..learn import measured_run
-    from ..pages.units import position_unit
+    from ..pages.units import position_units, together
     from ..writing import whole_file
     from .console import complain
 
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2))
     else:
         errors = ", ".join(f"{x:.3g}" for x in found.errors)
-        print(f"error of the links: {errors} {position_unit(robot)} rms, run by run")
+        print(f"error of the links: {errors} {together(position_units(robot))} rms, run by run")
         print(
             f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
         )

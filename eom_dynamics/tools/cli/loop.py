@@ -11,7 +11,7 @@ import argparse
 from ...export import loop_library
 from ...terminal import printable
 from ..writing import whole_file
-from .arguments import add_robot_arguments, load, path_with
+from .arguments import add_output_file, add_robot_arguments, load, path_with
 
 SUMMARY = "compile a robot's control loop for the ros2_control controller of every robot"
 
@@ -19,14 +19,8 @@ SUMMARY = "compile a robot's control loop for the ros2_control controller of eve
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=path_with(".so"),
-        help="file to write, .so, such as for a computer without a compiler; default: the library in the cache",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
+    what = "file to write, .so, such as for a computer without a compiler; default: the library in the cache"
+    add_output_file(parser, "FILE", path_with(".so"), what, required=False)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,55 +11,26 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from . import (
-    bench,
-    codegen,
-    convert,
-    demo,
-    excite,
-    identify,
-    inspect,
-    learn,
-    loop,
-    paper,
-    record,
-    replay,
-    report,
-    retime,
-    simulate,
-    view,
-)
 from .console import complain, warnings_as_lines
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+# Modules of this folder.
 _COMMANDS = (
-    bench,
-    codegen,
-    convert,
-    demo,
-    excite,
-    identify,
-    inspect,
-    learn,
-    loop,
-    paper,
-    record,
-    replay,
-    report,
-    retime,
-    simulate,
-    view,
+    *("bench", "codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "loop", "paper", "record"),
+    *("replay", "report", "retime", "simulate", "view"),
 )
 
 _OPTION = re.compile(r"--[\w-]+")
@@ -83,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     program = "eom_dynamics"
     try:
+        if arguments is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             parser = _parser()
             if "_ARGCOMPLETE" in os.environ:
@@ -92,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if unknown:
                 close = close_match(unknown[0].partition("=")[0], _OPTION.findall(options.parser.format_help()))
                 meant = f"; did you mean {close}?" if close else ""
-                options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+                options.refuse(f"unrecognized arguments: {' '.join(unknown)}{meant}")
             with warnings_as_lines(program):
                 return int(options.run(options))
         finally:
@@ -131,11 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"eom_dynamics {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in _COMMANDS:
-        name = module.__name__.rpartition(".")[2]
+    for name in _COMMANDS:
+        module = import_module(f".{name}", __package__)
         command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
         module.add_arguments(command)
-        command.set_defaults(run=module.run, parser=command, program=f"eom_dynamics {name}")
+        command.set_defaults(run=module.run, parser=command, refuse=command.error, program=f"eom_dynamics {name}")
     return parser
 
 

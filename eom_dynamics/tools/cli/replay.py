@@ -24,6 +24,7 @@ from .arguments import (
     add_convention_arguments,
     add_json,
     add_motion_arguments,
+    add_output_file,
     add_repeated,
     add_robot_arguments,
     conventions,
@@ -47,14 +48,8 @@ SUMMARY = "replay recorded motions offline, and compare the commands with earlie
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT",
-        type=path,
-        required=True,
-        help="folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags",
-    )
+    outputs = "folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags"
+    add_output_file(parser, "OUT", path, outputs)
     add_robot_arguments(parser, "--robot", "; default: the URDF that the bag has on the topic robot_description")
     parser.add_argument("--topic", metavar="NAME", help="topic of the motion, if a bag has several candidates")
     parser.add_argument(
@@ -64,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_motion_arguments(parser)
     add_convention_arguments(parser)
-    parser.add_argument("--force", action="store_true", help="overwrite outputs that exist")
     add_json(parser)
     parser.add_argument(
         "--junit",

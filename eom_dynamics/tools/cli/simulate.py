@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ...arrays import Array
+    from ...elastic import ElasticArm
     from ...robot import Robot
     from ...simulation.feedforward_comparison import Comparison, SupportsDerivatives
     from ...simulation.model_errors import Sweep
@@ -114,7 +115,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
     )
     add_json(parser)
-    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -129,8 +129,7 @@ def run(options: argparse.Namespace) -> int:
     if options.trajectory is None:
         if errors or options.exact or options.no_sweep or options.period or options.rate or options.gains != _GAINS:
             options.refuse("--gains, --rate, --period, --no-sweep, --exact and model errors go with TRAJECTORY")
-        return _run_open_loop(options)
-    if options.start or options.velocity:
+    elif options.start or options.velocity:
         options.refuse("--start and --velocity go with --free and --efforts; a trajectory has its own start")
     if options.exact and errors:
         raise EomDynamicsError("--exact contradicts --stiffness-error and --mass-error; leave one out")
@@ -147,8 +146,10 @@ def run(options: argparse.Namespace) -> int:
     _check_integrator(options)
     robot = load(options)
     check_folder(options.output, force=options.force)
-
-    if ElasticArm(robot).rigid.all() and robot.coupled_stiffness is None:
+    arm = ElasticArm(robot)
+    if options.trajectory is None:
+        return _run_open_loop(options, arm)
+    if arm.rigid.all() and robot.coupled_stiffness is None:
         raise EomDynamicsError(
             f"{robot.name}: all joints are rigid, so that there is nothing to compare; give a joint a stiffness, see "
             "docs/robots.md, or simulate the arm with --free or --efforts"
@@ -187,18 +188,13 @@ def _check_integrator(options: argparse.Namespace) -> None:
         raise EomDynamicsError(str(error)) from None
 
 
-def _run_open_loop(options: argparse.Namespace) -> int:
+def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> int:
     """Simulate without a trajectory, write and print; returns the exit code."""
-    require("simulate")
-    from ...elastic import ElasticArm
     from ...simulation import SimulationError
     from .. import provenance
     from ..simulate.open_loop import read_efforts, run_open_loop, write_results
 
-    _check_integrator(options)
-    robot = load(options)
-    check_folder(options.output, force=options.force)
-    arm, start = ElasticArm(robot), []
+    robot, start = arm.robot, []
     for name, values in (("--start", options.start), ("--velocity", options.velocity)):
         if values and len(values) != robot.n:
             options.refuse(f"{name} takes {robot.n} numbers, has {len(values)}: {', '.join(robot.joint_names)}")

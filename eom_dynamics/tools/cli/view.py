@@ -3,7 +3,8 @@
 
 Links are the meshes of the robot's URDF, or rods between its joints. Those near a limit of position, velocity or effort
 are amber, beyond it red. Beside each elastic joint, its motor leads the link by the deflection of the spring,
-magnified. A recording is a bag, or a .csv or .parquet file as for identify.
+magnified. A recording is a bag, or a .csv, .parquet or .npz file as for identify, such as those that simulate, retime,
+excite and demo write.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from ...terminal import printable
-from ..pages.numbers import microseconds, relative
+from ..pages.numbers import for_json, microseconds, relative
 from ..text_tables import columns
 from .evaluate import REMEDY, Answers, RunChecks
 from .plan import Plan
@@ -74,10 +73,6 @@ def rate_held(plan: Plan, evaluation: RunChecks, unit: str = "Hz") -> str:
 
 def as_json(recording: Answers, evaluation: RunChecks) -> dict[str, Any]:
     """Return the results for JSON; times in s, rates in Hz, None for unknown values."""
-
-    def number(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
     return {
         "passed": not evaluation.failures,
         "failures": evaluation.failures,
@@ -87,10 +82,10 @@ def as_json(recording: Answers, evaluation: RunChecks) -> dict[str, Any]:
         "late": evaluation.late,
         "rate": evaluation.rate,
         "round_trip": {
-            name: number(evaluation.percentile(percent)) for name, percent in (("p50", 50), ("p99", 99), ("max", 100))
+            name: for_json(evaluation.percentile(percent)) for name, percent in (("p50", 50), ("p99", 99), ("max", 100))
         },
         "deviations": [
-            {"name": d.name, "value": number(d.value), "tolerance": d.tolerance, "passed": d.passed}
+            {"name": d.name, "value": for_json(d.value), "tolerance": d.tolerance, "passed": d.passed}
             for d in evaluation.deviations
         ],
         "backend": recording.backend,

@@ -14,7 +14,7 @@ from ...identification import frequency_response
 from ...identification.elastic_arm import measured
 from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
-from ..pages.charts import chart, place, short
+from ..pages.charts import add_line, chart, place, short
 from ..pages.html_page import section, table
 from ..pages.style import color
 from ..pages.units import effort_units, position_units
@@ -109,8 +109,8 @@ def _responses(found: ResonanceResult) -> dict[str, go.Figure]:
         response = frequency_response(t, motors.q[:, k], motors.tau[:, k])
         inside = (response.frequency >= fit.band[0]) & (response.frequency <= fit.band[1])
         figure = chart(f"{name}: motion over effort", "frequency [Hz]", f"{position}/({effort})")
-        gain, style = np.abs(response.response[inside]), {"color": color(k), "width": 2}
-        figure.add_scatter(x=response.frequency[inside], y=short(gain), mode="lines", line=style, name="measured")
+        gain = np.abs(response.response[inside])
+        add_line(figure, response.frequency[inside], gain, "measured", {"color": color(k)})
         for label, frequencies, dash in (
             ("antiresonance", fit.antiresonance, "dot"),
             ("resonance", fit.resonance, "dash"),
@@ -171,8 +171,3 @@ def add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
         name="measured",
         hoverinfo="skip",
     )
-
-
-def add_line(figure: go.Figure, x: Array, y: Array, name: str, style: dict[str, object]) -> None:
-    """Draw a curve."""
-    figure.add_scatter(x=short(x), y=short(y), mode="lines", line={"width": 2, **style}, name=name)

@@ -12,11 +12,11 @@ import numpy as np
 from ...identification.elastic_scores import ElasticScore
 from ...robot import Joint
 from ...units import at_joint
-from ..pages.numbers import number
+from ..pages.numbers import for_json, number
 from ..pages.units import effort_units
 from ..text_tables import columns
 from .elastic import ElasticFit, ResonanceResult
-from .summary import error_figures, numbers, percent, with_deviation
+from .summary import error_figures, percent, with_deviation
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
 _UNITS = {
@@ -107,7 +107,7 @@ def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
     """Return the results for JSON; SI units, unknown numbers are null."""
     joints: dict[str, Any] = {name: {} for name in found.robot.joint_names}
     for x in identified(found):
-        file, value, deviation = numbers(np.array([x.file, x.value, x.deviation]))
+        file, value, deviation = for_json([x.file, x.value, x.deviation])
         part = joints[x.joint].setdefault(x.part, {})
         part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
     result: dict[str, Any] = {"method": method(found), "joints": joints, "notes": list(found.notes)}
@@ -117,7 +117,7 @@ def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
         joints[name]["spring"]["law"] = fit.law
         if fit.table is not None:
             rows = zip(("deflections", "efforts", "deviations"), fit.table, strict=True)
-            joints[name]["spring"]["table"] = {key: numbers(values) for key, values in rows}
+            joints[name]["spring"]["table"] = {key: for_json(values) for key, values in rows}
     for which, score in (("training", found.training_score), ("validation", found.validation_score)):
         sides = None if score is None else {"springs": score.springs, "motors": score.motors}
         result[which] = sides and {side: error_figures(errors) for side, errors in sides.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,13 +14,13 @@ from ...arrays import Array
 from ...identification import Fit, Recording, Score
 from ...identification.filtering import FilteredSamples
 from ...identification.joint_terms import TERMS, Motion
-from ..pages.charts import chart, over_time, place, short
+from ..pages.charts import add_line, chart, over_time, place
 from ..pages.html_page import lines, results_page, section, table
 from ..pages.numbers import number
 from ..pages.style import CURVE_POINTS, color
 from ..pages.thinning import thinned
 from ..pages.units import effort_units, position_units, together
-from .elastic_section import add_dots, add_line, elastic_section
+from .elastic_section import add_dots, elastic_section
 from .elastic_summary import method
 from .run import IdentificationResult
 from .summary import base_rows, percent, rows, term_rows, without_bias
@@ -169,22 +170,16 @@ def _efforts(fit: Fit, samples: FilteredSamples, name: str, which: str) -> dict[
         if np.isnan(samples.tau[:, j]).all():
             continue
         figure = over_time(f"{joint}: {name}, {which}", f"effort [{unit}]", t[0], t[-1])
-        curves = {
+        curves: dict[str, tuple[Array, dict[str, Any]]] = {
             "as recorded": (samples.measured[:, j], {"color": _MEASURED, "width": 1, "dash": "dot"}),
-            "measured": (samples.tau[:, j], {"color": _MEASURED, "width": 2}),
+            "measured": (samples.tau[:, j], {"color": _MEASURED}),
             "predicted": (predicted[:, j], {"color": _PREDICTED, "width": 1}),
             "residual": (predicted[:, j] - samples.tau[:, j], {"color": "gray", "width": 1}),
         }
         for label, (values, line) in curves.items():
             kept = thinned(values, CURVE_POINTS)
-            figure.add_scatter(
-                x=t[kept],
-                y=short(values[kept]),
-                name=label,
-                line=line,
-                visible="legendonly" if label == "as recorded" else True,
-                hovertemplate=f"{label}: %{{y:.4~g}} {unit}<extra></extra>",
-            )
+            add_line(figure, t[kept], values[kept], label, line, unit=unit)
+        figure.update_traces(visible="legendonly", selector={"name": "as recorded"})
         figures[f"effort_{j}"] = figure.update_layout(showlegend=True)
     return figures
 
@@ -241,11 +236,7 @@ def _trials(fit: Fit) -> dict[str, go.Figure]:
     for k, measured in enumerate((False, True)):
         found = [t for t in fit.trials if t.measured_velocity == measured and np.isfinite(t.error)]
         if found:
-            figure.add_scatter(
-                x=[t.cutoff for t in found],
-                y=[float(np.exp(t.error)) for t in found],
-                mode="lines+markers",
-                line={"color": color(k)},
-                name="measured velocities" if measured else "differences of positions",
-            )
+            cutoffs, errors = [t.cutoff for t in found], np.exp([t.error for t in found])
+            label = "measured velocities" if measured else "differences of positions"
+            add_line(figure, cutoffs, errors, label, {"color": color(k)}, mode="lines+markers")
     return {"trials": figure.update_xaxes(type="log", dtick="D2").update_layout(showlegend=True)}

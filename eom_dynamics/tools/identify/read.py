@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read recordings: bags with JointState messages, and tables in CSV or Parquet.
+"""Read recordings: bags with JointState messages, and tables in CSV, Parquet or NPZ.
 
 A table has a column ``t`` or ``time`` (s), and for each joint NAME ``position.NAME`` and ``effort.NAME``, and
 ``velocity.NAME`` if it was recorded; ``q.NAME``, ``qd.NAME`` and ``tau.NAME`` are the same. Tables of ``eom_dynamics
-replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`.sides`.
+replay`` have ``stamp`` (ns) for the time. Columns of motors are those of :mod:`.sides`. The .npz files of the commands
+have arrays: t (T,), q, qd, tau (T, n) with joint_names (n,), and theta, thetad with motor_names.
 """
 
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +35,12 @@ from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import DEFAULT, Conventions
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
+_ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
 
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".parquet", ".npz")
 """Endings of tables."""
+
+_UNREADABLE = (ValueError, KeyError, EOFError, TypeError, MemoryError, NotImplementedError, BadZipFile, zlib.error)
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
@@ -83,7 +89,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class NumericTable:
-    """Columns of numbers (N,) of a .csv or .parquet file, by name; aliases are replaced."""
+    """Columns of numbers (N,) of a table, by name; aliases are replaced."""
 
     path: Path
     values: dict[str, Array]
@@ -93,7 +99,7 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
     """Read a recording of a robot.
 
     Args:
-        path: of a bag, or of a .csv or .parquet file.
+        path: of a bag, or of a .csv, .parquet or .npz file.
         robot: whose joints moved; a joint that was not recorded is taken to be at rest at zero.
         source: where in the file it is.
 
@@ -224,7 +230,7 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Columns:
 def _read_table(path: Path) -> NumericTable:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
-    columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
     named = [(_unaliased(name), values) for name, values in columns]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
@@ -270,6 +276,31 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
             result.append((name, np.asarray(column.to_numpy(), dtype=float)))
     return result
+
+
+def _npz(path: Path) -> list[tuple[str, Array]]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+    except (*_UNREADABLE, AttributeError) as error:  # an array alone has no files
+        lines = str(error).splitlines()
+        raise IdentificationError(
+            f"{path}: cannot be read as .npz: {lines[0] if lines else type(error).__name__}"
+        ) from None
+    if lacking := [name for name in ("t", "joint_names") if name not in arrays]:
+        raise IdentificationError(f"{path}: has no array {listed(lacking)}; it has {listed(arrays)}")
+    if "theta" in arrays and "effort" in arrays:  # of a simulation
+        arrays["motor_effort"] = arrays.pop("effort")
+    t, joints = arrays.pop("t"), [str(name) for name in arrays.pop("joint_names").ravel()]
+    motors = [str(name) for name in arrays.pop("motor_names", np.array(joints)).ravel()]
+    columns = [("t", np.asarray(t, dtype=float))]
+    for field, values in arrays.items():
+        names = motors if _ALIASES.get(field, field).startswith("motor_") else joints
+        if values.dtype.kind in "fiu" and values.shape == (t.size, len(names)):
+            columns += [
+                (f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in zip(names, values.T, strict=True)
+            ]
+    return columns
 
 
 def _recording(name: str, robot: Robot, columns: Columns, origin: int, source: Source) -> Recording:

@@ -14,7 +14,7 @@ from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
 from ...identification.residuals import EffortErrors
 from ...recursion import PARAMETERS
 from ...units import at_joint
-from ..pages.numbers import NOTHING, number
+from ..pages.numbers import NOTHING, for_json, number
 from ..pages.units import effort_units, together
 from ..text_tables import columns
 
@@ -135,11 +135,11 @@ def as_json(fit: Fit) -> dict[str, Any]:
         "velocity": "measured" if fit.filter.measured_velocity else "position differences",
         "training": _figures(fit.training),
         "validation": None if fit.validation is None else _figures(fit.validation),
-        "sensor_bias": numbers(fit.sensor_bias),
+        "sensor_bias": for_json(fit.sensor_bias),
         "kept": list(fit.kept),
         "left_out": fit.counts,
         "terms": {
-            name: {"values": numbers(fit.terms[name]), "deviations": numbers(fit.term_deviations[name])}
+            name: {"values": for_json(fit.terms[name]), "deviations": for_json(fit.term_deviations[name])}
             for name in fit.regressor.terms
         },
         "base_parameters": _listed(fit.regressor.base.words, fit.estimate.x[:inertial], fit.base_deviations[:inertial]),
@@ -150,7 +150,7 @@ def as_json(fit: Fit) -> dict[str, Any]:
 
 
 def _listed(names: Sequence[str], values: Array, deviations: Array) -> list[dict[str, Any]]:
-    rows = zip(names, numbers(values), numbers(deviations), strict=True)
+    rows = zip(names, for_json(values), for_json(deviations), strict=True)
     return [{"name": name, "value": value, "deviation": deviation} for name, value, deviation in rows]
 
 
@@ -199,17 +199,12 @@ def _judged(fit: Fit) -> tuple[Score, str]:
     return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
 
 
-def numbers(values: Array) -> list[float | None]:
-    """Return numbers for JSON, which has neither NaN nor infinity."""
-    return [float(x) if math.isfinite(x) else None for x in values]
-
-
 def error_figures(errors: EffortErrors) -> dict[str, Any]:
     """Return RMS errors of efforts for JSON."""
     return {
-        "rms_before": numbers(errors.before),
-        "rms_after": numbers(errors.after),
-        "relative_after": numbers(errors.relative),
+        "rms_before": for_json(errors.before),
+        "rms_after": for_json(errors.after),
+        "relative_after": for_json(errors.relative),
     }
 
 
@@ -217,10 +212,10 @@ def _figures(score: Score) -> dict[str, Any]:
     return {
         "samples": score.samples,
         **error_figures(score),
-        "rms_before_unfiltered": numbers(score.before_unfiltered),
-        "rms_after_unfiltered": numbers(score.unfiltered),
-        "rms_of_fit_not_in_file": numbers(score.of_fit),
-        "whiteness": numbers(score.whiteness),
+        "rms_before_unfiltered": for_json(score.before_unfiltered),
+        "rms_after_unfiltered": for_json(score.unfiltered),
+        "rms_of_fit_not_in_file": for_json(score.of_fit),
+        "whiteness": for_json(score.whiteness),
     }
 
 

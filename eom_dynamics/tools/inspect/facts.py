@@ -17,6 +17,7 @@ from ...kinematics import Kinematics
 from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
+from ..pages.numbers import for_json
 from .motors import motors
 from .plausibility import elastic_joints, poses
 from .plausibility import warnings as implausible
@@ -81,8 +82,8 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "axis": _axis(joint),
         "mass": joint.mass,
         "mimic": mimic and {"joint": robot.joints[mimic.joint].name, "ratio": mimic.ratio, "offset": mimic.offset},
-        "limits": {name: _finite(value) for name, value in asdict(joint.limits).items()},
-        "stiffness": _finite(joint.stiffness),
+        "limits": {name: for_json(value) for name, value in asdict(joint.limits).items()},
+        "stiffness": for_json(joint.stiffness),
         "rotor_inertia": joint.rotor_inertia,
         "gear_ratio": joint.gear_ratio,
         "drive": None if joint.drive == SI_UNITS else joint.drive.entries(),
@@ -91,10 +92,6 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "constant_effort": joint.constant_effort,
         "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _axis(joint: Joint) -> list[float]:
@@ -122,7 +119,10 @@ def _assumed(robot: Robot) -> list[str]:
 
 
 def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
-    """Return the poses of the tools at joint variables q (n,), rad or m, ready for JSON."""
+    """Return the poses of the tools at joint variables q (n,), rad or m, ready for JSON.
+
+    The manipulability is that of all six directions; None for fewer than six joints, which have tasks of fewer.
+    """
     kinematics = Kinematics(robot)
     tools = []
     for tool in robot.tools:
@@ -136,7 +136,7 @@ def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
                 "position": C[:3, 3].tolist(),
                 "quaternion": lie.quaternion(C[:3, :3]).tolist(),
                 "rpy": rpy.tolist(),
-                "manipulability": float(kinematics.manipulability(q, frame=tool.name)),
+                "manipulability": None if robot.n < 6 else float(kinematics.manipulability(q, frame=tool.name)),
             }
         )
     return {"q": q.tolist(), "tools": tools}

@@ -16,6 +16,7 @@ from ...robot import Robot
 from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
 from ...simulation.margins import LEAST_DAMPING
 from ...terminal import printable
+from ..pages.numbers import for_json
 from ..text_tables import columns
 from .motors import motors
 from .plausibility import USUAL_PERIOD, elastic_joints, plausible_period, poses
@@ -105,7 +106,7 @@ def _effort_noise(F: Array, n: int, period: float) -> list[float]:
 
 
 def _listed(margins: Margins) -> dict[str, float | None]:
-    return {key: value if np.isfinite(value) else None for key, value in asdict(margins).items()}
+    return {key: for_json(value) for key, value in asdict(margins).items()}
 
 
 def gain_table(facts: Mapping[str, Any]) -> str:

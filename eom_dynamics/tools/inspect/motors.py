@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
+from ..pages.numbers import for_json
 
 
 def motors(robot: Robot, poses: Array) -> list[dict[str, Any]]:
@@ -45,7 +46,5 @@ def motors(robot: Robot, poses: Array) -> list[dict[str, Any]]:
         "voltage_limit": motor.voltage_limit,
     }
     values = np.stack([np.broadcast_to(x, ratio.shape) for x in columns.values()], axis=1)
-    return [
-        {"motor": name} | {key: x if np.isfinite(x) else None for key, x in zip(columns, row, strict=True)}
-        for name, row in zip(arm.motor_names, values.tolist(), strict=True)
-    ]
+    rows = zip(arm.motor_names, for_json(values), strict=True)
+    return [{"motor": name, **dict(zip(columns, row, strict=True))} for name, row in rows]

@@ -224,7 +224,7 @@ def pose_table(poses: Mapping[str, Any]) -> str:
         (
             tool["name"],
             *(_numbers(tool[key]) for key in ("position", "quaternion", "rpy")),
-            f"{tool['manipulability']:.4g}",
+            "-" if tool["manipulability"] is None else f"{tool['manipulability']:.4g}",
         )
         for tool in poses["tools"]
     ]

@@ -128,6 +128,21 @@ def add_joints(
     figure.update_layout(showlegend=True)
 
 
+def add_line(
+    figure: go.Figure,
+    x: NDArray[Any] | Sequence[float],
+    y: Array,
+    name: str,
+    style: Mapping[str, Any],
+    *,
+    unit: str | None = None,
+    mode: str = "lines",
+) -> None:
+    """Draw a curve of a name that is markup; with a unit, a text beside the pointer shows name, value and unit."""
+    text = None if unit is None else f"{name}: %{{y:.4~g}} {unit}<extra></extra>"
+    figure.add_scatter(x=x, y=short(y), name=name, mode=mode, line={"width": 2, **style}, hovertemplate=text)
+
+
 def add_limits(figure: go.Figure, limits: Mapping[str, tuple[float, float]], colors: Mapping[str, str]) -> None:
     """Draw the limits of the joints that a figure shows; its legend has an entry that shows and hides them.
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Format numbers: three significant digits, and a dash for unknown ones."""
+"""Format numbers: three significant digits, and a dash for unknown ones; in JSON, null."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 NOTHING = "–"
 """Text of an unknown number."""
@@ -34,3 +38,9 @@ def microseconds(seconds: float) -> str:
     if math.isnan(seconds):
         return NOTHING
     return f"{seconds * 1e6:,.0f} µs" if seconds < 0.01 else f"{seconds * 1e3:,.1f} ms"
+
+
+def for_json(values: ArrayLike) -> Any:
+    """Return a number or an array of numbers as JSON takes them: None for NaN and infinity."""
+    known = np.asarray(values, dtype=float)
+    return np.where(np.isfinite(known), known, None).tolist()  # type: ignore[call-overload]

@@ -29,8 +29,3 @@ def milli(units: Sequence[str]) -> tuple[str, ...]:
 def together(units: Sequence[str]) -> str:
     """Join the units of quantities on one axis: ``rad``, ``m``, or ``rad or m``."""
     return " or ".join(dict.fromkeys(units))
-
-
-def position_unit(robot: Robot) -> str:
-    """Return the unit of an axis for all joint variables of a robot."""
-    return together(position_units(robot))

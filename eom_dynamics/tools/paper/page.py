@@ -47,10 +47,10 @@ def write_page(path: Path, example: PaperExample, times: Mapping[str, float], ab
     quantities = zip(
         ("q", "tau", "taud", "taudd"),
         (
-            "q, joint variables",
-            "τ, joint efforts (Figure 3b)",
-            "τ̇, their first derivative",
-            "τ̈, their second derivative",
+            "q(t) of the paper: joint variables, the given motion",
+            "Q(t) of the paper, Figure 3b: joint efforts τ",
+            "Q̇(t) of the paper: first time derivative of the efforts, τ̇",
+            "Q̈(t) of the paper: second time derivative of the efforts, τ̈",
         ),
         ("rad", *UNITS),
         (example.q, *example.efforts),
@@ -87,7 +87,8 @@ def write_page(path: Path, example: PaperExample, times: Mapping[str, float], ab
         section(
             "Figures 2 to 4",
             *(place(name, tall=True) for name in figures),
-            text="Lines are computed here; circles are some of the 201 published values, all of which are compared.",
+            text="In the order of the published program; the paper writes Q for τ. Lines are computed here; circles "
+            "are some of the 201 published values, all of which are compared.",
         ),
         section("Differences from the published values", table(_difference_rows(example))),
         section(

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...stream.watchdog import Status
@@ -116,12 +115,6 @@ def interruptions(t: Array, status: Array) -> list[Interruption]:
             add()
     add()
     return found
-
-
-def matched(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find the indices of common stamps of two increasing arrays; the first of equal stamps."""
-    _, of_first, of_second = np.intersect1d(first, second, return_indices=True)
-    return of_first, of_second
 
 
 def _of_known(values: Array, what: Callable[[Array], Any]) -> Array:

@@ -16,7 +16,7 @@ from ...robot import Robot
 from ...units import unit
 from ..bags import message_blocks
 from ..pages.units import effort_units, milli, position_units
-from .findings import Deviation, Interruption, interpolated, interruptions, matched
+from .findings import Deviation, Interruption, interpolated, interruptions
 
 Nanoseconds = NDArray[np.int64]
 
@@ -150,7 +150,7 @@ class Record:
         if "position" not in self.setpoint.values or "motor_position" not in self.motors.values:
             return None
         names = tuple(name for name in self.setpoint.names if name in self.motors.names)
-        links, motors = matched(self.setpoint.stamp, self.motors.stamp)
+        _, links, motors = np.intersect1d(self.setpoint.stamp, self.motors.stamp, return_indices=True)
         if not names or not len(links):
             return None
         theta = self.motors.ordered(names).values["motor_position"][motors]
@@ -164,7 +164,7 @@ class Record:
             return None
         if not (self.setpoint.is_recorded and self.command.is_recorded):
             return None
-        setpoints, commands = matched(self.setpoint.stamp, self.command.stamp)
+        _, setpoints, commands = np.intersect1d(self.setpoint.stamp, self.command.stamp, return_indices=True)
         if not len(setpoints):
             return None
         taken = self.command.recorded[commands] - self.setpoint.recorded[setpoints]

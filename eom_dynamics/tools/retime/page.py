@@ -15,7 +15,7 @@ from ...elastic.bounds import Bounds
 from ...trajectory import FastestMotion, sample
 from ...trajectory.fastest.motion import motion_rate
 from ...trajectory.quantities import Load, quantities
-from ..pages.charts import add_joints, chart, over_time, place, short
+from ..pages.charts import add_joints, add_line, chart, over_time, place, short
 from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS, color
 from ..pages.units import position_units, together
@@ -94,20 +94,12 @@ def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
         if np.any(own & moving):
             # Up to the first point of the next colour, so that the curve has no gaps.
             own[1:] |= own[:-1]
-            figure.add_scatter(
-                x=short(parameter),
-                y=short(np.where(own, rate, np.nan)),
-                name=quantity.replace("_", " "),
-                line={"color": color(k), "width": 3},
-            )
+            label = quantity.replace("_", " ")
+            add_line(figure, short(parameter), np.where(own, rate, np.nan), label, {"color": color(k), "width": 3})
     if "velocity" in shares:
         most = np.where(moving, rate / np.max(shares["velocity"], axis=1), np.nan)
-        figure.add_scatter(
-            x=short(parameter),
-            y=short(most),
-            name="limit of velocity",
-            line={"color": color(list(shares).index("velocity")), "width": 1, "dash": "dash"},
-        )
+        style = {"color": color(list(shares).index("velocity")), "width": 1, "dash": "dash"}
+        add_line(figure, short(parameter), most, "limit of velocity", style)
     return figure.update_layout(showlegend=True).update_yaxes(range=[0.0, 1.5 * float(np.max(rate))])
 
 

@@ -17,8 +17,8 @@ from ...robot.model import DRIVE_INTERPOLATIONS
 from ...simulation import ElasticPlant, OuterLoop, link_loop, outer_loop
 from ...simulation.feedforward_comparison import SupportsDerivatives
 from ...simulation.model_errors import ModelError, Sweep, sweep
-from ..pages.charts import chart, logarithmic
-from ..pages.numbers import number
+from ..pages.charts import add_line, chart, logarithmic
+from ..pages.numbers import for_json, number
 from ..pages.style import color
 from ..pages.units import milli, position_units, together
 from .sweep import compared
@@ -175,14 +175,7 @@ def margin_charts(found: LinkFeedback) -> dict[str, go.Figure]:
             continue
         figure = chart(f"Feedback linearization: {name}", "bandwidth [Hz]", unit)
         for k, label in enumerate(found.names):
-            figure.add_scatter(
-                x=found.bandwidth,
-                y=values[k],
-                name=label,
-                mode="lines+markers",
-                line={"color": color(k), "width": 2},
-                hovertemplate=f"{label}: %{{y:.3~g}}<extra></extra>",
-            )
+            add_line(figure, found.bandwidth, values[k], label, {"color": color(k)}, unit="", mode="lines+markers")
         figure.update_layout(showlegend=True)
         if values is found.gain:
             logarithmic(figure, 0.9, max(10.0, 1.2 * float(np.max(values[np.isfinite(values)], initial=1.0))))
@@ -192,17 +185,13 @@ def margin_charts(found: LinkFeedback) -> dict[str, go.Figure]:
 
 def as_json(found: LinkFeedback) -> dict[str, Any]:
     """The numbers for JSON; None for infinite values."""
-
-    def listed(values: Array | None) -> Any:
-        return None if values is None else np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]
-
     return {
         "delays": [found.hold + delay for delay in found.delays],
         "bandwidth": found.bandwidth.tolist(),
-        "gain_margin": listed(found.gain),
-        "phase_margin": listed(found.phase),
-        "rms_before": listed(found.before),
-        "rms_after": listed(found.after),
+        "gain_margin": None if found.gain is None else for_json(found.gain),
+        "phase_margin": None if found.phase is None else for_json(found.phase),
+        "rms_before": for_json(found.before),
+        "rms_after": None if found.after is None else for_json(found.after),
         "errors": [error._asdict() for error in ERRORS],
     }
 

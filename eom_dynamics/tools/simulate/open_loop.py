@@ -37,6 +37,8 @@ _FREE = 5.0
 # Longest step from sample to sample of efforts, s: a method that chooses its steps halves them at each bend.
 _STEP = 1e-3
 
+_ENTRIES = ("t", "tau", "joint_names", "W")
+
 _ENERGIES = ("kinetic", "gravity", "spring", "work", "heat")
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EOFError, csv.Error, zipfile.BadZipFile)
@@ -146,6 +148,8 @@ def _csv(path: Path) -> Mapping[str, Any]:
 
 def _json(path: Path) -> Mapping[str, Any]:
     content: Mapping[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
+    if unknown := [repr(name) for name in content if name not in _ENTRIES]:
+        raise ValueError(f"has the unknown {listed(unknown)}; known are {', '.join(_ENTRIES)}")
     return content
 
 
@@ -225,8 +229,9 @@ def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, f
             joint_names=np.array(names),
             motor_names=np.array(motors),
         )
-        header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names), *(f"tau.{name}" for name in motors)]
-        write_table(aside / "motion.csv", header, (t, q, qd, motion.effort))
+        header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names)]
+        header += [f"{x}.{name}" for x in ("tau", "motor_position") for name in motors]
+        write_table(aside / "motion.csv", header, (t, q, qd, motion.effort, theta))
         _write_page(aside / "index.html", motion, about)
     return folder / "index.html"
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
-from ...arrays import Array
 from ...simulation.feedforward_comparison import Comparison
 from ...simulation.margins import LEAST_DAMPING
 from ...simulation.model_errors import Sweep
-from ..pages.charts import chart, logarithmic, over_time, place, short
+from ..pages.charts import add_line, chart, logarithmic, over_time, place
 from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS
 from ..pages.thinning import thinned
@@ -140,31 +137,23 @@ def error_over_time(comparison: Comparison) -> go.Figure:
     t = comparison.t
     figure = over_time("Largest link error", unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
-    for k in range(len(LABELS)):
-        kept = thinned(off[:, k], CURVE_POINTS)
+    for errors, label, shade in zip(off.T, LABELS, COLORS, strict=True):
+        kept = thinned(errors, CURVE_POINTS)
         # A logarithmic axis has no zero, which errors reach where a link crosses its path.
-        _add(figure, comparison, k, t[kept], short(np.maximum(off[kept, k], 1e-13)), "lines")
+        shown = np.maximum(errors[kept], 1e-13)
+        add_line(figure, t[kept], shown, label, {"color": shade}, unit=unit(comparison))
     return _of_feedforwards(figure, 1e3 * floor(comparison), 2 * float(np.nanmax(off)))
 
 
 def _over_gain(comparison: Comparison) -> go.Figure:
     figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", unit(comparison))
     rms = 1e3 * comparison.rms
-    for k in range(len(LABELS)):
-        _add(figure, comparison, k, comparison.natural_frequency, rms[:, k], "lines+markers")
+    for errors, label, shade in zip(rms.T, LABELS, COLORS, strict=True):
+        style = {"color": shade}
+        add_line(
+            figure, comparison.natural_frequency, errors, label, style, unit=unit(comparison), mode="lines+markers"
+        )
     return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
-
-
-def _add(figure: go.Figure, comparison: Comparison, k: int, x: Array, y: NDArray[Any], mode: str) -> None:
-    """Draw the errors (N,) of a feedforward."""
-    figure.add_scatter(
-        x=x,
-        y=y,
-        name=LABELS[k],
-        mode=mode,
-        line={"color": COLORS[k], "width": 2},
-        hovertemplate=f"{LABELS[k]}: %{{y:.3~g}} {unit(comparison)}<extra></extra>",
-    )
 
 
 def _of_feedforwards(figure: go.Figure, low: float, high: float) -> go.Figure:

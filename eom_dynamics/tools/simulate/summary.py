@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays import Array
 from ...simulation.energy import EnergyAudit
 from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
-from ..pages.numbers import number
+from ..pages.numbers import for_json, number
 from ..pages.style import color
 from ..pages.units import milli, position_units, together
 from ..text_tables import columns
@@ -125,15 +125,10 @@ def as_json(comparison: Comparison, *, audited: bool = False) -> dict[str, Any]:
         "stiffness_error": comparison.stiffness_error,
         "mass_error": comparison.mass_error,
         "natural_frequency": comparison.natural_frequency.tolist(),
-        "rms": _or_none(comparison.rms),
-        "peak": _or_none(comparison.peak),
+        "rms": for_json(comparison.rms),
+        "peak": for_json(comparison.peak),
         "energy_imbalance": comparison.energy_imbalance,
         "endings": endings(comparison),
         "failures": failures(comparison),
-        **({"audit": {name: _or_none(column) for name, column in columns.items()}} if audited else {}),
+        **({"audit": {name: for_json(column) for name, column in columns.items()}} if audited else {}),
     }
-
-
-def _or_none(values: Array) -> list[Any]:
-    listed: list[Any] = np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
-    return listed

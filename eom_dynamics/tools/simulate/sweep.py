@@ -14,7 +14,7 @@ from ...arrays import Array
 from ...robot import Robot
 from ...simulation.model_errors import WAYS, ModelError, Sweep
 from ..pages.charts import chart
-from ..pages.numbers import number
+from ..pages.numbers import for_json, number
 from ..pages.style import color
 from ..pages.units import milli, position_units, together
 from ..text_tables import columns
@@ -262,6 +262,6 @@ def as_json(sweep: Sweep) -> dict[str, Any]:
         "motion_frequency": sweep.motion_frequency,
         "resonance": sweep.resonance,
         "errors": [error._asdict() for error in sweep.errors],
-        "rms": np.where(np.isnan(sweep.rms), None, sweep.rms).tolist(),  # type: ignore[call-overload]
+        "rms": for_json(sweep.rms),
         "verdicts": verdicts(sweep),
     }

@@ -12,6 +12,7 @@ import numpy as np
 from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ..bags import Bag, BagError
+from ..bags.bag import METADATA, is_storage
 from ..bags.types import JOINT_STATE
 from ..drive_numbers import is_of_motors, joints_of_motors
 from ..identify.read import TABLES, Source
@@ -77,7 +78,7 @@ def read_motion(path: Path, arm: ElasticArm, sampling: Sampling, options: RobotO
     recorded, computed from the motion as by ``report``, or those at rest.
 
     Args:
-        path: of a bag, or of a .csv or .parquet file as for ``identify``.
+        path: of a bag, or of a .csv, .parquet or .npz file as for ``identify``.
         arm: a joint of it that was not recorded stays at zero.
         sampling: of trajectories and measured positions, to compute efforts.
         options: the part of the robot that was loaded.
@@ -87,6 +88,7 @@ def read_motion(path: Path, arm: ElasticArm, sampling: Sampling, options: RobotO
         IdentificationError: a table lacks columns, or nothing of the robot was recorded.
         OSError: a file cannot be read.
     """
+    _check_playable(path)
     # Two motors of a joint have names of their own, which only records know.
     if path.suffix in TABLES or (_has_both_sides(path) and not arm.paired.any()):
         source = Source(conventions=sampling.conventions)
@@ -106,6 +108,18 @@ def read_motion(path: Path, arm: ElasticArm, sampling: Sampling, options: RobotO
             "another, or rename them, --rename PATTERN=REPLACEMENT"
         )
     return _of_record(fitting[0], arm)
+
+
+def _check_playable(path: Path) -> None:
+    """Refuse files that are neither bags nor tables, and folders of results, with the tables in these."""
+    folder = path if path.is_dir() else path.parent
+    if path.suffix in TABLES or not path.exists() or is_storage(path):
+        return
+    if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
+        return
+    tables = [each.name for each in sorted(folder.iterdir()) if each.suffix in TABLES]
+    there = f"; {folder} has {', '.join(tables)}" if tables else ""
+    raise BagError(f"{path}: is neither a bag nor a table ({', '.join(TABLES)}){there}")
 
 
 def _has_both_sides(path: Path) -> bool:

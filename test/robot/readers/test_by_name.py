@@ -34,7 +34,7 @@ def descriptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "__init__": "",
         "_cache": "",
         "arm_description": f"print('Cloning')\n{here}URDF_PATH = PACKAGE_PATH + '/arm.urdf'",
-        "arm_mj_description": f"{here}MJCF_PATH = PACKAGE_PATH + '/arm.xml'",
+        "arm_mj_description": f"MJCF_PATH = {str(tmp_path / 'arm.xml')!r}",  # without a package
         "made_description": f"{here}XACRO_PATH = PACKAGE_PATH + '/arm.xacro'\nXACRO_ARGS = {{'name': 'made'}}",
         "far_description": "raise OSError('could not resolve host:\\n github.com')",
         "other_description": f"{here}SRDF_PATH = ''",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -228,7 +229,7 @@ def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path
         warnings.simplefilter("error")
         robot = load_robot(tmp_path / "arm.xml")
     assert robot.name == "arm" and robot.joints[0].mass > 2
-    assert robot.assumed == ("bodies fixed to the world without <inertial> have no inertia: base",)
+    assert robot.assumed[0] == "bodies fixed to the world without <inertial> have no inertia: base"
 
 
 def test_warnings_of_mujoco_are_those_of_the_robot(
@@ -283,6 +284,7 @@ BAD = {
         model(chain('<joint name="a" damping="-1"/>')),
         "joint a: damping must not be negative, is -1",
     ),
+    "document type": ("<!DOCTYPE mujoco><mujoco/>", "line 1: document type declarations and entities are not allowed"),
     "unknown tool": (model(chain(TURN, "")), "no link or frame 'gripper'; known are "),
 }
 
@@ -294,6 +296,29 @@ def test_bad_models_are_one_line(text: str, reason: str, tmp_path: Path) -> None
     with pytest.raises(RobotDescriptionError) as error:
         read(str(path), tools="gripper" if "gripper" in reason else ())
     assert str(error.value).startswith(f"{path}: ") and reason in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<mujoco><include file="pipe"/></mujoco>',
+        "<mujoco><include\n file = 'sub/more.xml' /></mujoco>",
+        model(
+            '<body><joint/><geom type="mesh" mesh="m"/></body>',
+            '<asset><mesh name="m" file="pipe.stl"/></asset>',
+            'meshdir="sub"',
+        ),
+    ],
+    ids=["included", "included by an included one", "mesh"],
+)
+def test_a_pipe_is_refused_rather_than_waited_for(text: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for pipe in (tmp_path / "pipe", tmp_path / "sub/pipe.stl"):
+        os.mkfifo(pipe)
+    (tmp_path / "sub/more.xml").write_text('<mujocoinclude><include file="pipe"/></mujocoinclude>')
+    (tmp_path / "arm.xml").write_text(text)
+    with pytest.raises(RobotDescriptionError, match=r"pipe(\.stl)?: cannot be read: not a file"):
+        load_robot(tmp_path / "arm.xml")
 
 
 def test_the_root_element_tells_an_xml_file(tmp_path: Path) -> None:

@@ -155,6 +155,29 @@ def test_no_limits_and_long_chains_of_frames() -> None:
     assert robot.tools[0].joint == 1
 
 
+OLD_AXIS = ELBOW.replace("<axis>", "<axis><use_parent_model_frame>true</use_parent_model_frame>")
+
+
+@pytest.mark.parametrize(
+    ("version", "elbow", "in_model"),
+    [
+        ("1.2", ELBOW, True),
+        ("1.4", ELBOW, True),  # libsdformat's conversion to 1.5 adds the element
+        ("1.5", ELBOW, False),
+        ("1.5", OLD_AXIS, True),
+        ("1.6", OLD_AXIS.replace("true", "True"), True),
+        ("1.6.1", ELBOW, False),
+        ("1.10", ELBOW, False),
+    ],
+)
+def test_axes_are_along_the_frame_of_their_version(version: str, elbow: str, in_model: bool) -> None:
+    old = GOOD.replace('"1.11"', f'"{version}"').replace(ELBOW, elbow)
+    now = GOOD.replace("<xyz>", '<xyz expressed_in="__model__">') if in_model else GOOD
+    if version in ("1.2", "1.4"):
+        now = now.replace("<axis/>", '<axis><xyz expressed_in="__model__">0 0 1</xyz></axis>')
+    assert_same_dynamics(load_robot(old), load_robot(now))
+
+
 BAD = {
     "malformed": ("</model>", "", "not valid XML: mismatched tag"),
     "no model": ("model", "thing", "there must be one <model>, are 0"),
@@ -203,6 +226,38 @@ BAD = {
         "rotation_format must be euler_rpy or quat_xyzw",
     ),
     "automatic inertia": ("<inertial>", '<inertial auto="true">', "auto is not supported"),
+    "no version": (' version="1.11"', "", "line 1: attribute 'version' is missing"),
+    "version": ('"1.11"', '"eleven"', "version must be from 1.2 to 1.x, is 'eleven'"),
+    "version of old elements": ('"1.11"', '"1.0"', "version must be from 1.2 to 1.x, is '1.0'"),
+    "axis of old versions": (ELBOW, OLD_AXIS, "<use_parent_model_frame>: is of SDFormat 1.5 and 1.6; write <xyz expr"),
+    "misspelt relative_to": ("relative_to", "relativ_to", "<pose>: unknown attribute 'relativ_to'; known are"),
+    "attribute of an axis": ("<xyz>", '<xyz expresed_in="upper">', "<xyz>: unknown attribute 'expresed_in'; known are"),
+    "attribute of a frame": (
+        "</model>",
+        '<frame name="f" atached_to="fore"/></model>',
+        "frame f: unknown attribute 'atached_to'",
+    ),
+    "attribute of an inertia": ("<inertial>", '<inertial aut="true">', "unknown attribute 'aut'"),
+    "attribute of a model": ('name="arm"', 'name="arm" placment_frame="fore"', "unknown attribute 'placment_frame'"),
+    "neither true nor false": ('pose relative_to="upper"', 'pose degrees="yes"', "'degrees' must be true or false, is"),
+    "format of no numbers": (FORE, FORE.replace("relative_to", "rotation_format"), "rotation_format must be euler_rpy"),
+    "second axis leads": (
+        "</axis></joint>",
+        '<mimic joint="shoulder" axis="axis2"/></axis></joint>',
+        "<mimic>: axis must be 'axis', is 'axis2': joints with a second axis are not supported",
+    ),
+    "misspelt ratio": (
+        "</axis></joint>",
+        '<mimic joint="shoulder"><multiplyer>2</multiplyer></mimic></axis></joint>',
+        "<mimic>: unknown <multiplyer>; did you mean <multiplier>?",
+    ),
+    "link with the name of the world": ('link name="upper"', 'link name="world"', "the name 'world' is reserved"),
+    "frame with a reserved name": ("</model>", '<frame name="__x__"/></model>', "the name '__x__' is reserved"),
+    "frames in a circle": (
+        "</model>",
+        '<frame name="a" attached_to="b"/><frame name="b" attached_to="a"><pose relative_to="fore"/></frame></model>',
+        "frames are attached to each other: ",
+    ),
     "document type": ("<sdf", "<!DOCTYPE sdf><sdf", "document type declarations and entities are not allowed"),
 }
 

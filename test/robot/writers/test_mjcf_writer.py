@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from same_dynamics import assert_same_dynamics
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, equations_of_motion, load_robot, packaged_robots
+from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
 from eom_dynamics.arrays import Array
@@ -30,20 +31,27 @@ TRIANGLE = {"iiwa"}
 """Robots with inertia that MuJoCo refuses, and the writer therefore changes."""
 
 
+@pytest.fixture(autouse=True)
+def _folder_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes its warnings to MUJOCO_LOG.TXT in the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 def loaded(text: str) -> Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return load_robot(text)
 
 
+@pytest.mark.parametrize("springs", SPRINGS)
 @pytest.mark.parametrize("name", [name for name in packaged_robots() if name not in TRIANGLE])
-def test_packaged_robots_are_the_same_again(name: str) -> None:
+def test_packaged_robots_are_the_same_again(name: str, springs: str) -> None:
     robot = load_robot(name)
-    again = loaded(robot_as_mjcf(robot).text)
+    again = loaded(robot_as_mjcf(robot, springs).text)
     assert_same_dynamics(robot, again)
     assert again.joint_names == robot.joint_names
     assert [tool.name for tool in again.tools] == [tool.name for tool in robot.tools]
-    np.testing.assert_array_equal(again.rotor_inertia, robot.rotor_inertia)
+    np.testing.assert_allclose(again.rotor_inertia, robot.rotor_inertia, rtol=1e-15 * (springs == "tendons"))
     np.testing.assert_allclose(again.stiffness, robot.stiffness, rtol=1e-15)
     for one, other in zip(robot.joints, again.joints, strict=True):
         assert (other.limits.lower, other.limits.upper) == (one.limits.lower, one.limits.upper)
@@ -119,12 +127,38 @@ def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable
     assert (again.damping, again.limits) == (0.4, first.limits)
 
 
-def test_tendons_are_beside_the_robot_and_named_when_it_is_read(tmp_path: Path) -> None:
+OTHER_TENDONS = {
+    "coefficients": ('coef="-1.0"', 'coef="-2.0"'),
+    "length at rest": ('springlength="0"', 'springlength="0.1"'),
+    "armature of the link": ('name="joint_1" type', 'armature="0.1" name="joint_1" type'),
+    "limited motor": ('name="joint_1_motor" type', 'range="-1 1" name="joint_1_motor" type'),
+    "weight of the motor": ('<inertial pos="0 0 0"', '<inertial pos="0.1 0.2 0.1"'),
+    "body on the motor": ('<joint name="joint_1_motor"', '<site name="s" /><joint name="joint_1_motor"'),
+    "motor of the link": ("</actuator>", '<motor joint="joint_1" /></actuator>'),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER_TENDONS.values(), ids=OTHER_TENDONS)
+def test_tendons_that_are_no_series_spring_are_named(old: str, new: str, tmp_path: Path) -> None:
     path = tmp_path / "arm.xml"
     assert main(["convert", "planar_2r", "--springs", "tendons", "-o", str(path)]) == 0
-    with pytest.warns(match="tendons are ignored: joint_1_spring, joint_2_spring"):
-        again = load_robot(path)
-    assert again.joint_names == ("joint_1", "joint_2", "joint_1_motor", "joint_2_motor")
+    assert load_robot(path).joint_names == ("joint_1", "joint_2")
+    text = path.read_text()
+    assert old in text
+    with pytest.warns(match="tendons are ignored: joint_1_spring"):
+        assert "joint_1_motor" in load_robot(text.replace(old, new)).joint_names
+
+
+def test_damping_friction_and_limits_of_an_arm_with_tendons_are_read() -> None:
+    robot = load_robot("planar_2r")
+    friction = Friction(viscous=0.1, coulomb=0.2, static=0.2)
+    changed = {"damping": 0.4, "friction": 0.3, "limits": Limits(lower=-1.0, upper=2.0), "gear_ratio": 30.0}
+    motor = replace(robot.joints[0].actuator, friction=friction)
+    first = replace(robot.joints[0], spring=DampedSpring(80.0, 2.0), actuator=motor, **changed)
+    again = loaded(robot_as_mjcf(replace(robot, joints=(first, robot.joints[1])), "tendons").text).joints[0]
+    assert isinstance(again.spring, DampedSpring) and (again.spring.constant, again.spring.damping) == (80.0, 2.0)
+    np.testing.assert_array_equal(astuple(again.actuator.friction), astuple(friction))
+    assert {name: getattr(again, name) for name in changed} == changed
 
 
 def test_options_go_with_their_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

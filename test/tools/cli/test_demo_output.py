@@ -158,3 +158,12 @@ def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
 def test_model_errors_belong_to_an_identification(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", *SHORT, "--mass-error", "0.1", "-o", str(tmp_path)]) == 2
     assert "--stiffness-error and --mass-error need --identify" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("played")
+def test_sources_without_the_example_and_with_few_folders_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "_HERE", Path("/eom/eom_dynamics/tools/cli/demo.py"))
+    assert main(["demo", *SHORT, "--robot", "sea_planar_2r", "--identify", "-o", str(tmp_path)]) == 2
+    assert "of the sources, which is not installed here" in capsys.readouterr().err

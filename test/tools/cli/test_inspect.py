@@ -173,6 +173,17 @@ def test_poses_of_the_tools(capsys: pytest.CaptureFixture[str]) -> None:
     assert header.startswith("tool") and row.split()[1:4] == [f"{x:.6f}" for x in pose[:3, 3]]
 
 
+def test_manipulability_is_of_six_joints_and_more(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "planar_2r", "--pose", "0.4", "1.1"]) == 0
+    assert capsys.readouterr().out.split()[-1] == "-"
+    assert main(["inspect", "planar_2r", "--pose", "0.4", "1.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tools"][0]["manipulability"] is None
+    q = [0.1, -1.2, 1.3, 0.4, 0.9, 0.6]
+    J = eom.Kinematics(eom.load_robot("ur5e")).jacobian(q)
+    assert main(["inspect", "ur5e", "--pose", *map(str, q)]) == 0
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(abs(np.linalg.det(J)), rel=1e-3)
+
+
 def test_poses_require_a_number_for_each_joint(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["inspect", "planar_2r", "--pose", "0.1"])

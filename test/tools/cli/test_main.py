@@ -210,8 +210,8 @@ def test_closed_streams() -> None:
 
 def test_an_interrupt_while_python_starts_ends_without_a_traceback(tmp_path: Path) -> None:
     path = Path(sys.prefix) / "bin/eom_dynamics"
-    if not path.is_file() or subprocess.run(["env", "--block-signal=INT", "true"], check=False).returncode:
-        pytest.skip("it is not installed, or started without env --block-signal")
+    if not path.is_file() or "--block-signal=INT" not in path.read_text(encoding="utf-8"):
+        pytest.skip("no entry point of CMake, or one started without env --block-signal")
     for k in range(12):
         with subprocess.Popen(
             [path, "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

@@ -123,6 +123,9 @@ def test_part_of_a_urdf_with_a_mimic_joint(tmp_path: Any) -> None:
     )
     found = robot_facts(eom.load_robot(text, tip="hook"))
     assert found["merged"] == ["link hook into the body of axle (0 kg)"]
+    named = "the tool is wheel, the last body; fixed to it: hook; to choose one: --tool hook, or tools: hook in a "
+    named += "parameter file"
+    assert [named in robot_facts(eom.load_robot(text, tools=tool))["assumed"] for tool in ((), "hook")] == [True, False]
     assert found["assumed"][0] == "axis [1 0 0], the default of URDF: rail"
     assert found["joints"][0]["limits"] == {
         **dict.fromkeys(("acceleration", "jerk", "effort_rate", "effort_rms")),

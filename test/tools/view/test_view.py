@@ -26,9 +26,11 @@ from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
+from eom_dynamics.tools.states_files import write_states
 from eom_dynamics.tools.view.motion import PlayedMotion, at_rest, read_motion
 from eom_dynamics.tools.view.scene import Viewer, start_server
 from eom_dynamics.tools.view.solids import rods, visual_solids
+from eom_dynamics.trajectory import Samples
 
 ROBOT = "sea_planar_2r"
 RECORD = record(ROBOT, count=100)
@@ -107,6 +109,46 @@ def test_a_bag_of_measured_motors_has_their_deflections(arm: eom.ElasticArm, tmp
     np.testing.assert_array_equal(motion.states.q, [[0.1, 0.2]] * 2)
     np.testing.assert_allclose(motion.states.deflection, [[0.05, 0.1]] * 2, rtol=1e-12)
     assert motion.t.tolist() == [0.0, 1.0]
+
+
+def test_files_that_commands_write_are_played(
+    arm: eom.ElasticArm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("plotly", reason="simulate writes a page")
+    falls = ["simulate", ROBOT, "--free", "--start", "0.1", "0.2", "--duration", "0.2", "-o", str(tmp_path / "free")]
+    assert main(falls) == 0
+    data = np.load(tmp_path / "free" / "data.npz")
+    for name in ("data.npz", "motion.csv"):
+        motion = read(tmp_path / "free" / name, arm)
+        np.testing.assert_allclose(motion.states.q, data["q"], atol=1e-15)
+        np.testing.assert_allclose(motion.states.deflection, data["theta"] - data["q"], atol=1e-15)
+        np.testing.assert_allclose(motion.states.qd, data["qd"], atol=1e-15)
+    assert motion.states.deflection.any()
+    samples = Samples(*(np.full((3, *shape), float(k)) for k, shape in enumerate([(), *[(2,)] * 5])))
+    write_states(tmp_path, samples._replace(t=np.arange(3.0)), arm.robot.joint_names[::-1])
+    for name in ("trajectory.csv", "setpoints.npz"):
+        motion = read(tmp_path / name, arm)
+        assert motion.t.tolist() == [0.0, 1.0, 2.0] and np.all(motion.states.q == 1) and np.all(motion.states.qd == 2)
+    capsys.readouterr()
+    for name in ("free/index.html", "free"):
+        assert main(["view", ROBOT, str(tmp_path / name)]) == 2
+        line = "is neither a bag nor a table (.csv, .parquet, .npz); "
+        assert capsys.readouterr().err.endswith(f"{name}: {line}{tmp_path / 'free'} has data.npz, motion.csv\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"PK\x03\x04", "cannot be read as .npz: "),
+        ({}, "has no array t, joint_names; it has "),
+        ({"t": np.arange(2.0), "joint_names": ["joint_1"], "q": np.zeros((3, 1))}, "has no columns position.NAME"),
+    ],
+)
+def test_other_npz_files_are_told_in_one_line(arm: eom.ElasticArm, tmp_path: Path, content: Any, reason: str) -> None:
+    path = tmp_path / "data.npz"
+    path.write_bytes(content) if isinstance(content, bytes) else np.savez(path, **content)
+    with pytest.raises(eom.EomDynamicsError, match=reason):
+        read(path, arm)
 
 
 def test_a_recording_of_another_robot_is_refused(arm: eom.ElasticArm, tmp_path: Path) -> None:
