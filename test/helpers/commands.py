@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import re
 import shlex
 import shutil
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -101,9 +104,6 @@ def _eom_dynamics(rest: Sequence[str]) -> None:
 
 def _parsed(name: str, parse: Callable[[], object]) -> None:
     """Let a parser read arguments, which ends the process where it does not take them."""
-    import io
-    from contextlib import redirect_stderr
-
     with redirect_stderr(io.StringIO()) as said:
         try:
             parse()
@@ -132,8 +132,6 @@ class _Read(BaseException):
 
 def _module(name: str, rest: Sequence[str]) -> None:
     """Read the arguments of a module by its own parser, and end there."""
-    from argparse import ArgumentParser
-
     read = ArgumentParser.parse_args
 
     def and_end(self: ArgumentParser, *arguments: Any, **named: Any) -> None:
@@ -313,15 +311,15 @@ def _message(kind: str, name: str, text: str = "{}") -> None:
     if name.split("/")[1] != folder or not hasattr(module, cls):
         raise CommandError(f"{name}: no such type of a {kind}")
     made: Any = getattr(module, cls)
-    made = {"msg": made, "srv": getattr(made, "Request", None), "action": getattr(made, "Goal", None)}[folder]()
+    made = {"msg": made, "srv": getattr(made, "Request", None), "action": getattr(made, "Goal", None)}[folder]
     try:
-        _set_fields(made, yaml.safe_load(text))
+        _set_fields(made(), yaml.safe_load(text))
     except (AttributeError, AssertionError, TypeError, ValueError) as error:
         raise CommandError(f"{name}: {error}") from None
 
 
 def _set_fields(message: Any, values: dict[str, Any]) -> None:
-    """Set fields, which the message checks."""
+    message._check_fields = True  # that of messages in it cannot be given to the constructor
     for name, value in values.items():
         field = getattr(message, name)
         if isinstance(value, dict):
@@ -333,7 +331,8 @@ def _set_fields(message: Any, values: dict[str, Any]) -> None:
                 _set_fields(each, entries)
             setattr(message, name, elements)
         elif isinstance(value, list):
-            setattr(message, name, value)
+            real = getattr(field, "typecode", "") == "d" or getattr(field, "dtype", None) == float
+            setattr(message, name, [float(each) for each in value] if real else value)
         else:
             setattr(message, name, float(value) if isinstance(field, float) else value)
 

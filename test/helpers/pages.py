@@ -39,7 +39,15 @@ from urdf_arms import urdf_arm
 from eom_dynamics import load_robot
 from eom_dynamics.tools.cli.main import main
 
-SKIPPED = ("takes minutes", "runs until ended", "needs ROS 2", "needs a node", "needs a recording", "needs a download")
+SKIPPED = (
+    "takes minutes",
+    "runs until ended",
+    "needs ROS 2",
+    "needs a robot",
+    "needs a node",
+    "needs a recording",
+    "needs a download",
+)
 """Reasons to leave a block out; another one is a mistake."""
 
 LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}
