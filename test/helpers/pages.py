@@ -2,9 +2,13 @@
 """The code blocks of a page of docs, run one after the other in one folder, as a reader would.
 
 Blocks of ``python`` share their variables. In blocks of ``console``, lines that begin with ``$`` are commands of a
-shell, and the lines after one are what it prints, with ``…`` for what differs from run to run. HTML comments of the
-form ``<!--- invisible-code-block: python`` prepare what a block takes from the reader, and
-``<!--- skip: next "reason" -->`` leaves a block out, for a reason of `SKIPPED`.
+shell, and the lines after one are what it prints, with ``…`` for what differs from run to run. Robots of ``yaml`` are
+loaded, and parameters compared with those of their node; blocks of ``cpp`` are compiled, all of a page together, with
+the headers in ``code/cpp/include``; ``xml`` is parsed. HTML comments of the form
+``<!--- invisible-code-block: python`` prepare what a block takes from the reader, with declarations for ``cpp``.
+
+``<!--- skip: next "reason" -->`` leaves a block out, for a reason of `SKIPPED`. What is left out is checked: Python is
+compiled, and commands must take their arguments (:mod:`commands`). So are commands that start nodes or build.
 """
 
 from __future__ import annotations
@@ -13,36 +17,65 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
+from xml.etree import ElementTree
 
+import yaml
+from commands import NODES, CommandError, check, objections
 from paths import DOCS, ROOT
-from sybil import Example, Sybil
+from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.myst import CodeBlockParser, SkipParser
+from urdf_arms import urdf_arm
 
+from eom_dynamics import load_robot
 from eom_dynamics.tools.cli.main import main
 
-SKIPPED = ("takes minutes", "needs ROS 2", "needs a robot", "needs a download")
+SKIPPED = (
+    "takes minutes",
+    "runs until ended",
+    "needs ROS 2",
+    "needs a robot",
+    "needs a node",
+    "needs a recording",
+    "needs a download",
+)
 """Reasons to leave a block out; another one is a mistake."""
+
+LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}
+"""Blocks of other languages are mistakes, too."""
 
 # A command that needs no shell runs in this process, which saves the start of Python.
 _PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*")
 
+# These build, or run until someone ends them.
+_CHECKED = re.compile(r"(ros2|make|colcon|rosdep|\w+_nodes?|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?) ")
+
+_BLOCK = re.compile(
+    r"^(?P<fence>`{3,})(?P<language>.*)\n(?:.*\n)*?(?P=fence)$"
+    r"|^<!--(?:.*\n)*?.*-->$"
+    r"|^(?:[-*]|\d+\.) .*\n(?:\n? {2,}.*\n)*",
+    re.MULTILINE,
+)
+"""A fenced block, an HTML comment, or the items of a list."""
+
 
 def run_page(name: str, folder: Path) -> dict[str, Any]:
-    """Run the blocks of docs/`name`.md in a folder; returns the variables of its Python code.
+    """Run the blocks of docs/`name`.md, or of the README, in a folder; returns the variables of its Python code.
 
     Like a checkout, the folder has config and examples.
     """
     for there in ("config", "examples"):
-        (folder / there).symlink_to(ROOT / there)
-    document = _SYBIL.parse(DOCS / f"{name}.md")
+        shutil.copytree(ROOT / there, folder / there)
+    document = _SYBIL.parse((ROOT if name == "README" else DOCS) / f"{name}.md")
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -52,22 +85,49 @@ def run_page(name: str, folder: Path) -> dict[str, Any]:
             except SkipTest as skip:
                 if str(skip) not in SKIPPED:
                     raise ValueError(f"{name}.md, line {example.line}: no reason of {SKIPPED}: {skip}") from None
+                _check(example)
+        if "cpp" in document.namespace:
+            _compile(document.namespace["cpp"])
     finally:
         os.chdir(before)
     return document.namespace
 
 
-def _run_commands(example: Example) -> str | None:
+def _check(example: Example) -> None:
+    """Check a block that is left out."""
+    if example.region.evaluator is _run_commands:
+        for command, _ in _commands(example):
+            _check_command(example, command)
+    else:
+        compile(str(example.parsed), example.path, "exec")
+
+
+def _check_command(example: Example, command: str) -> None:
+    try:
+        check(command)
+    except CommandError as error:
+        raise AssertionError(f"{example.path}, line {example.line}: {command}\n{error}") from None
+
+
+def _commands(example: Example) -> Iterator[tuple[str, str]]:
+    """Commands, without their comments, and what they print."""
     source = re.sub(r"\\\n\s*", "", str(example.parsed))
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", source + "\n", re.MULTILINE):
-        command = re.sub(r"\s+#\s.*", "", command)
+        yield re.sub(r"\s+#\s.*", "", command), expected
+
+
+def _run_commands(example: Example) -> None:
+    for command, expected in _commands(example):
+        if _CHECKED.match(command):
+            _check_command(example, command)
+            continue
+        place = f"{example.path}, line {example.line}: {command}"
         code, printed = _in_process(command) if _PLAIN.fullmatch(command) else _in_shell(command)
-        if code:
-            return f"{example.path}, line {example.line}: {command}\nended with {code}:\n{printed}"
+        assert code == 0, f"{place}\nended with {code}:\n{printed}"
         wanted = expected.replace("…", "...")
-        if wanted.strip() and not OutputChecker().check_output(wanted, printed, ELLIPSIS | NORMALIZE_WHITESPACE):
-            return f"{example.path}, line {example.line}: {command}\nprinted\n{printed}\nin place of\n{expected}"
-    return None
+        if wanted.strip():
+            same = OutputChecker().check_output(wanted, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
+            assert same, f"{place}\nprinted\n{printed}\nin place of\n{expected}"
 
 
 def _in_process(command: str) -> tuple[int, str]:
@@ -83,7 +143,7 @@ def _in_process(command: str) -> tuple[int, str]:
 def _in_shell(command: str) -> tuple[int, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command],
+        ["bash", "-euo", "pipefail", "-c", command.replace(".venv/bin/", "")],
         env=os.environ | {"PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -93,7 +153,91 @@ def _in_shell(command: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+def _load(example: Example) -> None:
+    """Load the robot of a YAML block, or check the parameters of a node; entries of joints extend a URDF."""
+    text = str(example.parsed)
+    (name, content), *others = yaml.safe_load(text).items()
+    parameters = content.get("ros__parameters") if isinstance(content, dict) else None
+    if name in {"robot", "joints", "compensated_by_robot"}:
+        _load_extended(content if name == "robot" else {name: content, **dict(others)})
+    elif parameters is not None and {"robot", "urdf"} & set(parameters):
+        section = parameters.get("robot", parameters.get("urdf"))
+        if "urdf" in {*parameters, *section}:
+            _load_extended(section)
+        else:
+            Path("block.yaml").write_text(text, encoding="utf-8")
+            load_robot("block.yaml")
+    elif parameters is not None and (node := NODES.get(name.rpartition("/")[2])):
+        assert not (found := objections(node, parameters)), f"{example.path}, line {example.line}: {'; '.join(found)}"
+
+
+def _load_extended(entries: dict[str, Any]) -> None:
+    """Load a URDF with the joints, links and tools that the entries name."""
+    joints = tuple(entries.get("joints", ()))
+    joints += tuple(name for name in ("shoulder", "elbow", "wrist") if name not in joints)
+    path = Path(entries.get("urdf", "arm.urdf"))
+    path.parent.mkdir(exist_ok=True)
+    tips, tools, carriers = (entries.get(name, ()) for name in ("tip", "tools", "payloads"))
+    fixed = "".join(
+        f'<link name="{name}"/><joint name="{name}_joint" type="fixed">'
+        f'<parent link="{joints[-1]}_link"/><child link="{name}"/></joint>'
+        for name in dict.fromkeys([*tips, *([tools] if isinstance(tools, str) else tools), *carriers])
+    )
+    arm = urdf_arm(joints=joints).replace("</robot>", f"{fixed}</robot>")
+    arm = arm.replace('"base"', f'"{entries.get("root", "base")}"')
+    given = "".join(f'<xacro:arg name="{name}" default=""/>' for name in entries.get("xacro_arguments", ()))
+    arm = arm.replace(">", f' xmlns:xacro="http://www.ros.org/wiki/xacro">{given}', 1)
+    path.write_text(arm, encoding="utf-8")
+    robot = yaml.safe_dump({"/**": {"ros__parameters": {"robot": {**entries, "urdf": str(path)}}}})
+    Path("block.yaml").write_text(robot, encoding="utf-8")
+    load_robot("block.yaml")
+
+
+def _parse_xml(example: Example) -> None:
+    ElementTree.fromstring(str(example.parsed))
+
+
+def _collect_cpp(example: Example) -> None:
+    """Keep the code of a function, or what a hidden block declares before it."""
+    hidden = example.document.text.startswith("<!--", example.start)
+    blocks = example.namespace.setdefault("cpp", [])
+    blocks.append(str(example.parsed) if hidden else f"void block_{example.line}()\n{{\n{example.parsed}\n}}\n")
+
+
+def _compile(blocks: list[str]) -> None:
+    source = "\n".join(blocks)
+    includes = re.findall(r"^#include .*$", source, re.MULTILINE)
+    lines = [*includes, re.sub(r"^#include .*$", "", source, flags=re.MULTILINE)]
+    Path("blocks.cpp").write_text("\n".join(lines), encoding="utf-8")
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-Icode/cpp/include", "-Icode/cpp/c", "blocks.cpp"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def _indented(document: Document) -> Iterator[Region]:
+    """Indented blocks outside lists: commands, which are checked. Blocks of an unknown language are refused."""
+    for block in _BLOCK.finditer(document.text):
+        language = (block["language"] or "").strip()
+        if language and not language.startswith("{") and language not in LANGUAGES:
+            raise ValueError(f"{document.path}: {language} is no language of {sorted(LANGUAGES)}")
+    rest = _BLOCK.sub(lambda block: re.sub("[^\n]", " ", block[0]), document.text)
+    for line in re.finditer(r"(?<=\n)    (\S.*)$", rest, re.MULTILINE):
+        yield Region(line.start(), line.end(), re.sub(r"\s+#\s.*", "", line[1]), _check_line)
+
+
+def _check_line(example: Example) -> None:
+    _check_command(example, str(example.parsed))
+
+
 _SYBIL = Sybil(
-    [CodeBlockParser("python", PythonEvaluator()), CodeBlockParser("console", _run_commands), SkipParser()],
+    [
+        CodeBlockParser("python", PythonEvaluator()),
+        CodeBlockParser("console", _run_commands),
+        CodeBlockParser("yaml", _load),
+        CodeBlockParser("xml", _parse_xml),
+        CodeBlockParser("cpp", _collect_cpp),
+        SkipParser(),
+        _indented,
+    ],
     path=str(DOCS),
 )

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of the docs that are not run: what they name must exist, and take the arguments that they give.
+
+Programs, options and their values, launch files and their arguments, nodes and their parameters, topics, types and
+messages, targets of make. Files that a reader has are not looked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import re
+import shlex
+import shutil
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import yaml
+from paths import ROOT
+
+from eom_dynamics.tools.cli.main import _parser
+
+EXECUTABLES = {"dynamics_node", "dynamics_nodes", "planning_node", "simulated_robot_node"}
+
+NODES = {
+    "eom_dynamics": "dynamics_node",
+    "eom_dynamics_planning": "planning_node",
+    "simulated_robot": "simulated_robot_node",
+}
+"""Modules of nodes by their names."""
+
+_SHELL = {"cd", "cp", "export", "source", "eval", "mkdir", "cat", "echo", "git", "pip", "apt", "sudo", "docker"}
+_OF_ROS = {
+    "colcon": {"build", "test", "test-result"},
+    "rosdep": {"install", "update"},
+    "ros2 bag": {"play", "record", "info"},
+    "ros2 security": {"create_keystore", "create_enclave"},
+    "ros2 control": {"list_controllers", "list_hardware_interfaces"},
+}
+"""Verbs of programs that this machine may lack."""
+
+
+class CommandError(Exception):
+    """A command names what is missing, or gives it arguments that it does not take."""
+
+
+def check(command: str) -> None:
+    """Check each of the commands that a line of a shell consists of.
+
+    Raises:
+        CommandError: one of them cannot work.
+    """
+    words: list[str] = []
+    for token in [*_tokens(command), ";"]:
+        if token not in {";", "&&", "||", "|", "&"}:
+            words.append(token)
+        elif words:
+            _check_words(words)
+            words = []
+
+
+def _tokens(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    return list(lexer)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    while re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    program, *rest = words
+    if program.startswith(".venv/bin/"):
+        program = program.removeprefix(".venv/bin/")
+    if program in EXECUTABLES:
+        _node(program, rest)
+    elif program in _PROGRAMS:
+        _PROGRAMS[program](rest)
+    elif program in _OF_ROS:
+        _verb(program, rest)
+    elif program not in _SHELL and not _found(program):
+        raise CommandError(f"{program}: no such program")
+
+
+def _found(program: str) -> bool:
+    return bool(shutil.which(program) or (Path(sys.executable).parent / program).is_file())
+
+
+def _verb(program: str, rest: Sequence[str]) -> None:
+    if rest[0] not in _OF_ROS[program]:
+        raise CommandError(f"{program} {rest[0]}: known are {', '.join(sorted(_OF_ROS[program]))}")
+
+
+def _eom_dynamics(rest: Sequence[str]) -> None:
+    _parsed("eom_dynamics", lambda: _parser().parse_args(rest))
+
+
+def _parsed(name: str, parse: Callable[[], object]) -> None:
+    """Let a parser read arguments, which ends the process where it does not take them."""
+    with redirect_stderr(io.StringIO()) as said:
+        try:
+            parse()
+        except SystemExit as end:
+            if end.code:
+                raise CommandError(f"{name}: {said.getvalue().strip()}") from None
+
+
+def _python(rest: Sequence[str]) -> None:
+    if rest[0] == "-c":
+        compile(rest[1], "-c", "exec")
+    elif rest[0] != "-m":
+        if not any((folder / rest[0]).is_file() for folder in (Path(), ROOT, ROOT / "examples")):
+            raise CommandError(f"python {rest[0]}: no such file")
+    elif (name := rest[1].removeprefix("eom_dynamics.ros.")) in EXECUTABLES:
+        _node(name, rest[2:])
+    elif rest[1].split(".")[0] in {"eom_dynamics", "closing_the_loop"}:
+        _module(rest[1], rest[2:])
+    elif importlib.util.find_spec(rest[1]) is None:
+        raise CommandError(f"python -m {rest[1]}: no such module")
+
+
+class _Read(BaseException):
+    """The arguments of a program are read, and it ends here."""
+
+
+def _module(name: str, rest: Sequence[str]) -> None:
+    """Read the arguments of a module by its own parser, and end there."""
+    read = ArgumentParser.parse_args
+
+    def and_end(self: ArgumentParser, *arguments: Any, **named: Any) -> None:
+        read(self, *arguments, **named)
+        raise _Read
+
+    if importlib.util.find_spec(f"{name}.__main__" if _is_package(name) else name) is None:
+        raise CommandError(f"python -m {name}: no such module")
+    module = _imported(f"{name}.__main__" if _is_package(name) else name)
+    if module is None:
+        return
+    with mock.patch.object(ArgumentParser, "parse_args", and_end), mock.patch.object(sys, "argv", [name, *rest]):
+        try:
+            _parsed(name, module.main)
+        except _Read:
+            return
+    raise CommandError(f"python -m {name}: reads no arguments")
+
+
+def _is_package(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def _imported(name: str) -> ModuleType | None:
+    """A module, or None where it needs ROS 2 and this is missing."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith(("eom_dynamics.", "closing_the_loop")) and not (error.name or "").endswith(
+            (".msg", ".srv", ".action")
+        ):
+            raise
+        return None
+
+
+def _make(rest: Sequence[str]) -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for word in rest:
+        name, assigned, _ = word.partition("=")
+        pattern = rf"^{name} \?=" if assigned else rf"^{name}:.*##"
+        if not re.search(pattern, text, re.MULTILINE):
+            raise CommandError(f"make {word}: the Makefile has no such {'variable' if assigned else 'target'}")
+
+
+def _node(executable: str, rest: Sequence[str]) -> None:
+    """Arguments of a node: those of ROS, and parameters of its table."""
+    module = _imported(f"eom_dynamics.ros.{executable}")
+    if module is None:
+        return
+    if executable == "dynamics_nodes":
+        executable, rest = "dynamics_node", [word for word in rest if word != "--node"]
+    elif rest[:1] == ["--ros-args"]:
+        rest = rest[1:]
+    elif rest:
+        raise CommandError(f"{executable} {rest[0]}: arguments follow --ros-args")
+    words = iter(rest)
+    for word in words:
+        value = next(words, "")
+        if word not in {"--params-file", "-p", "-r", "--enclave", "--log-level"} or not value:
+            raise CommandError(f"{executable} {word} {value}: no argument of ROS 2")
+        name, assigned, text = value.partition(":=")
+        if word in {"-p", "-r"} and not assigned:
+            raise CommandError(f"{executable} {word} {value}: no NAME:=VALUE")
+        if word == "-p":
+            _refuse(objections(executable, {name: yaml.safe_load(text)}))
+        if word == "-r" and not name.startswith("__"):
+            _topic(name, executable)
+
+
+def _refuse(faults: Sequence[str]) -> None:
+    if faults:
+        raise CommandError("; ".join(faults))
+
+
+def _topic(name: str, executable: str | None = None) -> None:
+    """A topic, service or action must be in the list of a node's help."""
+    of = [executable] if executable else sorted(NODES.values())
+    known = "".join(module.PROGRAM.examples for node in of if (module := _imported(f"eom_dynamics.ros.{node}")))
+    if known and not re.search(rf"^  (/|~/)?{re.escape(name.rpartition('/')[2])}\s", known, re.MULTILINE):
+        raise CommandError(f"{name}: no topic, service or action of {' or '.join(of)}")
+
+
+def _ros2(rest: Sequence[str]) -> None:
+    verb = " ".join(rest[:2])
+    if f"ros2 {rest[0]}" in _OF_ROS:
+        _verb(f"ros2 {rest[0]}", rest[1:])
+    elif rest[0] == "launch":
+        _launch(*rest[1:])
+    elif rest[0] == "run":
+        _run(*rest[1:])
+    elif verb in {"topic echo", "topic hz", "topic info"}:
+        _topic(rest[2])
+    elif verb in {"topic pub", "service call", "action send_goal"}:
+        words = [word for word in rest[2:] if word not in {"--once", "-1", "--feedback", "-f"}]
+        _topic(words[0])
+        _message(rest[0], *words[1:3])
+    elif verb in {"param set", "param get", "param describe", "param list"}:
+        node = NODES.get(rest[2].rpartition("/")[2])
+        if node is None:
+            raise CommandError(f"ros2 {verb}: no node {rest[2]}")
+        value = {rest[3]: yaml.safe_load(rest[4]) if len(rest) > 4 else None} if len(rest) > 3 else {}
+        _refuse(objections(node, value))
+    elif verb in {"lifecycle set"}:
+        if rest[3] not in {"configure", "activate", "deactivate", "cleanup", "shutdown"}:
+            raise CommandError(f"ros2 {verb}: no transition {rest[3]}")
+    elif verb not in {"node list", "topic list", "service list", "lifecycle get", "interface show"}:
+        raise CommandError(f"ros2 {verb}: not checked; add it to {__name__}")
+
+
+def _run(package: str, executable: str, *rest: str) -> None:
+    if package == "controller_manager" and executable == "spawner":
+        return
+    if package != "eom_dynamics" or f"install_executable({executable} " not in _text("CMakeLists.txt"):
+        raise CommandError(f"ros2 run {package} {executable}: CMakeLists.txt installs no such executable")
+    _check_words([executable, *rest])
+
+
+@cache
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _launch(package: str, file: str, *rest: str) -> None:
+    if package != "eom_dynamics":
+        if not list((ROOT / "eom_dynamics" / "export" / "templates").glob(f"**/{file}*")):
+            raise CommandError(f"ros2 launch {package} {file}: eom_dynamics codegen writes no such launch file")
+        return
+    declared = launch_arguments(file)
+    for word in rest:
+        name, assigned, value = word.partition(":=")
+        if word == "--show-args":
+            continue
+        if not assigned or name not in declared:
+            raise CommandError(f"ros2 launch {file} {word}: declared are {', '.join(declared)}")
+        if declared[name] and value not in declared[name]:
+            raise CommandError(f"ros2 launch {file} {word}: must be one of {', '.join(declared[name])}")
+
+
+@cache
+def launch_arguments(file: str) -> dict[str, Sequence[str]]:
+    """Names of the arguments that a launch file declares, with their choices; without launch, which ROS 2 has."""
+    path = ROOT / "launch" / file
+    if not path.is_file():
+        raise CommandError(f"ros2 launch {file}: no such launch file")
+    declared: dict[str, Sequence[str]] = {}
+
+    def declare(name: str, *, choices: Sequence[str] | None = None, **_: Any) -> None:
+        declared[name] = choices or ()
+
+    imported = "".join(_text(each) for each in (f"launch/{file}", "eom_dynamics/ros/launch_arguments.py"))
+    names = {
+        "launch",
+        "launch.actions",
+        "launch_ros",
+        *re.findall(r"^from (launch[\w.]*) import", imported, re.MULTILINE),
+    }
+    stubs: dict[str, Any] = {name: mock.MagicMock(__path__=[]) for name in names}
+    stubs["launch.actions"].DeclareLaunchArgument = declare
+    # patch.dict forgets what was imported with the stubs.
+    with mock.patch.dict(sys.modules, stubs):
+        sys.modules.pop("eom_dynamics.ros.launch_arguments", None)
+        spec = importlib.util.spec_from_file_location("launch_file", path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.generate_launch_description()
+    return declared
+
+
+def _message(kind: str, name: str, text: str = "{}") -> None:
+    """Set the fields of a message from YAML, as ros2cli does."""
+    folder, package, cls = {"topic": "msg", "service": "srv", "action": "action"}[kind], *name.split("/")[::2]
+    module = _imported(f"{package}.{folder}")
+    if module is None:
+        return
+    if name.split("/")[1] != folder or not hasattr(module, cls):
+        raise CommandError(f"{name}: no such type of a {kind}")
+    made: Any = getattr(module, cls)
+    made = {"msg": made, "srv": getattr(made, "Request", None), "action": getattr(made, "Goal", None)}[folder]
+    try:
+        _set_fields(made(), yaml.safe_load(text))
+    except (AttributeError, AssertionError, TypeError, ValueError) as error:
+        raise CommandError(f"{name}: {error}") from None
+
+
+def _set_fields(message: Any, values: dict[str, Any]) -> None:
+    message._check_fields = True  # that of messages in it cannot be given to the constructor
+    for name, value in values.items():
+        field = getattr(message, name)
+        if isinstance(value, dict):
+            _set_fields(field, value)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            package, element = re.findall(r"\w+", message.get_fields_and_field_types()[name])[1:]
+            elements = [getattr(importlib.import_module(f"{package}.msg"), element)() for _ in value]
+            for each, entries in zip(elements, value, strict=True):
+                _set_fields(each, entries)
+            setattr(message, name, elements)
+        elif isinstance(value, list):
+            real = getattr(field, "typecode", "") == "d" or getattr(field, "dtype", None) == float
+            setattr(message, name, [float(each) for each in value] if real else value)
+        else:
+            setattr(message, name, float(value) if isinstance(field, float) else value)
+
+
+def objections(executable: str, parameters: dict[str, Any]) -> list[str]:
+    """What a node has against parameters, by their names with dots; those of robots are not checked."""
+    module = _imported(f"eom_dynamics.ros.{executable}")
+    if module is None:
+        return []
+    table, found = module.PROGRAM.parameters, []
+    for name, value in parameters.items():
+        if name.startswith(("robot.", "urdf.", "qos_overrides.")) or name == "use_sim_time":
+            continue
+        if name not in table:
+            found.append(f"{name} is not a parameter of {executable}")
+            continue
+        default, choices, limits = table[name].default, table[name].choices, table[name].limits
+        kind = getattr(default, "name", type(default).__name__)
+        if value is not None and type(value).__name__ != kind and kind in {"bool", "int", "float", "str"}:
+            found.append(f"{name}: must be of type {kind}, is {value!r}")
+        elif (choices and value not in (*choices, None)) or (limits and not limits[0] <= (value or 0) <= limits[1]):
+            found.append(f"{name}: must be within {choices or limits}, is {value!r}")
+    return found
+
+
+def _register(rest: Sequence[str]) -> None:
+    if importlib.util.find_spec("argcomplete") is None:
+        raise CommandError("register-python-argcomplete: no such program")
+
+
+_PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
+    "eom_dynamics": _eom_dynamics,
+    "make": _make,
+    "python": _python,
+    "python3": _python,
+    "ros2": _ros2,
+    "register-python-argcomplete": _register,
+}
