@@ -38,7 +38,13 @@ from pages import run_page
 run_page(sys.argv[2], Path(sys.argv[3]))
 """
 
-NEEDS = {"contacts": ("clarabel",), "lagrange": ("sympy",), "worked_examples": ("sympy",)}
+NEEDS = {
+    "contacts": ("clarabel",),
+    "lagrange": ("sympy",),
+    "tutorials/identify": ("matplotlib", "mcap", "plotly", "rosbags"),
+    "tutorials/sea_arm": ("matplotlib", "plotly"),
+    "worked_examples": ("sympy",),
+}
 
 UNCOMPILED = ("contacts", "worked_examples")
 """Pages whose robots take longer to compile than all of their states."""
