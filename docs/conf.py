@@ -7,6 +7,7 @@ there take their places.
 
 import configparser
 import importlib.util
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -95,7 +96,7 @@ if html_theme == "furo":
 rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_exhale": False}
 
 # A file of the repository that a page links to, and the place of the site that has its text.
-_LINK = re.compile(r"\]\(\.\./([^)#\s]+)\)")
+_LINK = re.compile(r"\]\((\.\./[^)#\s]+)\)")
 _INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
 _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 
@@ -103,14 +104,18 @@ _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 def _link_to_sources(app, name, source):
     """Send links to files outside of this folder to the pages that have their text, else to the repository."""
 
+    folder, up = posixpath.join("docs", posixpath.dirname(name)), "../" * name.count("/")
+
     def target(found):
-        path = found[1]
+        path = posixpath.normpath(posixpath.join(folder, found[1]))
+        if path.startswith("docs/"):
+            return found[0]
         if not (_ROOT / path).exists():
             logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
         if interface := _INTERFACE.fullmatch(path):
-            return f"](reference/{interface[1]}.md#{interface[2].lower()})"
+            return f"]({up}reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):
-            return f"](reference/examples.md#{example[1]}py)"
+            return f"]({up}reference/examples.md#{example[1]}py)"
         return f"]({_sources}/blob/main/{path})"
 
     if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,21 +17,38 @@ from paths import DOCS
 import eom_dynamics
 
 pytest.importorskip("sybil", reason="sybil is not installed")
+import pages
 from commands import CommandError, check
 from pages import run_page
 
 ELSEWHERE = {"actuators", "notation"}
 """Pages that test_new_kind.py and test_notation.py run, for their variables."""
 
-PAGES = sorted({path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob("[!_]*.md")} - ELSEWHERE)
-PAGES.append("README")
+PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {"README"}
+
+STARTS_NODES = ("tutorials/first_setpoint", "tutorials/planners_day", "tutorials/poses")
+"""Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
+
+RUN = """\
+import sys
+from pathlib import Path
+
+sys.path.append(sys.argv[1])
+from pages import run_page
+
+run_page(sys.argv[2], Path(sys.argv[3]))
+"""
 
 NEEDS = {
     "contacts": ("clarabel",),
     "lagrange": ("sympy",),
     "robots": ("mujoco", "xacro"),
+    "tutorials/identify": ("matplotlib", "mcap", "plotly", "rosbags"),
+    "tutorials/mujoco": ("matplotlib", "mujoco"),
+    "tutorials/sea_arm": ("matplotlib", "plotly"),
     "worked_examples": ("sympy",),
     **dict.fromkeys(("control_loop", "services"), ("eom_dynamics.msg",)),
+    **dict.fromkeys(STARTS_NODES, ("rclpy", "eom_dynamics.msg", "matplotlib")),
 }
 """Modules without which a page cannot run."""
 
@@ -37,10 +59,22 @@ UNCOMPILED = ("contacts", "worked_examples")
 """Pages whose robots take longer to compile than all of their states."""
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.ros] * (page in ROS)) for page in PAGES])
-def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def missing(page: str) -> None:
+    """Skip a page without its modules."""
     for module in NEEDS.get(page, ()):
         pytest.importorskip(module, reason=f"{module} is not installed")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.ros] * (page in ROS))
+        for page in sorted(PAGES.difference(STARTS_NODES))
+        if not page.startswith("reference/")
+    ],
+)
+def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing(page)
     if page in UNCOMPILED:
         for name in ("Dynamics", "FloatingBase", "Kinematics"):
             monkeypatch.setattr(eom_dynamics, name, partial(getattr(eom_dynamics, name), backend="numpy"))
@@ -106,3 +140,22 @@ def test_checks_of_commands(good: str, wrong: str) -> None:
     check(good)
     with pytest.raises(CommandError):
         check(wrong)
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("page", STARTS_NODES)
+def test_page_with_nodes(page: str, tmp_path: Path) -> None:
+    missing(page)
+    import domains
+
+    domains.claim_domain()
+    helpers, log = str(Path(pages.__file__).parent), tmp_path / "log"
+    with log.open("w") as output:
+        command = [sys.executable, "-c", RUN, helpers, page, str(tmp_path)]
+        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+    try:
+        assert process.wait(60.0) == 0, log.read_text()
+    finally:
+        with suppress(ProcessLookupError):  # with its nodes, where it has failed
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
