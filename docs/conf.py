@@ -7,6 +7,7 @@ there take their places.
 
 import configparser
 import importlib.util
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -91,7 +92,7 @@ if html_theme == "furo":
 rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_exhale": False}
 
 # A file of the repository that a page links to, and the place of the site that has its text.
-_LINK = re.compile(r"\]\(\.\./([^)#\s]+)\)")
+_LINK = re.compile(r"\]\((\.\./[^)#\s]+)\)")
 _INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
 _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 
@@ -100,7 +101,10 @@ def _link_to_sources(app, name, source):
     """Send links to files outside of this folder to the pages that have their text, else to the repository."""
 
     def target(found):
-        path = found[1]
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(name), found[1]))
+        if not place.startswith("../"):  # of a page in a subfolder, to another one
+            return found[0]
+        path = place.removeprefix("../")
         if not (_ROOT / path).exists():
             logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
         if interface := _INTERFACE.fullmatch(path):
