@@ -103,7 +103,6 @@ _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 
 def _link_to_sources(app, name, source):
     """Send links to files outside of this folder to the pages that have their text, else to the repository."""
-
     folder, up = posixpath.join("docs", posixpath.dirname(name)), "../" * name.count("/")
 
     def target(found):

@@ -12,7 +12,7 @@ from paths import ROOT
 
 import eom_dynamics as eom
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.py"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.py"))]
 
 # Interfaces are generated when the package is built.
 _GENERATED = ("eom_dynamics.msg", "eom_dynamics.srv", "eom_dynamics.action")
