@@ -331,7 +331,7 @@ def _set_fields(message: Any, values: dict[str, Any]) -> None:
                 _set_fields(each, entries)
             setattr(message, name, elements)
         elif isinstance(value, list):
-            real = getattr(field, "typecode", "") == "d" or getattr(field, "dtype", None) == float
+            real = getattr(field, "typecode", "") == "d" or str(getattr(field, "dtype", "")) == "float64"
             setattr(message, name, [float(each) for each in value] if real else value)
         else:
             setattr(message, name, float(value) if isinstance(field, float) else value)
