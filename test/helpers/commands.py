@@ -208,10 +208,17 @@ def _refuse(faults: Sequence[str]) -> None:
 
 
 def _topic(name: str, executable: str | None = None) -> None:
-    """A topic, service or action must be in the list of a node's help."""
+    """A topic, service or action must be in the list of a node's help, but for what broadcasters of robots publish."""
+    if name == "/joint_states":
+        return
     of = [executable] if executable else sorted(NODES.values())
     known = "".join(module.PROGRAM.examples for node in of if (module := _imported(f"eom_dynamics.ros.{node}")))
-    if known and not re.search(rf"^  (/|~/)?{re.escape(name.rpartition('/')[2])}\s", known, re.MULTILINE):
+    # Those of joints are published by robots and their broadcasters, too.
+    if (
+        known
+        and name != "/joint_states"
+        and not re.search(rf"^  (/|~/)?{re.escape(name.rpartition('/')[2])}\s", known, re.MULTILINE)
+    ):
         raise CommandError(f"{name}: no topic, service or action of {' or '.join(of)}")
 
 
@@ -224,7 +231,7 @@ def _ros2(rest: Sequence[str]) -> None:
     elif rest[0] == "run":
         _run(*rest[1:])
     elif verb in {"topic echo", "topic hz", "topic info"}:
-        _topic(rest[2])
+        _topic(next(word for word in rest[2:] if word != "--once"))
     elif verb in {"topic pub", "service call", "action send_goal"}:
         words = [word for word in rest[2:] if word not in {"--once", "-1", "--feedback", "-f"}]
         _topic(words[0])
