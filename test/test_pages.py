@@ -26,7 +26,7 @@ ELSEWHERE = {"actuators", "notation"}
 
 PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {"README"}
 
-STARTS_NODES = ("tutorials/first_setpoint", "tutorials/planners_day", "tutorials/poses")
+STARTS_NODES = ("control_loop", "services", "tutorials/first_setpoint", "tutorials/planners_day", "tutorials/poses")
 """Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
 
 RUN = """\
@@ -47,13 +47,9 @@ NEEDS = {
     "tutorials/mujoco": ("matplotlib", "mujoco"),
     "tutorials/sea_arm": ("matplotlib", "plotly"),
     "worked_examples": ("sympy",),
-    **dict.fromkeys(("control_loop", "services"), ("eom_dynamics.msg",)),
     **dict.fromkeys(STARTS_NODES, ("rclpy", "eom_dynamics.msg", "matplotlib")),
 }
 """Modules without which a page cannot run."""
-
-ROS = {"control_loop", "services"}
-"""Pages whose code talks to nodes."""
 
 UNCOMPILED = ("contacts", "worked_examples")
 """Pages whose robots take longer to compile than all of their states."""
@@ -65,14 +61,7 @@ def missing(page: str) -> None:
         pytest.importorskip(module, reason=f"{module} is not installed")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[pytest.mark.ros] * (page in ROS))
-        for page in sorted(PAGES.difference(STARTS_NODES))
-        if not page.startswith("reference/")
-    ],
-)
+@pytest.mark.parametrize("page", [page for page in sorted(PAGES.difference(STARTS_NODES)) if "reference/" not in page])
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing(page)
     if page in UNCOMPILED:
