@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -137,8 +138,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Those of ROS processes, which mostly wait, are the first, with another file, which needs a core, after each four.
     """
 
+    @cache  # of a file for all of its tests: paths are slow
+    def place(path: Path) -> str:
+        return path.relative_to(TESTS).as_posix()
+
     def file(item: pytest.Item) -> str:
-        return item.path.relative_to(TESTS).as_posix()
+        return place(item.path)
 
     known, changed = config.cache.get(DURATIONS, {}) if hasattr(config, "cache") else {}, changed_places()
     took: defaultdict[str, float] = defaultdict(float)

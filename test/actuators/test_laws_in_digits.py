@@ -81,18 +81,22 @@ def dead_zone(K: float, k: float, b: float, w: float) -> Law:
     return law
 
 
-@mpmath.workdps(120)  # or differences across its points would see that the pieces differ there
 def natural_spline(x: list[float], y: list[float]) -> Law:
     """Cubic spline by the moments at its points, straight beyond its ends."""
     points, values, count = [mpf(a) for a in x], [mpf(b) for b in y], len(x)
-    A, b = mpmath.eye(count), mpmath.zeros(count, 1)
-    for i in range(1, count - 1):
-        left, right = points[i] - points[i - 1], points[i + 1] - points[i]
-        A[i, i - 1], A[i, i], A[i, i + 1] = left / 6, (left + right) / 3, right / 6
-        b[i] = (values[i + 1] - values[i]) / right - (values[i] - values[i - 1]) / left
-    moment = list(mpmath.lu_solve(A, b))
+
+    @cache  # at the first value: a third of a second, which collection of this file would take in each worker
+    @mpmath.workdps(120)  # or differences across its points would see that the pieces differ there
+    def moments() -> list[Any]:
+        A, b = mpmath.eye(count), mpmath.zeros(count, 1)
+        for i in range(1, count - 1):
+            left, right = points[i] - points[i - 1], points[i + 1] - points[i]
+            A[i, i - 1], A[i, i], A[i, i + 1] = left / 6, (left + right) / 3, right / 6
+            b[i] = (values[i + 1] - values[i]) / right - (values[i] - values[i - 1]) / left
+        return list(mpmath.lu_solve(A, b))
 
     def law(at: Any) -> Any:
+        moment = moments()
         i = min(max(sum(at >= point for point in points) - 1, 0), count - 2)
         inside = min(max(at, points[0]), points[-1])
         h, u, v = points[i + 1] - points[i], points[i + 1] - inside, inside - points[i]
