@@ -55,7 +55,7 @@ def find_by_name(name: str) -> NamedRobot:
     try:
         with redirect_stdout(sys.stderr):  # it tells its progress
             module = import_module(f"robot_descriptions.{name}")
-    except Exception as error:  # of git, the network, the file system
+    except (Exception, SystemExit) as error:  # of git, the network, the file system, or a loader that gives up
         reason = " ".join(str(error).split()) or type(error).__name__
         raise RobotDescriptionError(
             f"{name}: robot_descriptions cannot fetch it: {reason:.300}; where there is a network, run "
@@ -64,8 +64,9 @@ def find_by_name(name: str) -> NamedRobot:
     for kind in ("URDF_PATH", "MJCF_PATH", "XACRO_PATH"):
         if path := getattr(module, kind, None):
             folder = getattr(module, "PACKAGE_PATH", None)
-            packages = {**({} if folder is None else _package(folder)), **getattr(module, "XACRO_PACKAGE_PATHS", {})}
-            arguments = getattr(module, "XACRO_ARGS", {}) if kind == "XACRO_PATH" else {}
+            others = getattr(module, "XACRO_PACKAGE_PATHS", None) or {}
+            packages = {**({} if folder is None else _package(folder)), **others}
+            arguments = (kind == "XACRO_PATH" and getattr(module, "XACRO_ARGS", None)) or {}
             return NamedRobot(str(path), {key: str(value) for key, value in arguments.items()}, packages)
     raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")
 

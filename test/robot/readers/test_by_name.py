@@ -36,6 +36,8 @@ def descriptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "arm_description": f"print('Cloning')\n{here}URDF_PATH = PACKAGE_PATH + '/arm.urdf'",
         "arm_mj_description": f"MJCF_PATH = {str(tmp_path / 'arm.xml')!r}",  # without a package
         "made_description": f"{here}XACRO_PATH = PACKAGE_PATH + '/arm.xacro'\nXACRO_ARGS = {{'name': 'made'}}",
+        "plain_description": f"{here}XACRO_PATH = PACKAGE_PATH + '/arm.xacro'\nXACRO_ARGS = XACRO_PACKAGE_PATHS = None",
+        "ending_description": "raise SystemExit('no git')",
         "far_description": "raise OSError('could not resolve host:\\n github.com')",
         "other_description": f"{here}SRDF_PATH = ''",
     }
@@ -72,6 +74,7 @@ def test_an_mjcf_model() -> None:
 def test_a_xacro_file_has_the_arguments_and_the_packages_of_its_name() -> None:
     assert load_robot("made_description").joint_names == ("made",)
     assert load_robot("made_description", xacro_arguments={"name": "mine"}).joint_names == ("mine",)
+    assert load_robot("plain_description", xacro_arguments={"name": "mine"}).joint_names == ("mine",)
 
 
 BAD = {
@@ -80,6 +83,7 @@ BAD = {
         "cannot fetch it: could not resolve host: github.com; where there is a network, run python -m "
         "robot_descriptions pull far_description, and copy ",
     ),
+    "ends the program": ("ending_description", "cannot fetch it: no git; where there is a network"),
     "unknown": ("armm_description", "robot_descriptions has no robot of this name; did you mean arm_description?"),
     "neither": ("other_description", "robot_descriptions has neither a URDF nor an MJCF of it"),
 }
