@@ -216,7 +216,7 @@ def test_free_fall_of_a_leg_is_that_of_mujoco(tmp_path: Path, capsys: pytest.Cap
     assert found["energy_imbalance"] < 1e-11 and found["failures"] == []
     with np.load(tmp_path / "out" / "data.npz") as written:
         np.testing.assert_array_equal(written["q"][-1], found["q"])
-        assert not np.any(written["effort"]) and written["energy"].shape == (201, 5)
+        assert not np.any(written["motor_effort"]) and written["energy"].shape == (201, 5)
     assert "Motion of leg without efforts" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
@@ -246,6 +246,9 @@ def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFix
         assert main([*command, str(tmp_path / ending), "--velocity", "1.5", "-2.5", "4"]) == 0
         # Efforts are linear between samples 0.5 ms apart.
         np.testing.assert_allclose(json.loads(capsys.readouterr().out)["q"], motion[0][-1], atol=1e-8)
+        for written in ("data.npz", "motion.csv"):  # whose efforts are those of the motors, too
+            again = read_efforts(tmp_path / ending / written, arm)
+            np.testing.assert_array_equal(again.tau, read_efforts(tmp_path / f"tau{ending}", arm).tau)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=path,
         help="in place of TRAJECTORY: efforts over time: a .csv file with columns t and tau.JOINT, or a .npz or .json "
-        "file with t, tau and optionally joint_names and W, the wrenches that the robot exerts at its tools",
+        "file with t, tau and optionally joint_names and W, the wrenches that the robot exerts at its tools; or "
+        "motion.csv or data.npz of this command",
     )
     for name, what in (("--start", "joint variables, rad or m"), ("--velocity", "joint rates, rad/s or m/s")):
         text = f"with --free or --efforts, {what} at the start; default: 0"

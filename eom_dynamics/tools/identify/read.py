@@ -289,8 +289,6 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
         ) from None
     if lacking := [name for name in ("t", "joint_names") if name not in arrays]:
         raise IdentificationError(f"{path}: has no array {listed(lacking)}; it has {listed(arrays)}")
-    if "theta" in arrays and "effort" in arrays:  # of a simulation
-        arrays["motor_effort"] = arrays.pop("effort")
     t, joints = arrays.pop("t"), [str(name) for name in arrays.pop("joint_names").ravel()]
     motors = [str(name) for name in arrays.pop("motor_names", np.array(joints)).ravel()]
     columns = [("t", np.asarray(t, dtype=float))]

@@ -109,7 +109,8 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     Args:
         path: a ``.csv`` file with columns t and tau.NAME for each motor; or a ``.npz`` file with arrays, or a ``.json``
             file with an object of lists: t (T,), tau (T, m), and optionally joint_names (m,) and W (T, 6) or (T, k, 6).
-        arm: whose motors they are; without joint_names in its order.
+            Files of :func:`write_results` have motor_effort in place of tau, and motor_names.
+        arm: whose motors they are; without names in its order.
 
     Raises:
         StateError: the file has no efforts of these motors.
@@ -118,12 +119,13 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     names = list(arm.motor_names)
     try:
         found = {".csv": _csv, ".json": _json}.get(path.suffix, _npz)(path)
-        order = [str(name) for name in found.get("joint_names", names)]
+        entry, named = ("motor_effort", "motor_names") if "motor_effort" in found else ("tau", "joint_names")
+        order = [str(name) for name in found.get(named, names)]
         if sorted(order) != sorted(names):
             given = listed(order) or "no joint (columns tau.NAME)"
             raise ValueError(f"has efforts of {given}; {arm.robot.name} has {listed(names)}")
         t = output_times(found["t"])
-        tau = real_array(found["tau"], "tau", (len(t), len(names)))[:, [order.index(name) for name in names]]
+        tau = real_array(found[entry], entry, (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
         return EffortSamples(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
     except _UNREADABLE as error:
@@ -138,11 +140,14 @@ def _csv(path: Path) -> Mapping[str, Any]:
     columns = {name.strip(): table[:, i] for i, name in enumerate(names)}
     if len(columns) < len(names):
         raise ValueError("two columns have the same name")
-    joints = [name for name in columns if name.startswith("tau.")]
+    prefix = next(
+        (each for each in ("motor_effort.", "tau.") if any(name.startswith(each) for name in columns)), "tau."
+    )
+    motors = [name for name in columns if name.startswith(prefix)]
     return {
         "t": columns["t"],
-        "tau": table[:, [list(columns).index(name) for name in joints]],
-        "joint_names": [name.removeprefix("tau.") for name in joints],
+        "tau": table[:, [list(columns).index(name) for name in motors]],
+        "joint_names": [name.removeprefix(prefix) for name in motors],
     }
 
 
@@ -223,14 +228,14 @@ def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, f
             qd=qd,
             theta=theta,
             thetad=thetad,
-            effort=motion.effort,
+            motor_effort=motion.effort,
             energy=_energies(motion.audit),
             energy_names=np.array(_ENERGIES),
             joint_names=np.array(names),
             motor_names=np.array(motors),
         )
         header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names)]
-        header += [f"{x}.{name}" for x in ("tau", "motor_position") for name in motors]
+        header += [f"{x}.{name}" for x in ("motor_effort", "motor_position") for name in motors]
         write_table(aside / "motion.csv", header, (t, q, qd, motion.effort, theta))
         _write_page(aside / "index.html", motion, about)
     return folder / "index.html"
