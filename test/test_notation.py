@@ -164,3 +164,12 @@ def test_links_of_the_pages_lead_to_headings(page: str) -> None:
         there = (DOCS / (file or f"{page}.md")).read_text(encoding="utf-8")
         headings = [re.sub(r"[^\w\- ]", "", x).lower().replace(" ", "-") for x in re.findall(r"^#+ (.+)$", there, re.M)]
         assert anchor in headings, (file, anchor)
+
+
+def test_calls_of_pinocchio_have_their_names_here() -> None:
+    """Numbers of both are compared in the tests of each method."""
+    pin = pytest.importorskip("pinocchio")
+    table = (DOCS / "notation.md").read_text(encoding="utf-8").partition("## From Pinocchio")[2].partition("\n## ")[0]
+    calls = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    assert len(calls) > 20
+    assert [name for name in calls if not (hasattr(pin, name) or hasattr(pin.ReferenceFrame, name))] == []
