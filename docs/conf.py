@@ -87,6 +87,7 @@ html_title = f"eom_dynamics {release}"
 html_theme = next((name for name in ("furo", "sphinx_rtd_theme") if _installed(name)), "alabaster")
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(_HERE / "_static" / "search_scores.js")
 html_show_sourcelink = False
 html_copy_source = False
 if html_theme == "furo":
