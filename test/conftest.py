@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import re
 import shutil
@@ -62,7 +63,7 @@ LONG = (
 
 # Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest. Each test
 # that uses a fixture of its file has its share of the time that this takes, whichever of them has to wait for it.
-QUICK_S = 0.15
+QUICK_S = 0.05
 DURATIONS = "eom_dynamics/shared_durations"
 durations: defaultdict[str, float] = defaultdict(float)
 shares: defaultdict[str, float] = defaultdict(float)
@@ -205,7 +206,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Add up the durations of the parts of a test."""
+    """Add up the durations of the parts of a test; one that is skipped or fails tells nothing of how long it takes."""
+    if not report.passed:
+        durations[report.nodeid] = math.inf
     durations[report.nodeid] += report.duration + getattr(report, "shared", 0.0)  # which a worker that crashed lacks
 
 
@@ -221,7 +224,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.OK
     if hasattr(config, "cache") and not hasattr(config, "workerinput"):
         known = config.cache.get(DURATIONS, {})
-        least = {test: min(took, known.get(test, took)) for test, took in durations.items()}
+        least = {test: min(took, known.get(test, took)) for test, took in durations.items() if took < math.inf}
         config.cache.set(DURATIONS, known | least)
 
 
