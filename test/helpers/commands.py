@@ -213,12 +213,7 @@ def _topic(name: str, executable: str | None = None) -> None:
         return
     of = [executable] if executable else sorted(NODES.values())
     known = "".join(module.PROGRAM.examples for node in of if (module := _imported(f"eom_dynamics.ros.{node}")))
-    # Those of joints are published by robots and their broadcasters, too.
-    if (
-        known
-        and name != "/joint_states"
-        and not re.search(rf"^  (/|~/)?{re.escape(name.rpartition('/')[2])}\s", known, re.MULTILINE)
-    ):
+    if known and not re.search(rf"^  (/|~/)?{re.escape(name.rpartition('/')[2])}\s", known, re.MULTILINE):
         raise CommandError(f"{name}: no topic, service or action of {' or '.join(of)}")
 
 
