@@ -74,6 +74,12 @@ def at_rest(size: int, order: int) -> FrameMotion:
 
 
 def body_motion(body: SystemMatrices, poses: Sequence[AnyArray], index: int) -> FrameMotion:
-    """Motion of a robot's body by the closed form, from the poses of all bodies in the base frame."""
+    """Motion of one body of a robot, by its system matrices in closed form.
+
+    Args:
+        body: system matrices V and J of all bodies, with their time derivatives.
+        poses: of all bodies in the base frame, each (4, 4).
+        index: of the body.
+    """
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))

@@ -448,7 +448,19 @@ class ElasticArm(CompiledMethods):
         base: BaseMotion | None = None,
         payload: Sequence[ArrayLike] | None = None,
     ) -> tuple[Array, ...]:
-        """Joint efforts tau, taud, taudd for q … qdddd in the reduced rotor model, as in :meth:`feedforward`."""
+        """Joint efforts of links and motors in the reduced rotor model, those of :meth:`feedforward`.
+
+        Args:
+            states: q, qd, qdd, qddd, qdddd, each (n,) or (N, n), rad or m and s; jerk and snap may be omitted, which
+                means zero.
+            wrench, base, payload: as for :meth:`feedforward`.
+
+        Returns:
+            tau, taud, taudd, each in the shape of q, N m or N and s.
+
+        Raises:
+            StateError: as for :meth:`feedforward`.
+        """
         if base is not None and payload is not None:
             method = _method(on_base=True, payload=True)
             signature = self.signature(method)

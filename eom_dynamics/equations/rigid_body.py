@@ -30,6 +30,9 @@ from ..states import real_array
 class RigidBody:
     """A free rigid body, with its equations in a frame fixed to it.
 
+    Twists V (…, 6), rad/s and m/s, their time derivatives Vd, and wrenches F (…, 6), N m and N, are in this frame, with
+    the angular part first. Methods raise StateError for arguments of wrong shape.
+
     Attributes:
         inertial: mass, centre of mass and inertia in this frame.
     """
@@ -58,16 +61,16 @@ class RigidBody:
         return RigidBody(self.inertial.moved(lie.inverse(checked_pose(frame, "frame"))))
 
     def momentum(self, V: ArrayLike) -> Array:
-        """Angular momentum about the origin, N m s, and linear momentum, N s."""
+        """Momentum M V (…, 6): angular about the origin, N m s, and linear, N s."""
         return times(self.inertia_matrix, _vectors(V, "V"))
 
     def wrench(self, V: ArrayLike, Vd: ArrayLike) -> Array:
-        """Wrench on the body that accelerates it with ``Vd``, the time derivative of its twist ``V``."""
+        """Wrench (…, 6) on the body that accelerates it with ``Vd``: M Vd - ad_V' M V."""
         V, Vd = _pair(V, "V", Vd, "Vd")
         return times(self.inertia_matrix, Vd) + self._bias(V)
 
     def acceleration(self, V: ArrayLike, F: ArrayLike) -> Array:
-        """Time derivative of the twist ``V`` under a wrench ``F`` on the body.
+        """Time derivative (…, 6) of the twist ``V`` under a wrench ``F`` on the body, the inverse of :meth:`wrench`.
 
         Raises:
             StateError: the body has no mass, or no inertia about some axis.

@@ -241,9 +241,11 @@ class ElasticPlant:
     def rate_and_powers(
         self, state: Array, motor_effort: Array, wrench: Array | None = None, *, momenta: bool
     ) -> tuple[Array, Array]:
-        """:meth:`rate`, or with ``momenta`` :meth:`momentum_rate`, and :meth:`powers`, by one evaluation of springs.
+        """Rate of the state and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
 
-        The first power includes that of the wrench.
+        Args:
+            state, motor_effort, wrench: as for :meth:`rate`; the first power includes that of the wrench.
+            momenta: whether the rate is :meth:`momentum_rate`; otherwise it is :meth:`rate`.
         """
         loads = self._loads(state, wrench=wrench)
         rate = self._momentum_rate if momenta else self._rate
