@@ -41,7 +41,10 @@ run_page(sys.argv[2], Path(sys.argv[3]))
 
 NEEDS = {
     "contacts": ("clarabel",),
+    "learning": ("rosbags",),
     "lagrange": ("sympy",),
+    "replay": ("pyarrow", "rosbags"),
+    "report": ("matplotlib", "plotly", "rosbags"),
     "robots": ("mujoco", "xacro"),
     "tutorials/identify": ("matplotlib", "mcap", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
