@@ -15,6 +15,7 @@ import pytest
 from paths import DOCS
 
 import eom_dynamics
+from eom_dynamics.extras import EXTRAS
 
 pytest.importorskip("sybil", reason="sybil is not installed")
 import pages
@@ -41,10 +42,10 @@ run_page(sys.argv[2], Path(sys.argv[3]))
 
 NEEDS = {
     "contacts": ("clarabel",),
-    "learning": ("rosbags",),
     "lagrange": ("sympy",),
-    "replay": ("pyarrow", "rosbags"),
-    "report": ("matplotlib", "plotly", "rosbags"),
+    "learning": (*EXTRAS["replay"], *EXTRAS["simulate"]),
+    "replay": (*EXTRAS["parquet"], *EXTRAS["replay"]),
+    "report": EXTRAS["report"],
     "robots": ("mujoco", "xacro"),
     "tutorials/identify": ("matplotlib", "mcap", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
