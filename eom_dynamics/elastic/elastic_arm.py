@@ -446,9 +446,9 @@ class ElasticArm(CompiledMethods):
         *states: ArrayLike,
         wrench: Sequence[ArrayLike] = (),
         base: BaseMotion | None = None,
-        payload: Sequence[ArrayLike] | None = None,
+        payload: PayloadLike | None = None,
     ) -> tuple[Array, ...]:
-        """Joint efforts of links and motors in the reduced rotor model, those of :meth:`feedforward`.
+        """Joint efforts for a motion of the links, those of :meth:`feedforward` in the reduced rotor model.
 
         Args:
             states: q, qd, qdd, qddd, qdddd, each (n,) or (N, n), rad or m and s; jerk and snap may be omitted, which
