@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that contradict the robot's file: signs, units and joints of efforts, the mounting of the base, and lag.
+"""Contradictions between recordings and the robot's file: sign, unit, joint order and lag of efforts.
 
-All are found by least squares of the measured efforts on those that the file predicts, joint by joint, beside terms of
-the joint's own, such as friction. A contradiction beyond what wrong masses explain is a reason not to trust the fit.
+Measured efforts are regressed on the efforts that the file predicts, joint by joint, beside terms of the joint's own,
+such as friction. A contradiction beyond what wrong masses explain is a reason not to trust the fit.
 """
 
 from __future__ import annotations
@@ -16,14 +16,8 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..codegen.emit_python import python_function
-from ..codegen.programs import PROGRAMS
-from ..recursion import PARAMETERS
-from ..robot import Robot
 from .consistent import Unknowns, column_basis, free_bodies, solve
 from .filtering import Filter, FilteredSamples, filter_recording
-from .fit_notes import in_another_unit
-from .parallel_springs import LINE, SCALE, TABLE
 from .recording import Recording
 from .regressor import Regressor
 from .residuals import Score, correlation_time
@@ -40,27 +34,11 @@ _ONE_JOINT = 40.0
 # Share of the unexplained squares that is left by another reading of the recording, below which it is the right one.
 _MUCH_BETTER = 0.4
 
-# Decrease of the squares by an effort that depends on the position, beyond which that is no chance, and the least such
-# effort that is named, relative to that of the joint.
-_SURE_SPRING, _STRONG = 100.0, 0.2
-
-# Share of what masses do not explain that a weaker spring must explain to be named.
-_ALL = 0.9
-
 # Degree of the polynomial of the position that stands for any spring: the force of a gas spring is not a cubic.
 _DEGREE = 5
 
 # Noise of efforts, relative to them, that is the least.
 _FINEST = 1e-6
-
-# Singular values of gravity's columns, relative to the largest, below which a direction has no effect.
-_UNSEEN = 1e-3
-
-# Share of the efforts' squares that the file leaves, below which it has the right gravity.
-_EXPLAINED = 0.01
-
-# Angle of gravity, rad, and factor of its size that wrong masses do not explain.
-_TURNED, _GRAVITY = np.radians(15.0), 1.5
 
 # Largest lag that is looked for, s; the least that is named, s; and the share of squares that is left without it.
 _LONGEST_LAG, _LEAST_LAG, _WITHOUT_LAG = 0.2, 0.008, 0.8
@@ -89,10 +67,10 @@ def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], fil
     if not check.known.any():
         return []
     signs = check.signs_and_units()
-    # Negative friction means a wrong sign, which may cause the other contradictions.
+    # A wrong sign everywhere may look like swapped joints, too.
     if any(len(each.joints) == regressor.robot.n and "sign" in each.words for each in signs):
-        return check.base_mounting() or signs
-    return check.base_mounting() or check.swapped() or signs
+        return signs
+    return check.swapped() or signs
 
 
 class _Check:
@@ -129,57 +107,6 @@ class _Check:
         A = (self._own[:, j] if own is None else own)[rows]
         rest = (tau - predicted)[rows]
         return float(np.sum(np.square(rest - A @ np.linalg.lstsq(A, rest, rcond=None)[0]))) if A.size else _square(rest)
-
-    def base_mounting(self) -> list[Contradiction]:
-        """Gravity by least squares, if it is another one than that of the file."""
-        robot, g = self._robot, np.asarray(self._robot.gravity)
-        size = float(np.linalg.norm(g))
-        if not size:
-            return []
-        joints = np.flatnonzero(self.known).tolist()
-        scales = [float(np.std(self._tau[self._used[:, j], j])) or 1.0 for j in joints]
-        # A spring beside the motor, which the file may lack, is not gravity.
-        owns = [np.column_stack([self._own[:, j], self._q[:, j]]) for j in joints]
-        before, opposite = (
-            sum(
-                self._squares(j, sign * self._by_file[:, j], self._tau[:, j], own) / scale**2
-                for j, own, scale in zip(joints, owns, scales, strict=True)
-            )
-            for sign in (1, -1)
-        )
-        if before < _EXPLAINED * sum(self._used[:, j].sum() for j in joints):
-            return []
-        none = _gravity_of(robot, np.zeros(3), self._q)
-        columns = np.stack([_gravity_of(robot, size * e, self._q) - none for e in np.eye(3)], axis=-1) / size
-        columns = self._regressor.at_motors(columns)
-        rest = self._tau - (self._by_file - columns @ g)
-        A, b = [], []
-        for j, own, scale in zip(joints, owns, scales, strict=True):
-            rows = self._used[:, j]
-            A.append(_without(own[rows], columns[rows, j]) / scale)
-            b.append(_without(own[rows], rest[rows, j][:, np.newaxis])[:, 0] / scale)
-        stacked, right = np.concatenate(A), np.concatenate(b)
-        _, values, Vt = np.linalg.svd(stacked, full_matrices=False)
-        seen = Vt[values > _UNSEEN * values[0]]
-        found = seen.T @ np.linalg.lstsq(stacked @ seen.T, right, rcond=None)[0]
-        after = _square(right - stacked @ found)
-        g = seen.T @ (seen @ g)  # a planar arm does not see gravity along its axes
-        size = float(np.linalg.norm(g))
-        length = float(np.linalg.norm(found))
-        angle = np.arccos(np.clip(found @ g / max(size * length, 1e-9), -1, 1))
-        ratio = length / max(size, 1e-9)
-        if len(seen) < 2 or after > _MUCH_BETTER * min(before, opposite) or angle < _TURNED:
-            return []
-        if not 1 / _GRAVITY < ratio < _GRAVITY:
-            return []
-        vector = ", ".join(f"{x:.2f}" for x in found)
-        return [
-            Contradiction(
-                robot.joint_names,
-                f"efforts are those of a base that is mounted otherwise: gravity is about [{vector}] m/s² in the frame "
-                f"of the base, {np.degrees(angle):.0f} degrees from that of the file; set gravity in the robot's file",
-            )
-        ]
 
     def swapped(self) -> list[Contradiction]:
         """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
@@ -307,46 +234,6 @@ class _Check:
         size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
         return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise])[0])))
 
-    def spring(self) -> int | None:
-        """The joint whose effort has a part that depends on its position, which inertias close to the file have not.
-
-        By least squares with the prior of :mod:`.consistent`, linear about the file, of equations weighted by what all
-        parameters and a function of the position leave: of all joints, the one whose function explains most.
-        """
-        at = [slice(PARAMETERS * i, PARAMETERS * (i + 1)) for i in self._bodies.free]
-        K = self._regressor.base.combinations
-        scale = np.concatenate([K[:, rows] @ m for rows, m in zip(at, self._bodies.maps, strict=True)], axis=1)
-        joints = np.flatnonzero(self.known).tolist()
-        weights = np.zeros(self._robot.n)
-        A, b, shapes = [], [], []
-        for j in joints:
-            rows, own, position, weights[j] = self._of_joint(j)
-            rest = (self._tau - self._by_file)[rows, j]
-            A.append(weights[j] * _without(own, self._columns[rows, j] @ scale))
-            b.append(weights[j] * _without(own, rest[:, np.newaxis])[:, 0])
-            shapes.append(_without(own, position))
-        ends = np.cumsum([0, *map(len, b)])
-        prior = np.concatenate([*A, np.eye(scale.shape[1])])
-        right = np.append(np.concatenate(b), np.zeros(scale.shape[1]))
-        Q = np.linalg.qr(prior)[0]
-        left = right - Q @ (Q.T @ right)
-        gains, efforts = [], []
-        for k, own in enumerate(shapes):
-            columns = np.zeros((len(right), own.shape[1]))
-            columns[ends[k] : ends[k + 1]] = weights[joints[k]] * own
-            columns -= Q @ (Q.T @ columns)
-            size = np.linalg.norm(columns, axis=0)
-            factors = np.linalg.lstsq(columns / size, left, rcond=_UNSEEN)[0] / size
-            gains.append(_square(left) - _square(left - columns @ factors))
-            efforts.append(np.std(own @ factors) / np.std(self._tau[self._used[:, joints[k]], joints[k]]))
-        best = int(np.argmax(gains))
-        free = np.concatenate([np.concatenate(A), np.zeros((ends[-1], shapes[best].shape[1]))], axis=1)
-        free[ends[best] : ends[best + 1], scale.shape[1] :] = weights[joints[best]] * shapes[best]
-        unlikely = _square(left) - _square(_without(free, right[: ends[-1], np.newaxis]))
-        sure = gains[best] > max(_SURE_SPRING, (1 - _MUCH_BETTER) * unlikely)
-        worth = efforts[best] > _STRONG or gains[best] > _ALL * unlikely
-        return joints[best] if sure and worth else None
-
     def factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._used[:, j]
@@ -359,32 +246,6 @@ class _Check:
         residual = y - factor * x
         time = float(correlation_time([residual[:, np.newaxis]])[0])
         return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
-
-
-def spring_notes(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[str]:
-    """Note on a joint whose efforts look like those of a parallel spring missing in the file."""
-    names = regressor.terms
-    check = _Check(regressor, samples, file)
-    if not check.known.any() or any(name in (LINE, SCALE, *TABLE) for name in names):
-        return []
-    if (joint := check.spring()) is None:
-        return []
-    return [
-        f"the effort of {regressor.robot.joint_names[joint]} has a part that depends on its position, which masses "
-        f"close to those of the file do not explain, as of a spring beside its motor: --terms {','.join(names)},{LINE} "
-        f"identifies a linear one; a counterbalance or gas spring needs an entry {LINE} in the robot's file"
-    ]
-
-
-def beyond_limits(robot: Robot, training: Sequence[Recording]) -> list[Contradiction]:
-    """A contradiction if the efforts of some joints only are far beyond their limits in the file."""
-    if not (names := in_another_unit(robot, training)):
-        return []
-    options = " ".join(f"--effort-scale {name}=X" for name in names)
-    words = (
-        f"efforts of {', '.join(names)} are another unit's, far beyond the limits of the file: {options} converts them"
-    )
-    return [Contradiction(names, words)]
 
 
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:
@@ -450,13 +311,6 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
     late = period * (steps[best] + shift * (steps[best + 1] - steps[best]))
     return (float(late), float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else (0.0, 1.0)
-
-
-def _gravity_of(robot: Robot, gravity: Array, q: Array) -> Array:
-    """Efforts (N, n) at rest with this gravity (3,)."""
-    # This program alone, since tracing takes most of the time.
-    efforts = python_function(PROGRAMS["gravity"](replace(robot, gravity=gravity)))(list(q.T))
-    return np.stack([np.broadcast_to(effort, len(q)) for effort in efforts], axis=-1)
 
 
 def _without(own: Array, columns: Array) -> Array:

@@ -19,19 +19,12 @@ from ..arrays import Array
 from ..robot import Robot
 from .blas_threads import one_blas_thread
 from .choice import Trial, choose_filter
-from .effort_checks import beyond_limits, contradictions, lag, lag_notes, spring_notes, too_short, unexplained
+from .effort_checks import contradictions, lag, lag_notes, too_short, unexplained
 from .equations import predictions
 from .estimators import Estimate
 from .exceptions import IdentificationError
 from .filtering import Filter, FilteredSamples, default_filter, filter_recording
-from .fit_notes import (
-    base_parameters_without_data,
-    doubtful_terms,
-    implausible_bodies,
-    recording_notes,
-    unexplained_efforts,
-    unit_hints,
-)
+from .fit_notes import base_parameters_without_data, doubtful_terms, recording_notes
 from .joint_terms import coupled
 from .linear_estimate import WeightedEstimate, linear_estimate
 from .options import Options
@@ -156,36 +149,29 @@ def fit(
     if not training:
         raise IdentificationError("there is no recording to train on")
     notes = recording_notes(robot, [*training, *validation])
-    hints = unit_hints(robot, training)
     progress("compile the regressor", 0.0)
     regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
     reduced = [_without_known_efforts(regressor, each) for each in training]
     file = vector_of_file(regressor, options.side)
-    try:
-        using, trials = choose_filter(
-            regressor,
-            reduced,
-            default_filter(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
-            file,
-            cutoff=options.cutoff,
-            measured_velocity=options.measured_velocity,
-            prior=options.prior if options.inertia and options.payload is None else None,
-            progress=lambda done: progress("choose the cut-off", done),
-        )
-        progress("filter", 0.0)
-        data = training_data(regressor, file, reduced, using, inertia=options.inertia)
-    except IdentificationError as error:
-        raise IdentificationError(f"{'; '.join(hints)}; otherwise: {error}" if hints else str(error)) from None
+    using, trials = choose_filter(
+        regressor,
+        reduced,
+        default_filter(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
+        file,
+        cutoff=options.cutoff,
+        measured_velocity=options.measured_velocity,
+        prior=options.prior if options.inertia and options.payload is None else None,
+        progress=lambda done: progress("choose the cut-off", done),
+    )
+    progress("filter", 0.0)
+    data = training_data(regressor, file, reduced, using, inertia=options.inertia)
     progress("compare with the file", 0.0)
-    wrong = contradictions(regressor, data.samples, file) or beyond_limits(robot, training)
-    wrong = wrong or too_short(training, validation)
+    wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
     late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
     wrong += late
     notes += lines
     progress("estimate", 0.0)
     linear = linear_estimate(data, options)
-    if options.inertia and options.payload is None and not wrong:
-        notes += spring_notes(regressor, data.samples, file)
     deviations = linear.estimate.deviations()
     progress("physically consistent inertias", 0.0)
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
@@ -197,10 +183,9 @@ def fit(
         best = _best(data, linear, options, kept, scoring, progress) if kept.all() else best
     solution, terms = best.solution, best.terms
     term_deviations, of_file = by_term(regressor, solution.term_deviations), by_term(regressor, solution.of_file)
-    notes += [*hints, *implausible_bodies(robot, solution.parameters)]
     if best.rejected is not None and not best.rejected.surely_worse.any():
         notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
-    notes += [*solution.notes, *unexplained_efforts(robot, [x for x in (best.training, best.validation) if x])]
+    notes += solution.notes
     if options.payload is None:
         notes += base_parameters_without_data(regressor, deviations) if options.inertia else []
         notes += doubtful_terms(robot, terms, term_deviations, of_file)

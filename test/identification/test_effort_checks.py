@@ -12,15 +12,12 @@ import pytest
 from excited import recording, true_robot
 
 from eom_dynamics import Robot, load_robot
-from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor
-from eom_dynamics.identification.effort_checks import _Check, contradictions, lag, lag_notes, spring_notes
+from eom_dynamics.identification.effort_checks import _Check, contradictions, lag, lag_notes
 from eom_dynamics.identification.filtering import Filter, FilteredSamples, default_filter
 from eom_dynamics.identification.parameter_vector import vector_of_file
 from eom_dynamics.identification.training_data import training_data
-
-SIDEWAYS = np.array([9.80665, 0.0, 0.0])
 
 RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
 
@@ -114,32 +111,6 @@ def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named
     factor, deviation = _Check(regressor, samples, file).factor(4)
     assert factor < -5 * deviation
     assert [each.joints for each in contradictions(regressor, samples, file)] == ([tuple(named)] if named else [])
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_base_on_the_wall(case: Case) -> None:
-    """Gravity is found by least squares; a planar arm sees that of its plane."""
-    robot, true, _, _ = source(case)
-    robot, true = (replace(r, gravity=SIDEWAYS) for r in (robot, true))
-    (found,) = words(case, recording(robot, true, case[1], rate=RATE))
-    assert found.startswith("efforts are those of a base that is mounted otherwise: gravity is about [")
-    vector = np.array([float(x) for x in found.partition("[")[2].partition("]")[0].split(",")])
-    assert vector @ SIDEWAYS > 0.9 * np.linalg.norm(vector) * np.linalg.norm(SIDEWAYS)
-
-
-@pytest.mark.parametrize("case", [("ur5e", "joint"), ("sea_planar_2r", "joint")])
-def test_spring_beside_a_motor(case: Case) -> None:
-    """Of a size that masses ten times those of the file would explain, and one that they would not."""
-    robot, true, recorded, regressor = source(case)
-    samples, file = filtered(case, recorded)
-    assert spring_notes(regressor, samples, file) == []
-    joints, second = list(true.joints), robot.independent[1]
-    joints[second] = replace(joints[second], parallel_spring=ParallelSpring(SignedLinearLaw(40.0), 0.3))
-    sprung = recording(robot, replace(true, joints=tuple(joints)), case[1], rate=RATE)
-    assert words(case, sprung) == []  # gravity is that of the file
-    (line,) = spring_notes(regressor, *filtered(case, sprung))
-    assert line.startswith(f"the effort of {robot.joint_names[1]} has a part that depends on its position")
-    assert "--terms viscous,coulomb,offset,parallel_spring identifies a linear one" in line
 
 
 @pytest.mark.parametrize("case", CASES)

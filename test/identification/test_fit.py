@@ -29,7 +29,7 @@ from eom_dynamics.identification.choice import _errors
 from eom_dynamics.identification.equations import Equations, equations, predictions
 from eom_dynamics.identification.estimators import ordinary, total, weighted
 from eom_dynamics.identification.filtering import default_filter, filter_recording, filtered_motion
-from eom_dynamics.identification.fit_notes import doubtful_terms, implausible_bodies
+from eom_dynamics.identification.fit_notes import doubtful_terms
 from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.residuals import correlation_time, root_mean_square, whiteness
 from eom_dynamics.identification.training_data import blocks
@@ -191,14 +191,6 @@ def test_worse_joints_keep_what_was_given(keep: str) -> None:
         assert found.kept == robot.joint_names
     if len(found.kept) == 2:
         np.testing.assert_array_equal(found.validation.after, found.validation.before)
-
-
-def test_implausible_masses_are_named() -> None:
-    robot, _, found = arm()
-    assert not any("implausible" in note for note in found.notes)
-    light = found.parameters * np.repeat([1.0, 1e-3], 10)
-    (line,) = implausible_bodies(robot, light)
-    assert line.startswith("implausible masses of bodies: joint_2 0.00") and "joint_1" not in line
 
 
 def held_robots(spring: ParallelSpring, of_file: ParallelSpring, bias: float = 0.0) -> tuple[Robot, Recording]:

@@ -19,7 +19,7 @@ from ...terminal import printable
 from ..pages.numbers import for_json
 from ..text_tables import columns
 from .motors import motors
-from .plausibility import USUAL_PERIOD, elastic_joints, plausible_period, poses
+from .plausibility import USUAL_PERIOD, elastic_joints, poses
 from .plausibility import warnings as implausible
 
 LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
@@ -83,7 +83,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "outer_loop": outer,
         "loops": loops,
         "implausible": [
-            *_too_fast(bandwidth, plausible_period(robot)),
+            *_too_fast(bandwidth, robot.command_period or USUAL_PERIOD),
             *implausible(robot, elastic_joints(robot), motors(robot, poses(robot))),
         ],
     }
