@@ -64,7 +64,6 @@ from .kinematics import (
     differential_inverse_kinematics,
     inverse_kinematics,
 )
-from .renamed import former_names
 from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_from_parameters
 
 if TYPE_CHECKING:
@@ -131,13 +130,10 @@ __all__ = [
 _LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
 
 
-_former = former_names(
-    __name__, {"InverseKinematics": "InverseKinematicsResult", "inverse_motion": "differential_inverse_kinematics"}
-)
-
-
 def __getattr__(name: str) -> object:
-    return import_module(f".{name}", __name__) if name in _LAZY else _former(name)
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f".{name}", __name__)
 
 
 def __dir__() -> list[str]:

@@ -30,7 +30,6 @@ from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
-from .renamed import warn_renamed
 from .robot import Robot
 from .robot.payload import PayloadLike
 from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
@@ -365,16 +364,6 @@ class Dynamics(CompiledMethods):
         M = M + np.eye(self.robot.n) * added[..., np.newaxis, :]
         inverse = np.asarray(np.linalg.inv(M), dtype=float)
         return -inverse @ by_q, -inverse @ by_qd, inverse
-
-    def effort_partials(self, *arguments: Any, **keywords: Any) -> tuple[Array, ...]:
-        """Former name of :meth:`inverse_dynamics_derivatives`."""
-        warn_renamed("Dynamics.effort_partials", "inverse_dynamics_derivatives")
-        return self.inverse_dynamics_derivatives(*arguments, **keywords)
-
-    def forward_dynamics_partials(self, *arguments: Any, **keywords: Any) -> tuple[Array, ...]:
-        """Former name of :meth:`forward_dynamics_derivatives`."""
-        warn_renamed("Dynamics.forward_dynamics_partials", "forward_dynamics_derivatives")
-        return self.forward_dynamics_derivatives(*arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""

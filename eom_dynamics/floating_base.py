@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial, wraps
-from typing import Any, TypeVar, cast
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,6 @@ from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS, representation
-from .renamed import warn_renamed
 from .robot import Frame, Robot
 from .robot.model import frames_by_name
 from .robot.physical_consistency import admits_articulated_bodies, body_violation
@@ -55,8 +54,6 @@ from .states import (
 _SINGULAR = 1e-12
 
 _POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _CENTERED = ("centroidal_momentum", "centroidal_momentum_matrix", "center_of_mass_jacobian")
 
@@ -101,23 +98,6 @@ _IMU = (
     _imu_keyword("angular_velocity", IMU_NAMES[0], 0, "of the base in its frame, rad/s"),
     _imu_keyword("specific_force", IMU_NAMES[1], 1, "acceleration less gravity, in the frame of the base, m/s²"),
 )
-
-
-def pose_was_last(method: _Method) -> _Method:
-    """Decorate a method (pose, q, …) so that its former signature (q, …, pose=…) still works, with a warning."""
-
-    @wraps(method)
-    def either(self: FloatingBase, *arguments: Any, **keywords: Any) -> Any:
-        second = arguments[1] if len(arguments) > 1 else None
-        # After q came the name of a frame, or nu; after the pose comes q.
-        rates = (BASE + self.robot.n,)
-        former = second is None or isinstance(second, str | Frame) or shape_of(second, "q")[-1:] == rates
-        if former and arguments and "q" not in keywords:
-            warn_renamed(f"FloatingBase.{method.__name__}(q, …, pose=…)", f"{method.__name__}(pose, q, …)")
-            arguments = (keywords.pop("pose", None), *arguments)
-        return method(self, *arguments, **keywords)
-
-    return cast(_Method, either)
 
 
 class FloatingBase(CompiledMethods):
@@ -485,7 +465,6 @@ class FloatingBase(CompiledMethods):
         found: tuple[Array, ...] = call(pose, q, *rates)
         return found
 
-    @pose_was_last
     def jacobian(
         self, pose: ArrayLike | None, q: ArrayLike, frame: str | Frame | None = None, reference: str = "body"
     ) -> Array:
@@ -506,7 +485,6 @@ class FloatingBase(CompiledMethods):
         found: Array = self._jacobians(pose, (q,), frame, reference)
         return found
 
-    @pose_was_last
     def jacobian_derivatives(
         self,
         pose: ArrayLike | None,

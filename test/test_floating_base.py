@@ -482,23 +482,6 @@ def test_bad_input(name: str, arguments: tuple[Any, ...], message: str) -> None:
     assert str(error.value).startswith(message)
 
 
-def test_former_order_of_jacobian_works_with_a_warning() -> None:
-    floating = numpy_base(on_base("planar_2r"))
-    pose, q, (nu, *_) = state(2, 4)
-    for former, now in (
-        (lambda: floating.jacobian(q), floating.jacobian(None, q)),
-        (lambda: floating.jacobian(q, "base"), floating.jacobian(None, q, "base")),
-        (lambda: floating.jacobian(q, reference="space", pose=pose), floating.jacobian(pose, q, reference="space")),
-        (lambda: floating.jacobian_derivatives(q, nu), floating.jacobian_derivatives(None, q, nu)),
-        (
-            lambda: floating.jacobian_derivatives(q, nu, reference="world_aligned", pose=pose),
-            floating.jacobian_derivatives(pose, q, nu, reference="world_aligned"),
-        ),
-    ):
-        with pytest.warns(DeprecationWarning, match=r"FloatingBase\.jacobian\w*\(q, …, pose=…\) is now"):
-            np.testing.assert_array_equal(former(), now)
-
-
 def test_bad_options() -> None:
     floating = numpy_base(on_base("planar_2r"))
     with pytest.raises(StateError, match=r"^wrench W must have shape \(6,\), has \(5,\)"):

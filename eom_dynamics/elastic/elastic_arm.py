@@ -46,7 +46,6 @@ from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
-from ..renamed import former_keywords
 from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
@@ -188,7 +187,6 @@ class ElasticArm(CompiledMethods):
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     @state_method
-    @former_keywords(stiffness="commanded_stiffness")
     def feedforward(
         self,
         q: ArrayLike,
@@ -244,7 +242,6 @@ class ElasticArm(CompiledMethods):
             raise StateError("the complete rotor model has no moving base; the reduced one has")
         return Feedforward(*self._run(_ON_BASE, *motion, base=base, **given))
 
-    @former_keywords(stiffness="commanded_stiffness")
     def ahead(
         self,
         lead: float,
@@ -295,7 +292,6 @@ class ElasticArm(CompiledMethods):
             others["payload"] = later(PAYLOAD_NAMES)
         return later(STATE_NAMES), others
 
-    @former_keywords(stiffness="commanded_stiffness")
     def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
         """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
 
@@ -476,7 +472,6 @@ class ElasticArm(CompiledMethods):
         """Dynamics of the links on a moving base, compiled at first access."""
         return FloatingBase(self.robot)
 
-    @former_keywords(stiffness="commanded_stiffness")
     def spring_efforts(
         self,
         motor_position: ArrayLike,
@@ -504,7 +499,6 @@ class ElasticArm(CompiledMethods):
         commanded = self._commanded(commanded_stiffness, q.shape[:-1])
         return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too, motors=MOTOR_NAMES[:2])
 
-    @former_keywords(stiffness="commanded_stiffness")
     def deflections(
         self,
         tau: ArrayLike,
@@ -529,7 +523,6 @@ class ElasticArm(CompiledMethods):
             efforts, self._commanded(commanded_stiffness, samples), self._given_deflection(deflection, samples)
         )
 
-    @former_keywords(stiffness="commanded_stiffness")
     def efforts_of_deflections(
         self,
         delta: ArrayLike,
@@ -657,7 +650,6 @@ class ElasticArm(CompiledMethods):
             self.calls[key] = self.drive_function(name, **details).state_call()
         return self.calls[key]
 
-    @former_keywords(time="t")
     def deflections_over_time(self, t: ArrayLike, efforts: Sequence[Array], start: ArrayLike | None = None) -> Array:
         """Deflections (N, n) of damped springs along a motion, zero at other joints.
 

@@ -39,7 +39,6 @@ from ..codegen.functions import (
     wrench_keyword,
 )
 from ..exceptions import KernelError, StateError
-from ..renamed import former_keywords
 from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, real_array
 from . import flat_programs
@@ -69,7 +68,6 @@ class FlatState(NamedTuple):
     kd: Array
 
 
-@former_keywords(stiffness="commanded_stiffness")
 def flat_state(
     arm: ElasticArm,
     motor_position: ArrayLike,
@@ -143,7 +141,6 @@ def chain_gains(natural_frequency: float, order: int = 4) -> Array:
     return np.ascontiguousarray(np.poly(np.full(count(order, "order", 1), -w))[:0:-1], dtype=float)
 
 
-@former_keywords(stiffness="commanded_stiffness")
 def linearizing_effort(
     arm: ElasticArm,
     state: FlatState,

@@ -23,7 +23,6 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet, leibniz
 from ..kinematics import body_poses
 from ..recursion import inverse_dynamics, link_tree
-from ..renamed import former_keywords
 from ..robot import Robot
 from ..states import joint_states, sequence, wrench_sequence, wrenches
 from .elastic_arm import ElasticArm
@@ -55,7 +54,6 @@ def derivatives_needed(arm: ElasticArm, order: int = 0) -> int:
     return order + 2 + 2 * _depth(arm, _elimination(arm))
 
 
-@former_keywords(stiffness="commanded_stiffness")
 def motor_jet(
     arm: ElasticArm,
     motion: Sequence[ArrayLike],

@@ -25,7 +25,6 @@ from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import GivenLimits
 from ..exceptions import TrajectoryError
-from ..renamed import gathered_keywords
 from ..robot import Robot
 from ..trajectory import Fourier, Verdict, check
 from .excitation_information import Information, InformationModel
@@ -135,7 +134,6 @@ class Excitation:
         periods: number of periods of the motions.
     """
 
-    @gathered_keywords(series=ExcitationSeries, bounds=ExcitationBounds, criterion=ExcitationCriterion)
     def __init__(
         self,
         robot: Robot,

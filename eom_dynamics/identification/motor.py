@@ -25,7 +25,6 @@ from ..actuators.actuator import Actuator
 from ..actuators.friction import Friction
 from ..actuators.gear import Gear
 from ..arrays import Array
-from ..renamed import gathered_keywords
 from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError
 from .sampling import LowPass, checked, cutoff_of, longest, of_one_motion, rate_of
@@ -95,7 +94,6 @@ class MotorFit:
         return replace(before, friction=self.friction, gear=self.gear, motor=motor)
 
 
-@gathered_keywords(model=MotorModel)
 def fit_motor(
     t: ArrayLike,
     theta: ArrayLike,
@@ -147,7 +145,6 @@ def fit_motor(
     return _result(equation.fit(), equation, low_pass.cutoff, gear_ratio)
 
 
-@gathered_keywords(model=MotorModel)
 def fit_motors(
     t: ArrayLike,
     theta: ArrayLike,

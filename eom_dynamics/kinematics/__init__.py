@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematics: poses, twists, Jacobians and statics of frames, and their inverse from poses and twists."""
 
-from ..renamed import former_names
 from .compiled import Kinematics
 from .forward import body_poses
 from .inverse import OBJECTIVES, POINTING, POSITION, InverseKinematicsResult, inverse_kinematics
 from .motion import InverseMotion, differential_inverse_kinematics
 from .newton_raphson import NewtonRaphson, newton_raphson
 from .planar import planar_2r_inverse
-
-__getattr__ = former_names(
-    __name__,
-    {"InverseKinematics": "InverseKinematicsResult", "inverse_motion": "differential_inverse_kinematics"},
-)
 
 __all__ = [
     "OBJECTIVES",

@@ -2,7 +2,6 @@
 """Trajectories of joints and tools with four continuous time derivatives: interpolation, fitting, checks of limits."""
 
 from ..elastic.bounds import UNITS
-from ..renamed import former_names
 from .cosine import Cosine, paper_motion, paper_wrench
 from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
 from .fit import TrajectoryFit, fit
@@ -15,8 +14,6 @@ from .straight_lines import straight_lines
 from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
-
-__getattr__ = former_names(__name__, {"Fit": "TrajectoryFit"})
 
 __all__ = [
     "UNITS",

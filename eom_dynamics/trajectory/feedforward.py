@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
 from ..exceptions import StateError, TrajectoryError
-from ..renamed import former_keywords
 from ..states import STATE_NAMES
 from .limits import Verdict, check
 from .spline import check_times
@@ -41,7 +40,6 @@ class TrajectoryFeedforward(NamedTuple):
     verdict: Verdict
 
 
-@former_keywords(times="t")
 def trajectory_feedforward(
     arm: ElasticArm,
     trajectory: Trajectory,

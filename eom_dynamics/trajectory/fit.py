@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from ..renamed import former_keywords
 from .spline import DEGREE, ORDERS, Spline
 
 _PENALISED = ORDERS
@@ -66,7 +65,6 @@ class TrajectoryFit(NamedTuple):
     gaps: tuple[tuple[float, float], ...]
 
 
-@former_keywords(times="t")
 def fit(
     t: ArrayLike,
     positions: ArrayLike,

@@ -16,7 +16,6 @@ from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
-from ..renamed import former_keywords, warn_renamed
 from ..states import STATE_NAMES, joint_states
 from .quantities import Load, effort_rms, quantities
 from .spline import check_times
@@ -59,12 +58,6 @@ class Peak(NamedTuple):
     ratio: float
     t: float
     sample: int
-
-    @property
-    def time(self) -> float:
-        """Former name of ``t``."""
-        warn_renamed("Peak.time", "t")
-        return self.t
 
     @property
     def exceeded(self) -> bool:
@@ -178,7 +171,6 @@ class Verdict:
         return fastest_time_scaling(self._arm, self._load, self._limits, self._t) if self.ok else None
 
 
-@former_keywords(stiffness="commanded_stiffness")
 def check(
     arm: ElasticArm,
     trajectory: Trajectory | Samples,

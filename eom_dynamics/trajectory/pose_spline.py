@@ -23,7 +23,6 @@ from .. import lie
 from ..arrays import Array, times
 from ..exceptions import TrajectoryError
 from ..jet import leibniz
-from ..renamed import former_attribute, former_keywords
 from .spline import ORDERS, Spline, durations
 from .waypoints import through
 
@@ -52,7 +51,6 @@ class PoseSpline:
         start, end: first and last time, s.
     """
 
-    @former_keywords(times="t")
     def __init__(self, t: ArrayLike, poses: ArrayLike, twists: ArrayLike) -> None:
         """Set increasing times, poses and twists, of at least two waypoints.
 
@@ -76,8 +74,6 @@ class PoseSpline:
             Spline(self.t[i : i + 2] - self.t[i], np.stack([starts[:, i], ends[:, i]], axis=1))
             for i in range(len(steps))
         ]
-
-    times = former_attribute("times", "t")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Pose and derivatives of the pose.
@@ -103,7 +99,6 @@ class PoseSpline:
         return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
 
 
-@former_keywords(times="t")
 def through_poses(
     t: ArrayLike, poses: ArrayLike, *, start: Sequence[ArrayLike] = (), end: Sequence[ArrayLike] = ()
 ) -> PoseSpline:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from ..renamed import former_attribute, former_keywords
 from .trajectory import Scaled, Trajectory, sample_times
 
 ORDERS = 5
@@ -54,7 +53,6 @@ class Spline:
         start, end: first and last time, s.
     """
 
-    @former_keywords(times="t")
     def __init__(self, t: ArrayLike, states: ArrayLike) -> None:
         """Set increasing times (K,), K >= 1, in s, and states (5, K, n).
 
@@ -75,8 +73,6 @@ class Spline:
         self.t, self.states = t, states
         self.n, self.start, self.end = states.shape[2], float(t[0]), float(t[-1])
         self._steps = durations(t)
-
-    times = former_attribute("times", "t")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """q and its time derivatives up to ``order``; at rest before the start and after the end.

@@ -15,7 +15,6 @@ from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
 from ..kinematics import Kinematics
 from ..kinematics.tracking import ToolTracker, predicted
-from ..renamed import former_attribute
 from ..robot.task_space import TWIST
 from ..states import joint_states
 from .pose_spline import PoseSpline
@@ -50,8 +49,6 @@ class ToolMotion:
         states: q, qd, qdd, qddd, qdddd at the knots (5, K, n).
         spline: polynomials that share these states.
     """
-
-    times = former_attribute("times", "t")
 
     def __init__(self, tracker: ToolTracker, path: PoseSpline, t: Array, states: Array) -> None:
         """Set the knots, as :func:`follow` finds them."""

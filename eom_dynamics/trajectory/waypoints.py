@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from ..renamed import former_keywords
 from .minimum_snap import UNSOLVED, minimum_snap
 from .monotone import without_overshoot
 from .spline import ORDERS, Spline
@@ -29,7 +28,6 @@ _CHECKED = np.array([0.25, 0.5, 0.75])
 _DERIVATIVES = ("velocity", "acceleration", "jerk", "snap")
 
 
-@former_keywords(times="t")
 def through(
     t: ArrayLike,
     positions: ArrayLike,

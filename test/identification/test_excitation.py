@@ -170,15 +170,3 @@ def test_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message) as raised:
         Excitation(eom.load_robot("sea_planar_2r"), **{"bounds": ExcitationBounds(RANGES), **options})
     assert "\n" not in str(raised.value)
-
-
-def test_former_keywords_warn_and_count() -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    with pytest.warns(
-        DeprecationWarning, match=r"share= of Excitation.__init__ is now bounds=ExcitationBounds\(share=…\)"
-    ):
-        former = Excitation(robot, share=0.7, series=ExcitationSeries(4.0), bounds=ExcitationBounds(RANGES))  # type: ignore[call-arg]
-    now = Excitation(robot, series=ExcitationSeries(4.0), bounds=ExcitationBounds(RANGES, 0.7))
-    z = np.ones(now.series.shape)
-    np.testing.assert_array_equal(former.trajectory(z).derivatives(0.3), now.trajectory(z).derivatives(0.3))
-    np.testing.assert_array_equal(former.limits.largest, now.limits.largest)

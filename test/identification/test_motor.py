@@ -147,15 +147,6 @@ def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
     assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 1e-3 * np.ptp(exact.motor_effort, axis=0))
 
 
-def test_former_keywords_of_the_model_warn_and_count() -> None:
-    given: dict[str, Any] = {"tau": TAU, "effort": 0.2 * THETADD + TAU + 0.5 * THETAD}
-    with pytest.warns(DeprecationWarning, match=r"terms= of fit_motor is now model=MotorModel\(terms=…\)"):
-        former = fit_motor(T, THETA, terms=("viscous",), model=MotorModel(rotor_inertia=0.2), **given)  # type: ignore[call-arg]
-    assert former.parameters == fit_motor(T, THETA, model=MotorModel(("viscous",), 0.2), **given).parameters
-    with pytest.warns(DeprecationWarning, match="terms= of fit_motors"):
-        fit_motors(T, THETA[:, None], terms=("viscous",), **{name: x[:, None] for name, x in given.items()})
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"effort": TAU}, "either tau or deflection"),
     ({"tau": TAU, "deflection": TAU, "effort": TAU}, "either tau or deflection"),

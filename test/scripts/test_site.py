@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import configparser
 import importlib
-import json
 import re
 import runpy
 from pathlib import Path
@@ -21,8 +20,6 @@ from site_links import problems
 
 import eom_dynamics as eom
 from eom_dynamics.tools.cli.main import _parser
-
-PUBLIC = json.loads((ROOT / "test" / "public_names.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -44,23 +41,24 @@ def test_every_public_name_has_an_entry(pages: dict[str, str]) -> None:
     shown |= {path.rpartition(".")[2] for path in links}
     modules = {name.rpartition(".")[2] for name in reference_pages.public_modules()}
     assert set(eom.__all__) == shown | (modules & set(eom.__all__))
-    for module in PUBLIC["modules"]:
-        if module != "eom_dynamics":
-            names = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
+    for module in reference_pages.public_modules()[1:]:
+        if listed := getattr(importlib.import_module(module), "__all__", ()):
+            names = {f"{module}.{name}" for name in listed}
             assert names <= entries | {name for name in names if f"python/{name}.rst" in pages}, module
 
 
 def test_interfaces_commands_and_parameters_have_entries(pages: dict[str, str]) -> None:
     for kind in ("msg", "srv", "action"):
-        assert set(PUBLIC["interfaces"][kind]) <= set(re.findall(r"^## (\w+)$", pages[f"{kind}.md"], re.MULTILINE))
+        names = {path.stem for path in (ROOT / kind).glob(f"*.{kind}")}
+        assert names == set(re.findall(r"^## (\w+)$", pages[f"{kind}.md"], re.MULTILINE))
     (parsers,) = (each.choices for each in _parser()._actions if isinstance(each.choices, dict))
-    for command, options in PUBLIC["commands"].items():
-        hidden = [each for each in parsers[command]._actions if each.help == argparse.SUPPRESS]
-        options = set(options) - {"-h", "--help"}.union(*(each.option_strings for each in hidden))
+    for command, parser in parsers.items():
+        options = {text for each in parser._actions if each.help != argparse.SUPPRESS for text in each.option_strings}
         (section,) = re.findall(rf"^## {command}\n(.*?)(?=^## |\Z)", pages["command_line.md"], re.MULTILINE | re.DOTALL)
-        assert options <= set(re.findall(r"`(-[\w-]+)[ `]", section)), command
-    for parameters in PUBLIC["parameters"].values():
-        assert {f"| `{name}` |" in pages["parameters.md"] for name in parameters} == {True}
+        assert options - {"-h", "--help"} <= set(re.findall(r"`(-[\w-]+)[ `]", section)), command
+    for node in ("dynamics", "planning", "simulated_robot"):
+        table = importlib.import_module(f"eom_dynamics.ros.{node}.{node}_parameters").TABLE
+        assert {f"| `{name}` |" in pages["parameters.md"] for name in table} == {True}
 
 
 def written() -> list[Path]:

@@ -5,7 +5,6 @@
 :func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
 """
 
-from ...renamed import former_names
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import compare_tables
 from .evaluation import CommandOptions
@@ -13,8 +12,6 @@ from .job import EffortTolerances, Format, Job, Report, exceeding, incomplete
 from .many import find_bags, replay_bags
 from .one import Outcome, replay_bag
 from .run import Golden, Result, replay
-
-__getattr__ = former_names(__name__, {"Options": "CommandOptions"})
 
 __all__ = [
     "FIELDS",
