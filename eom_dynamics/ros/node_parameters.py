@@ -43,9 +43,6 @@ SOURCE_NODE = "robot_source_node"
 PREFIX = "joint_prefix"
 """Parameter with what precedes the names of the robot's joints, motors and tools."""
 
-EXPANDED = "expanded_urdf"
-"""Parameter with the URDF to which the robot's xacro file expands; set by the node."""
-
 SIMULATED_TIME = "use_sim_time"
 """Parameter of every ROS node: whether its clock is that of the topic ``/clock``."""
 
@@ -127,11 +124,6 @@ COMMON: Table = {
         "",
         "put before the names of the robot's joints, motors and tools, such as left_ for one of two equal arms; if "
         "empty, that of robot_source_node; read-only while a robot is loaded",
-    ),
-    EXPANDED: Definition(
-        "",
-        "URDF to which the robot's xacro file expands, for nodes of which this one is the robot_source_node; set by "
-        "the node itself",
     ),
     "robot_timeout": Definition(
         5.0,

@@ -154,9 +154,7 @@ class RobotNode(Node):
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         loaded = self.read_only_while if self.arm else ""
         objections = [
-            f"{change.name} is set by the node itself"
-            if change.name == node_parameters.EXPANDED and change.value != self.supply.expanded
-            else node_parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
+            node_parameters.objection(change, self, self._table, loaded=loaded, active=self.active)
             for change in changes
         ]
         reason = "; ".join(filter(None, objections))

@@ -35,12 +35,11 @@ from ..robot.readers.loading import read_description
 from ..robot.readers.packages import PACKAGE
 from ..robot.readers.parameter_tree import description_from_parameters
 from ..robot.readers.urdf import description_from_urdf
-from ..robot.readers.urdf_file import XACRO_ENDING
 from ..robot.readers.urdf_section import robot_with
-from ..robot.readers.xacro import Expand, expand_xacro
+from ..robot.readers.xacro import expand_xacro
 from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream
-from .node_parameters import DESCRIPTION, EXPANDED, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
+from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class RawDescription:
         prefix: put before the names of joints, motors and tools.
         runs_programs: whether to expand a xacro file that is named; not if it could be anyone on the network who named
             it.
-        expanded: URDF to which another node has expanded its xacro file.
     """
 
     source: str
@@ -66,23 +64,16 @@ class RawDescription:
     file: str | None = None
     prefix: str = ""
     runs_programs: bool = True
-    expanded: str = ""
 
     def load(self, *, moving_base: bool = False) -> LoadedRobot:
         """Load, validate and compile the robot, on request also for a moving base; never raises.
 
         Not thread-safe, since it records warnings.
         """
-        expanded: list[str] = []
-
-        def expand(path: Path, arguments: Mapping[str, str]) -> str:
-            expanded.append(self._expanded(path, arguments))
-            return expanded[-1]
-
         try:
             with warnings.catch_warnings(record=True) as recorded, np.errstate(all="ignore"):
                 warnings.simplefilter("always")
-                robot = robot_with(self._read(expand), nested(self.additions, URDF, "parameters"))
+                robot = robot_with(self._read(), nested(self.additions, URDF, "parameters"))
                 arm = ElasticArm(robot.with_prefix(self.prefix))
                 evaluator = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
@@ -98,24 +89,23 @@ class RawDescription:
                 self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc()
             )
         warned = tuple(str(warning.message) for warning in recorded)
-        return LoadedRobot(self, evaluator, warned, compiled=compiled, expanded="".join(expanded))
+        return LoadedRobot(self, evaluator, warned, compiled=compiled)
 
-    def _read(self, expand: Expand) -> RobotDescription:
+    def _read(self) -> RobotDescription:
+        expand = expand_xacro if self.runs_programs else _refuse_program
         if self.urdf is not None:
             return description_from_urdf(self.urdf, self.source)
         if self.file is not None:
             return read_description(self.file, expand=expand, by_name=self.runs_programs)
         return description_from_parameters(nested(self.robot, ROBOT, self.source), self.source, expand=expand)
 
-    def _expanded(self, path: Path, arguments: Mapping[str, str]) -> str:
-        if self.runs_programs:
-            return expand_xacro(path, arguments)
-        if not self.expanded:
-            raise RobotDescriptionError(
-                f"{path}: is a xacro file, a program: only a node that is started with it expands it; start this node "
-                "with it, or name a .urdf"
-            )
-        return self.expanded
+
+def _refuse_program(path: Path, arguments: Mapping[str, str]) -> str:
+    """Refuse to expand a xacro file that anyone on the network may have named."""
+    raise RobotDescriptionError(
+        f"{path}: is a xacro file, a program: only a node that is started with it expands it; start this node with it, "
+        "or give the other node the URDF"
+    )
 
 
 @dataclass(frozen=True)
@@ -129,7 +119,6 @@ class LoadedRobot:
         error: why it cannot be used, on one line.
         detail: traceback of an internal error.
         compiled: calls for the stream, if they can be compiled.
-        expanded: URDF to which the robot's xacro file was expanded, if it has one.
     """
 
     description: RawDescription
@@ -138,7 +127,6 @@ class LoadedRobot:
     error: str = ""
     detail: str = ""
     compiled: CompiledStream | None = None
-    expanded: str = ""
 
 
 class RobotSource:
@@ -264,11 +252,11 @@ class RemoteParameters(RobotSource):
         self._node.destroy_client(self._get)
 
     def _asked(self) -> RawDescription:
-        texts = (FILE, DESCRIPTION, PREFIX, EXPANDED)
+        texts = (FILE, DESCRIPTION, PREFIX)
         request = ListParameters.Request(prefixes=[ROBOT, URDF, *texts])
         names = self._call(self._list, request).result.names
         names = [name for name in names if name in texts or name.startswith((f"{ROBOT}.", f"{URDF}."))]
-        if all(name in (PREFIX, EXPANDED) or name.startswith(f"{URDF}.") for name in names):
+        if all(name == PREFIX or name.startswith(f"{URDF}.") for name in names):
             raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
         answered = self._call(self._get, GetParameters.Request(names=names)).values
         if len(answered) != len(names):
@@ -277,23 +265,20 @@ class RemoteParameters(RobotSource):
             values = dict(zip(names, map(parameter_value_to_python, answered), strict=True))
         except RuntimeError as error:  # an unknown type
             raise _NoRobotError(f"its answer cannot be read: {error}") from None
-        file, text, prefix, expanded = (values.pop(name, "") for name in texts)
-        for name, value in ((PREFIX, prefix), (EXPANDED, expanded)):
-            if not isinstance(value, str):
-                raise _NoRobotError(f"its {name} must be a text, is {value!r:.60}")
+        file, text, prefix = (values.pop(name, "") for name in texts)
+        if not isinstance(prefix, str):
+            raise _NoRobotError(f"its {PREFIX} must be a text, is {prefix!r:.60}")
         robot, additions = (
             {name.removeprefix(f"{key}."): value for name, value in values.items() if name.startswith(f"{key}.")}
             for key in (ROBOT, URDF)
         )
-        given: dict[str, Any] = {"prefix": prefix, "expanded": expanded, "runs_programs": False}
+        given: dict[str, Any] = {"prefix": prefix, "runs_programs": False}
         if robot:
             return RawDescription(self.label, additions, robot, **given)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not (Path(file).is_absolute() or file.startswith(PACKAGE)):
                 raise _NoRobotError(f"its {FILE} must be an absolute path or {PACKAGE}…, is {file!r:.60}")
-            if file.endswith(XACRO_ENDING) and not expanded:
-                raise _NoRobotError(f"its {FILE} is a xacro file, a program, which it has not expanded yet")
             return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 
 from ..terminal import printable
-from .node_parameters import EXPANDED
 from .robot_sources import LoadedRobot, chosen_source, given_parameters, open_source
 from .worker import Worker
 
@@ -26,12 +24,7 @@ class RobotSupply:
 
     All methods are called by the node's executor. Requests to another node and loading of arriving robots run in a
     thread.
-
-    Attributes:
-        expanded: URDF to which the xacro file of the last robot was expanded; empty without one.
     """
-
-    expanded = ""
 
     def __init__(self, node: Node, wanted: Callable[[], bool], deliver: Callable[[LoadedRobot], None]) -> None:
         """Open the source.
@@ -82,7 +75,6 @@ class RobotSupply:
             # A file may have changed since.
             if last is None or last.description != description or last.evaluator is None or description.file:
                 self._last = description.load(moving_base=self._moving_base)
-                self._hand_on(self._last)
             return self._last
 
     def log_warnings(self, loaded: LoadedRobot) -> None:
@@ -92,11 +84,6 @@ class RobotSupply:
         unused = [key for key in given_parameters(self._node) if key != self._choice[0]]
         if unused:
             self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")
-
-    def _hand_on(self, loaded: LoadedRobot) -> None:
-        """Give nodes that have their robot from this one what its xacro file expands to; they run no program."""
-        self.expanded = loaded.expanded
-        self._node.set_parameters([Parameter(EXPANDED, value=loaded.expanded)])
 
     def pause(self) -> None:
         """Stop requests to another node; descriptions on the topic are still received."""
@@ -146,7 +133,6 @@ class RobotSupply:
         self._told = problem
         # Another description may have arrived during loading, or the node may have been cleaned up.
         if loaded is not None and self._wanted() and loaded.description == self._source.description:
-            self._hand_on(loaded)
             self._deliver(loaded)
         if self._is_new():
             self._look()

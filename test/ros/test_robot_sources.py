@@ -145,34 +145,12 @@ def xacro_files(folder):
 
 @pytest.mark.parametrize("name", ["arm.xacro", "arm.yaml"])
 def test_no_program_is_run_for_the_file_of_another_node(probe, other, tmp_path, name):
-    """A xacro file, itself or named by a parameter file: what that node expands it to is used."""
-    from rclpy.parameter import Parameter
-
+    """A xacro file, itself or named by a parameter file."""
     xacro_files(tmp_path)
-    remote, _ = other("rsp", robot_file=str(tmp_path / name))
+    other("rsp", robot_file=str(tmp_path / name))
     node = probe("-p", "robot_source_node:=/rsp")
-    if name == "arm.xacro":
-        reason = "its robot_file is a xacro file, a program, which it has not expanded yet"
-        node.spin_until(lambda: node.supply.problem == reason)
-    else:
-        node.spin_until(lambda: node.loaded)
-        assert NOT_EXPANDED in node.loaded[0].error
-    remote.set_parameters([Parameter("expanded_urdf", value=HEAVY)])
-    arrived(node, "heavy")
-
-
-@pytest.mark.parametrize("name", ["robot_file", "robot_file of a parameter file", "robot.urdf"])
-def test_a_xacro_robot_is_shared_as_the_urdf_that_it_expands_to(start, tmp_path, name):
-    pytest.importorskip("xacro")
-    xacro_files(tmp_path)
-    file = tmp_path / ("arm.yaml" if name.endswith("parameter file") else "arm.xacro")
-    source = start("-p", f"{name.partition(' ')[0]}:={file}", client=Client)
-    source.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first node")
-    assert "<robot" in source.get_parameter("expanded_urdf")
-    assert source.set_parameter("expanded_urdf", HEAVY) == "expanded_urdf is set by the node itself"
-    node = start("-p", f"robot_source_node:={source.process.namespace}/{source.process.name}", client=Client)
-    values = node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the second node")[2]
-    assert values["robot"] == "arm"
+    node.spin_until(lambda: node.loaded)
+    assert NOT_EXPANDED in node.loaded[0].error
 
 
 def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
