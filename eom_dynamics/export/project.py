@@ -44,52 +44,35 @@ PRECISIONS = ("double", "single")
 _LONGEST_NAME = 37
 
 # Description of vectors, their quantity, and the order of their time derivative.
+# Vectors and their time derivatives, the meaning of the first, its quantity, and the order of its derivative.
+_FAMILIES = (
+    (STATE_NAMES, "joint variables", "position", 0),
+    (("W", "Wd", "Wdd"), "tool wrench", "wrench", 0),
+    (("k", "kd", "kdd"), "commanded stiffness", "stiffness", 0),
+    (("deflection",), "present deflections of damped springs", "position", 0),
+    (("deflection_now",), "deflections of damped springs after the step", "position", 0),
+    (("tau_before", "taud_before", "taudd_before"), "joint efforts at the start of the step", "effort", 0),
+    (("tau", "taud", "taudd"), "joint efforts", "effort", 0),
+    (("motor_position", "motor_velocity", "motor_acceleration"), "motor positions", "position", 0),
+    (("motor_effort",), "motor efforts", "effort", 0),
+    (tuple(f"{name}_reference" for name in STATE_NAMES), "joint variables of the motion to follow", "position", 0),
+    (("qdd_held", "qddd_held"), "accelerations of rigid joints, states of integrators before motors", "position", 2),
+    (("k_commanded", "kd_commanded", "kdd_commanded"), "stiffness to command", "stiffness", 0),
+    (("theta", "thetad"), "motor positions", "position", 0),
+    (("tau_m",), "motor efforts", "effort", 0),
+    (("spin",), "motor efforts that accelerate the rotors", "effort", 0),
+    (("clipped_effort",), "motor efforts within the limits of torque, current and voltage", "effort", 0),
+    (("spring_effort", "spring_effort_rate"), "efforts of the springs on the links", "effort", 0),
+    (("stiffness", "stiffness_rate"), "commanded stiffness, of pairs that of the deflections", "stiffness", 0),
+    (("sent_effort", "sent_effort_rate"), "joint efforts without those that the robot adds", "effort", 0),
+    (("link_acceleration",), "joint accelerations", "position", 2),
+    (("rotor_acceleration",), "motor accelerations", "position", 2),
+)
+
 _VECTORS = {
-    "q": ("joint variables", "position", 0),
-    "qd": ("joint velocities", "position", 1),
-    "qdd": ("joint accelerations", "position", 2),
-    "qddd": ("third time derivative of q", "position", 3),
-    "qdddd": ("fourth time derivative of q", "position", 4),
-    "W": ("tool wrench", "wrench", 0),
-    "Wd": ("its time derivative", "wrench", 1),
-    "Wdd": ("its second time derivative", "wrench", 2),
-    "k": ("commanded stiffness", "stiffness", 0),
-    "kd": ("its time derivative", "stiffness", 1),
-    "kdd": ("its second time derivative", "stiffness", 2),
-    "deflection": ("present deflections of damped springs", "position", 0),
-    "deflection_now": ("deflections of damped springs after the step", "position", 0),
-    "tau_before": ("joint efforts at the start of the step", "effort", 0),
-    "taud_before": ("their time derivative", "effort", 1),
-    "taudd_before": ("their second time derivative", "effort", 2),
-    "tau": ("joint efforts", "effort", 0),
-    "taud": ("their time derivative", "effort", 1),
-    "taudd": ("their second time derivative", "effort", 2),
-    "motor_position": ("motor positions", "position", 0),
-    "motor_velocity": ("motor velocities", "position", 1),
-    "motor_acceleration": ("motor accelerations", "position", 2),
-    "motor_effort": ("motor efforts", "effort", 0),
-    **{
-        f"{name}_reference": (f"{name} of the motion to follow", "position", order)
-        for order, name in enumerate(STATE_NAMES)
-    },
-    "qdd_held": ("accelerations of rigid joints, states of two integrators before their motors", "position", 2),
-    "qddd_held": ("their time derivative", "position", 3),
-    "k_commanded": ("stiffness to command", "stiffness", 0),
-    "kd_commanded": ("its time derivative", "stiffness", 1),
-    "kdd_commanded": ("its second time derivative", "stiffness", 2),
-    "theta": ("motor positions", "position", 0),
-    "thetad": ("motor velocities", "position", 1),
-    "tau_m": ("motor efforts", "effort", 0),
-    "spin": ("motor efforts that accelerate the rotors", "effort", 0),
-    "clipped_effort": ("motor efforts within the limits of torque, current and voltage", "effort", 0),
-    "spring_effort": ("efforts of the springs on the links", "effort", 0),
-    "spring_effort_rate": ("their time derivative", "effort", 1),
-    "stiffness": ("commanded stiffness, at antagonistic pairs that of the deflections", "stiffness", 0),
-    "stiffness_rate": ("its time derivative", "stiffness", 1),
-    "sent_effort": ("joint efforts without those that the robot adds", "effort", 0),
-    "sent_effort_rate": ("their time derivative", "effort", 1),
-    "link_acceleration": ("joint accelerations", "position", 2),
-    "rotor_acceleration": ("motor accelerations", "position", 2),
+    name: (text if k == 0 else f"time derivative {k} of {names[0]}", quantity, order + k)
+    for names, text, quantity, order in _FAMILIES
+    for k, name in enumerate(names)
 }
 
 # Of the base, and of motor shafts.

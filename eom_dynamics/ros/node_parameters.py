@@ -23,7 +23,6 @@ from rclpy.parameter import Parameter
 from ..exceptions import RobotDescriptionError
 from ..robot.readers.urdf_file import XACRO_ENDING
 from ..spelling import hint, listed
-from .robot_entries import describe
 
 ROBOT = "robot"
 """Parameter section that describes a complete robot."""
@@ -157,7 +156,7 @@ def declare(node: Node, table: Table) -> None:
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
             # Types are checked when the robot is loaded.
             descriptor = ParameterDescriptor(
-                description=describe(parameter.name),
+                description="entry of the robot's description: docs/robots.md, docs/actuators.md",
                 dynamic_typing=True,
                 read_only=parameter.name.startswith(_PROGRAMS),
             )

@@ -71,7 +71,6 @@ def test_own_parameters(probe, tmp_path):
     loaded = node.supply.load()
     assert name_of(loaded) == "iiwa"
     assert node.supply.load() is loaded
-    assert node.describe_parameter("robot.joints.iiwa_joint_1.mass").description == "mass of the body, kg"
     node = probe(*parameter_file(tmp_path, robot_description=ARM))
     assert node.supply.source == "parameter robot_description"
     assert name_of(node.supply.load()) == "arm"

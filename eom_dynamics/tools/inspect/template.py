@@ -78,6 +78,9 @@ _DRIVES = "".join(
 )
 
 
+_ACTUATOR = TEMPLATE[TEMPLATE.index("          # actuator:") : TEMPLATE.index("        elbow:")]
+
+
 def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
     """Return a parameter file that names a URDF or xacro file, to fill in with its springs and motors.
 
@@ -94,14 +97,7 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
           # constant_effort: 0.0            # that holds against a constant load, {effort_unit}
           # parallel_spring: {{type: linear, stiffness: 20.0}}     # {stiffness_unit}, beside the motor
           # limits: {{acceleration: 10.0, jerk: 500.0, effort_rate: 1000.0}}     # those of the URDF remain
-          # actuator:
-          #   friction: {{viscous: 0.5, coulomb: 0.5, static: 0.6}}     # of the motor, on the link side
-          #   efficiency: 0.9               # of the gear
-          #   torque_constant: 0.05         # N m/A, of the motor
-          #   resistance: 0.5               # ohm
-          #   limits: {{torque: 1.0, speed: 500.0, current: 20.0, voltage: 48.0}}
-          # drive: {{side: motor, sign: 1, units_per_turn: 1.0, offset: 0.0, effort: torque}}   # units: docs/robots.md
-"""
+{_ACTUATOR}"""
         for joint in robot.independent_joints
         for inertia_unit, stiffness_unit, effort_unit in [
             ("kg", "N/m", "N") if joint.type == "prismatic" else ("kg m^2", "N m/rad", "N m")
