@@ -7,7 +7,7 @@ from .languages import LANGUAGES, Capability, UnavailableError, capabilities, pr
 from .project import PRECISIONS, Project, project
 from .readme import readme
 from .ros2_control import generic_files
-from .stored_values import ExportError, StoredValues, stored_values
+from .stored_values import StoredValues, stored_values
 
 __all__ = [
     "FEEDFORWARD",
@@ -19,7 +19,6 @@ __all__ = [
     "PRECISIONS",
     "STRAIGHT_LINE",
     "Capability",
-    "ExportError",
     "LoopLibrary",
     "Project",
     "StoredValues",

@@ -186,7 +186,7 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
                 programs = (found[key] for key in keys)
                 found[name] = Steps(f"{prefix}_{name}", tuple(x for x in programs if isinstance(x, Program)), keys)
             else:
-                found[name] = replace(_program(robot, side, name), name=f"{prefix}_{name}")
+                found[name] = replace(traced(robot, side, name), name=f"{prefix}_{name}")
     return found
 
 
@@ -199,7 +199,8 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
 }
 
 
-def _program(robot: Robot, side: MotorSide, name: str) -> Program:
+def traced(robot: Robot, side: MotorSide, name: str) -> Program:
+    """Trace a program of a robot."""
     if name in OF_MOTORS:
         program: Program = OF_MOTORS[name](robot, side, trace)
         return program

@@ -133,7 +133,6 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
         Contents of the files by path, and the reason why a language cannot be generated here by its name.
 
     Raises:
-        ExportError: the programs differ from the closed form.
         UnavailableError: a language of ``languages`` cannot be generated here, or for this project.
     """
     wanted = list(dict.fromkeys(LANGUAGES if languages is None else languages))

@@ -12,6 +12,7 @@ from pathlib import Path
 import cuda_on_host
 import numpy as np
 import pytest
+from closed_forms import check_closed_form
 from compilation import COMPILERS, run
 from exported import replace_in, robot, succeed
 from springs import EVERY_KIND, with_springs
@@ -75,8 +76,8 @@ def functions_of(name: str, language: str) -> tuple[str, ...]:
 def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Project, StoredValues]:
     """Values of the library for some functions of a robot, which agrees with the closed form."""
     of_robot = project(ARMS[name], functions, precision=precision)
-    stored_values(of_robot)
-    return of_robot, stored_values(of_robot, STATES, closed_form=False)
+    check_closed_form(of_robot, stored_values(of_robot))
+    return of_robot, stored_values(of_robot, STATES)
 
 
 def exported(name: str, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from chains import fixed_case
+from closed_forms import check_closed_form
 from compilation import run
 from own_drives import with_drives
 from springs import EVERY_KIND, with_springs
@@ -88,7 +89,9 @@ def write(exported: Project, stored: StoredValues, language: str, folder: Path) 
 def with_values(robot: Robot, functions: tuple[str, ...], precision: str = "double") -> tuple[Project, StoredValues]:
     """Functions of a robot and their values, computed once for all languages and tests, which leave them alone."""
     exported = project(robot, functions, precision=precision)
-    return exported, stored_values(exported)
+    stored = stored_values(exported)
+    check_closed_form(exported, stored)
+    return exported, stored
 
 
 def succeed(command: Sequence[str | Path], folder: Path) -> str:

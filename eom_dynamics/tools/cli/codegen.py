@@ -13,7 +13,6 @@ from ...export import (
     ON_BASE,
     PLANT,
     PRECISIONS,
-    ExportError,
     Project,
     capabilities,
     generic_files,
@@ -78,11 +77,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(_sizes(files, options.output)))
         return 0
     exported = _project(options, load(options))
-    try:
-        files, skipped = project_files(exported, options.language)
-    except ExportError as error:
-        complain(options.program, str(error))
-        return 1
+    files, skipped = project_files(exported, options.language)
     write_folder(options.output, files, force=options.force)
     for language, reason in skipped.items():
         complain(options.program, f"no {language}: {reason}")

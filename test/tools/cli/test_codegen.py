@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from paths import CONFIG, ROOT
 from urdf_arms import MASSLESS_TIP
 
-from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, stored_values
+from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE
 from eom_dynamics.tools.cli.main import main
 
 HEADINGS = {"cpp": "C++", "ros2_control": "ROS 2 control"}
@@ -172,24 +170,6 @@ def test_a_place_under_a_file_is_one_line_and_2(tmp_path: Path, capsys: pytest.C
     error = capsys.readouterr().err
     assert str(tmp_path / "file" / "code") in error and error.count("\n") == 1
     assert contents(tmp_path) == {"file": b"mine"}
-
-
-def test_code_that_fails_its_test_is_not_written_and_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    module = importlib.import_module("eom_dynamics.export.stored_values")
-    assert module.stored_values is stored_values
-    closed_form = module._CLOSED_FORMS["effort"]
-    command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
-
-    def wrong(*arguments: Any) -> dict[str, np.ndarray]:
-        return {name: tau + 1e-6 for name, tau in closed_form(*arguments).items()}
-
-    monkeypatch.setitem(module._CLOSED_FORMS, "effort", wrong)
-    assert main(command) == 1
-    error = capsys.readouterr().err
-    assert "differs from the closed form" in error and error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("requested", [False, True])
