@@ -40,31 +40,16 @@ from .console import complain, progress_bars
 
 SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
 
-_TERMS = ("viscous", "coulomb", "stribeck", "asymmetric", "load", "rotor_inertia", "parallel_spring", "offset")
-
 _SPRINGS = ("auto", "both", "resonance", "off")
-
-_LAWS = ("linear", "damped", "cubic", "table", "exponential", "dead_zone", "keep")
-
-_SPRING_TERMS = ("damping", "hysteresis", "offset")
-
-_MOTOR_TERMS = (
-    "rotor_inertia",
-    "viscous",
-    "asymmetric",
-    "coulomb",
-    "stribeck",
-    "efficiency",
-    "offset",
-    "torque_constant",
-    "gear_ratio",
-)
-
-_ESTIMATORS = ("huber", "weighted", "ordinary", "total")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    from ...identification.estimators import ESTIMATORS
+    from ...identification.joint_terms import TERMS
+
+    # The others are entries of the law of a parallel spring, which follow from the robot's file.
+    terms = tuple(name for name in TERMS if not name.startswith("spring_"))
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="recording to train on")
     add_robot_arguments(parser, "--robot", required=True)
     add_output_file(parser, "FILE", robot_path, "robot file to write, .yaml or .urdf")
@@ -107,8 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--terms",
         metavar="NAME,…",
-        type=_names(_TERMS),
-        help=f"terms besides inertias, of {', '.join(_TERMS)}; none for no terms; default: viscous,coulomb,offset, and "
+        type=_names(terms),
+        help=f"terms besides inertias, of {', '.join(terms)}; none for no terms; default: viscous,coulomb,offset, and "
         "rotor_inertia on the motor side; offset where springs and motors are identified, too",
     )
     offsets = (
@@ -126,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_elastic_arguments(parser)
     how = parser.add_argument_group("how")
-    how.add_argument("--estimator", choices=_ESTIMATORS, default="huber", help="default: %(default)s")
+    how.add_argument("--estimator", choices=ESTIMATORS, default="huber", help="default: %(default)s")
     add_choice(how, "--prior", ("entropic", "geodesic"), "distance from the file")
     how.add_argument(
         "--prior-weight",
@@ -257,6 +242,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
+    from ...identification.elastic_options import ACTUATOR_TERMS, SPRING_TERMS, joint_laws
+
     what = parser.add_argument_group("springs and motors, of joints with a spring and a motor each")
     what.add_argument(
         "--springs",
@@ -266,7 +253,7 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
         "not at all; default: from what was recorded, where the robot has springs",
     )
     laws = (
-        f"{', '.join(_LAWS[:-1])}, or keep for the spring of the file, of all joints or of one; may be repeated; "
+        f"{', '.join(joint_laws())}, or keep for the spring of the file, of all joints or of one; may be repeated; "
         "default: that of the file"
     )
     add_repeated(what, "--spring-law", "[JOINT=]LAW", named("JOINT", _law, "LAW"), laws)
@@ -274,15 +261,15 @@ def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--spring-terms",
         metavar="NAME,…",
-        type=_names(_SPRING_TERMS),
-        default=_SPRING_TERMS,
-        help=f"terms besides the law, of {', '.join(_SPRING_TERMS)}; none for no terms; default: all",
+        type=_names(SPRING_TERMS),
+        default=SPRING_TERMS,
+        help=f"terms besides the law, of {', '.join(SPRING_TERMS)}; none for no terms; default: all",
     )
     what.add_argument(
         "--motor-terms",
         metavar="NAME,…",
-        type=_names(_MOTOR_TERMS),
-        help=f"of {', '.join(_MOTOR_TERMS)}; omitted friction is zero; none for no terms; default: "
+        type=_names(ACTUATOR_TERMS),
+        help=f"of {', '.join(ACTUATOR_TERMS)}; omitted friction is zero; none for no terms; default: "
         "rotor_inertia,viscous,coulomb,offset,torque_constant, and efficiency if the file has gear loss",
     )
     where = parser.add_argument_group("recordings of motors")
@@ -323,11 +310,8 @@ def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
 
 
 def _law(law: str) -> str:
-    if law not in _LAWS:
-        from ...identification.elastic_options import joint_laws  # also of kinds that are not of the package
+    from ...identification.elastic_options import KEEP, joint_laws
 
-        if law in joint_laws():
-            return law
-        known = dict.fromkeys((*_LAWS, *joint_laws()))
+    if law not in (known := (*joint_laws(), KEEP)):
         raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(known)}")
     return law

@@ -57,8 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            parser = _parser()
-            if "_ARGCOMPLETE" in os.environ:
+            given = sys.argv[1:] if arguments is None else arguments
+            completing = "_ARGCOMPLETE" in os.environ
+            parser = _parser(None if completing else next((x for x in given if x in _COMMANDS), ""))
+            if completing:
                 _complete(parser)
             options, unknown = parser.parse_known_args(arguments)
             program = options.program
@@ -96,7 +98,8 @@ def _discard_output() -> None:
         os.close(devnull)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser, with the arguments of all commands or of one: those of some import what takes a second."""
     parser = _Parser(
         prog="eom_dynamics",
         description="Inverse dynamics with time derivatives, and motor feedforward for arms with elastic joints.",
@@ -107,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     for name in _COMMANDS:
         module = import_module(f".{name}", __package__)
         command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
-        module.add_arguments(command)
+        if only is None or name == only:
+            module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command, refuse=command.error, program=f"eom_dynamics {name}")
     return parser
 

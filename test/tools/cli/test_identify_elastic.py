@@ -22,10 +22,8 @@ from bag_files import JOINT_STATE, START, joint_state, write_bag
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.identification import elastic_options
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.perturbation import perturbed
-from eom_dynamics.tools.cli import identify as command
 from eom_dynamics.tools.cli.main import main
 
 ROBOT = load_robot("sea_planar_2r")
@@ -392,12 +390,6 @@ def test_wrong_use(arguments: list[str], message: str, tmp_path: Path, capsys: p
     with pytest.raises(SystemExit, match="2"):
         identify(tmp_path / "run.csv", "sea_planar_2r", tmp_path / "arm.yaml", *arguments)
     assert message in capsys.readouterr().err
-
-
-def test_options_name_what_the_library_has() -> None:
-    assert elastic_options.ACTUATOR_TERMS == command._MOTOR_TERMS
-    assert elastic_options.SPRING_TERMS == command._SPRING_TERMS
-    assert (*elastic_options.joint_laws(), elastic_options.KEEP) == command._LAWS
 
 
 def test_link_encoders_on_a_part_of_the_joints(
