@@ -53,10 +53,9 @@ new_tests = $(foreach file,$?,$(if $(filter test_%.py,$(notdir $(file))),$(file)
 	@$(if $(new_tests),$(BIN)/pytest --collect-only -qq $(new_tests) >/dev/null 2>&1 || true)
 	@mkdir -p $(@D) && touch $@
 
-docs:  ## build the documentation site in build/site, and check its links
+docs:  ## build the documentation site in build/site
 	@$(SETUP) docs
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto -d build/doctrees docs build/site
-	@$(BIN)/python scripts/site_links.py build/site
 
 soak: setup-tests  ## stream for 4 x 10 minutes, inject faults, and write docs/reliability.md (shorter: make soak SECONDS=20)
 	@mkdir -p build

@@ -11,12 +11,14 @@ HERE = Path(__file__).resolve().parent
 
 
 def description():
-    """README.md for the page of a package index, where links and pictures must be absolute."""
+    """README.md for the page of a package index, where links and pictures must be absolute: those of the release."""
     metadata = configparser.ConfigParser(interpolation=None)
     metadata.read(HERE / "setup.cfg", encoding="utf-8")
-    sources = metadata["metadata"]["url"]
+    sources = metadata["metadata"].get("url", "")
     pictures = sources.replace("https://github.com/", "https://raw.githubusercontent.com/") + "/main/"
     text = (HERE / "README.md").read_text(encoding="utf-8")
+    if not sources:
+        return text
     text = re.sub(r"(!\[[^]]*\]\()(?!\w+:|#)", rf"\1{pictures}", text)
     return re.sub(r"((?<!!)\[[^]]*\]\()(?!\w+:|#)", rf"\1{sources}/blob/main/", text)
 

@@ -31,7 +31,8 @@ import reference_pages
 
 _setup = configparser.ConfigParser()
 _setup.read(_ROOT / "setup.cfg", encoding="utf-8")
-_sources = _setup["metadata"]["url"]
+# Of a release alone: elsewhere, names of files have no links.
+_sources = _setup["metadata"].get("url", "")
 
 
 def _installed(*modules: str) -> bool:
@@ -55,12 +56,8 @@ nitpicky = True
 # Without inventories of other projects, which are on the web, and for names of types alone.
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!eom_dynamics\.|\.).*"),
-    # Types of annotations that are private.
-    (
-        r"py:class",
-        r"eom_dynamics\.(codegen|elastic\.spring_set|export\.functions|simulation\.feedforward_comparison)\..*",
-    ),
-    (r"py:class", r"eom_dynamics\..*\.(Anchors|DriveScales|EffortJets|EffortLaw|PlacedSpring|Tracked)"),
+    # Types of arguments and results that are no public names.
+    (r"py:class", r"eom_dynamics\..*"),
 ]
 
 autoclass_content = "both"
@@ -97,7 +94,7 @@ if html_theme == "furo":
 rosdoc2_settings = {"override_theme": False, "enable_breathe": False, "enable_exhale": False}
 
 # A file of the repository that a page links to, and the place of the site that has its text.
-_LINK = re.compile(r"\]\((\.\./[^)#\s]+)\)")
+_LINK = re.compile(r"\[([^]]*)\]\((\.\./[^)#\s]+)\)")
 _INTERFACE = re.compile(r"(msg|srv|action)/(\w+)\.\1")
 _EXAMPLE = re.compile(r"examples/(\w+)\.py")
 
@@ -107,16 +104,16 @@ def _link_to_sources(app, name, source):
     folder, up = posixpath.join("docs", posixpath.dirname(name)), "../" * name.count("/")
 
     def target(found):
-        path = posixpath.normpath(posixpath.join(folder, found[1]))
+        path = posixpath.normpath(posixpath.join(folder, found[2]))
         if path.startswith("docs/"):
             return found[0]
         if not (_ROOT / path).exists():
             logging.getLogger(__name__).warning("%s links to %s, which does not exist", name, path)
         if interface := _INTERFACE.fullmatch(path):
-            return f"]({up}reference/{interface[1]}.md#{interface[2].lower()})"
+            return f"[{found[1]}]({up}reference/{interface[1]}.md#{interface[2].lower()})"
         if example := _EXAMPLE.fullmatch(path):
-            return f"]({up}reference/examples.md#{example[1]}py)"
-        return f"]({_sources}/blob/main/{path})"
+            return f"[{found[1]}]({up}reference/examples.md#{example[1]}py)"
+        return f"[{found[1]}]({_sources}/blob/main/{path})" if _sources else found[1]
 
     if app.env.doc2path(name).suffix == ".md" and not name.startswith("reference/"):
         source[0] = _LINK.sub(target, source[0])

@@ -23,7 +23,6 @@ import os
 import shutil
 from pathlib import Path
 
-from health import missing_file
 from machine import check_machine
 from steps import Setup, Step, StepError
 
@@ -55,24 +54,13 @@ def main():
     check_machine()
     setup = Setup(steps(sys.argv[1:]), VENV / "setup")
     with one_at_a_time():
-        reason = reason_to_start_again(setup)
-        if reason:
-            print(f"Removing .venv: {reason}", flush=True)
+        if VENV.exists() and not setup.is_fresh(setup.steps[0]):
+            print(f"Removing .venv: it is incomplete, or was not made here by {PYTHON_LIBRARY}", flush=True)
             # The stamps first, so that an interrupted removal does not leave a .venv that seems complete.
             shutil.rmtree(setup.folder, ignore_errors=True)
             shutil.rmtree(VENV)
         if not setup.run(command_environment()):
             print(".venv is up to date")
-
-
-def reason_to_start_again(setup):
-    """Return why the existing .venv cannot be brought up to date, or None."""
-    if not VENV.exists():
-        return None
-    if not setup.is_fresh(setup.steps[0]):
-        return f"it is incomplete, or was not made here by {PYTHON_LIBRARY}"
-    damage = missing_file(VENV, SITE_PACKAGES, BUILD / "install_manifest.txt")
-    return f"{damage} is missing or was changed" if damage else None
 
 
 def steps(extras):

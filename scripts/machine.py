@@ -9,8 +9,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-OLDEST_GLIBC = (2, 28)  # the ROS 2 wheels are manylinux_2_28
-
 
 def check_machine():
     """Exit with a one-line message if this machine cannot build or run the project."""
@@ -21,17 +19,16 @@ def check_machine():
 
 def platform_problem():
     """Return why the ROS 2 wheels do not run on this platform, or None."""
-    here = f"{platform.system()} {platform.machine()}"
+    here, (libc, version) = f"{platform.system()} {platform.machine()}", platform.libc_ver()
     if here != "Linux x86_64":
         return (
             f"this is {here}, but the Python packages of ROS 2 Jazzy are for Linux x86_64 only. "
             "Use such a machine or container, or run colcon build in a ROS 2 Jazzy installation."
         )
-    libc, version = platform.libc_ver()
-    if libc != "glibc" or tuple(int(part) for part in version.split(".")[:2]) < OLDEST_GLIBC:
+    if libc != "glibc" or tuple(int(part) for part in version.split(".")[:2]) < (2, 28):  # wheels are manylinux_2_28
         return (
-            f"its C library is {libc or 'not glibc'} {version}, but the ROS 2 packages need glibc "
-            f"{OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]} or newer. Use a newer system, such as Debian 12 or Ubuntu 22.04."
+            f"its C library is {libc or 'not glibc'} {version}, but the ROS 2 packages need glibc 2.28 or newer. "
+            "Use a newer system, such as Debian 12 or Ubuntu 22.04."
         )
     return None
 

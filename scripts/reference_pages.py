@@ -12,36 +12,23 @@ import importlib
 import inspect
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+
+import eom_dynamics as eom
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"
 ADDITIONAL = ("robot.solids", "tools.bags", "tools.replay")
 """Modules with a page beside the subpackages that list their names in ``__all__``."""
 
-TYPES = (
-    *("actuators.springs.base.Spring", "actuators.springs.coupled.CoupledSpring"),
-    *("actuators.parallel_springs.spring.ParallelSpring", "actuators.drive_units.DriveUnits"),
-    *("elastic.bounds.Bounds", "elastic.motor_side.MotorSide", "equations.system.SystemMatrices"),
-    *("identification.choice.Trial", "identification.estimators.Estimate"),
-    *("identification.excitation_information.Information", "identification.filtering.Filter"),
-    *("identification.filtering.FilteredSamples", "identification.motor.GearFit"),
-    *("identification.resonance.FrequencyResponse", "identification.springs.CoupledSpringFit"),
-    *("jet.Jet", "kinematics.tracking.ToolTracker"),
-    *("recursion.links.Moments", "recursion.passive_efforts.PassiveJoint", "robot.model.RotorMount"),
-    *("simulation.arms.End", "simulation.elastic_plant.State"),
-    *("simulation.simulated_robot.Readings", "simulation.simulated_robot.SensorNoise"),
-    *("tools.replay.batch.Refusals", "tools.replay.conventions.Conventions", "tools.robot_options.RobotOptions"),
-    *("trajectory.quantities.Load", "trajectory.trajectory.Interval"),
-)
-"""Types of arguments, results and attributes of public names that are not public names themselves."""
+_SIGNATURES = """\
+# Arguments and results of compiled methods
 
-_SUBPACKAGES = """\
-Names of its subpackages
-------------------------
-
-The package has these, too: ``eom.load_robot``. Each is described with its subpackage.
+`signature(method)` of an object has the numbers for its robot. Shapes are those of one state, with n joints, m motors
+and B bodies; a batch has a leading axis N. Names with a colon are entries of a keyword argument, of which the last may
+be omitted, which means zero. Names after an arrow are results. Methods of any number of rates are shown with one.
 """
 
 INTERFACES = {"msg": "Messages", "srv": "Services", "action": "Actions"}
@@ -52,13 +39,6 @@ PROJECT = {
     "quality.md": "QUALITY_DECLARATION.md",
 }
 """Files of the repository that are pages, too."""
-
-NODES = {
-    "dynamics": ("eom_dynamics", "dynamics_node"),
-    "planning": ("eom_dynamics_planning", "planning_node"),
-    "simulated_robot": ("simulated_robot", "simulated_robot_node"),
-}
-"""Name and executable of each node, by the folder of its table of parameters."""
 
 
 def write(folder: Path) -> None:
@@ -77,11 +57,10 @@ def pages() -> dict[str, str]:
     """Text of each page by its name in the folder."""
     modules = public_modules()
     found = {f"python/{name}.rst": module_page(name) for name in modules}
-    found["python/types.rst"] = type_page()
     found["python.md"] = _python_index(modules)
     for kind, title in INTERFACES.items():
         found[f"{kind}.md"] = interface_page(kind, title)
-    found["parameters.md"] = parameter_page()
+    found["signatures.md"] = signature_page()
     found["command_line.md"] = command_page()
     found["robot_file.md"] = robot_file_page()
     found["examples.md"] = example_page()
@@ -133,8 +112,7 @@ def module_page(name: str) -> str:
     title = name
     parts = [f"{title}\n{'=' * len(title)}\n\n.. automodule:: {name}\n"]
     if elsewhere:
-        parts.append(_SUBPACKAGES)
-        parts.append(".. list-table::\n   :widths: 40 60\n")
+        parts.append("Names of its subpackages\n------------------------\n\n.. list-table::\n   :widths: 40 60\n")
         for each, home, value in elsewhere:
             parts.append(f"   * - :obj:`{each} <{home}.{each}>`\n     - {_summary(value)}")
         parts.append("")
@@ -143,21 +121,6 @@ def module_page(name: str) -> str:
             parts.append(f"{title}\n{'-' * len(title)}\n")
             parts += entries
     return "\n".join(parts)
-
-
-def type_page() -> str:
-    """Types that public names refer to."""
-    title = "Types of arguments and results"
-    entries = []
-    for each in TYPES:
-        module, _, name = f"eom_dynamics.{each}".rpartition(".")
-        kind = getattr(importlib.import_module(module), name)
-        if inspect.isclass(kind):
-            entries.append(f".. autoclass:: {module}.{name}\n   :members:\n")
-        else:
-            entries.append(f".. autodata:: {module}.{name}\n   :no-value:\n")
-    about = "You meet these as attributes, arguments and results of the public names; where they are may change.\n"
-    return "\n".join([f"{title}\n{'=' * len(title)}\n\n{about}", *entries])
 
 
 def constant_docstring(module: ModuleType, name: str) -> str:
@@ -194,13 +157,40 @@ def _python_index(modules: list[str]) -> str:
         summary = _summary(importlib.import_module(name))
         summary = re.sub(r"``(.*?)``", r"`\1`", summary)
         rows.append(f"| [`{name}`](python/{name}.rst) | {summary} |")
-    rows.append("| [types](python/types.rst) | Types of their arguments and results |")
-    entries = "\n".join(f"python/{name}" for name in [*modules, "types"])
+    entries = "\n".join(f"python/{name}" for name in modules)
     return (
         "# Python API\n\nWritten from the docstrings of all public names: those of `__all__`. "
-        "[Arguments and results](../signatures.md) of the compiled methods have tables of their own.\n\n"
+        "[Arguments and results](signatures.md) of the compiled methods have tables of their own.\n\n"
         "| module | |\n|---|---|\n" + "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
+
+
+# Numbers of rates of the methods that take any number of them.
+_RATES = {
+    **{"pose": 0, "motion": 1, "jacobian": 0, "jacobian_derivatives": 1, "center_of_mass": 0},
+    **{"center_of_mass_derivatives": 1, "center_of_mass_jacobian": 0, "center_of_mass_jacobian_derivatives": 1},
+}
+
+
+def signature_page() -> str:
+    """Arguments and results of the compiled methods, from their declarations."""
+    # Sizes of which no two are equal, so that each stands for one name.
+    robot = eom.load_robot("iiwa")
+    joint = replace(robot.joints[0], spring=eom.load_robot("vsa_planar_2r").joints[0].spring)
+    arm = eom.ElasticArm(replace(robot, joints=(joint, *robot.joints[1:])))
+    sizes = {robot.n: "n", len(arm.motor_names): "m", robot.n + 6: "6 + n", 10 * len(robot.joints): "10 B"}
+    parts = [_SIGNATURES]
+    for subject in (eom.Dynamics(robot), arm, eom.Kinematics(robot), eom.FloatingBase(robot)):
+        parts.append(f"## {type(subject).__name__}\n")
+        compiled = [name for name, method in vars(type(subject)).items() if type(method).__name__ == "_StateMethod"]
+        for method in (*compiled, *(name for name in _RATES if name in vars(type(subject)))):
+            rates = (_RATES[method],) if method in _RATES else ()
+            parts.append(f"### {method}\n\n| | shape | |\n|---|---|---|")
+            for name, shape, about in subject.signature(method, *rates).table():
+                named = re.sub(r"\d+", lambda size: sizes.get(int(size.group()), size.group()), shape)
+                parts.append(f"| {name} | {named} | {about} |")
+            parts.append("")
+    return "\n".join(parts)
 
 
 # --- ROS 2 -------------------------------------------------------------------------------
@@ -220,69 +210,18 @@ def interface_page(kind: str, title: str) -> str:
     return "\n".join(parts)
 
 
-def parameter_page() -> str:
-    """Parameters of the nodes, from the tables by which they declare them."""
-    parts = [
-        "# Parameters of the nodes\n\nWritten from the tables by which the nodes declare and check them. Those of a"
-        " robot, `robot.*` and `urdf.*`, are the entries of the [robot file](robot_file.md).\n"
-    ]
-    for folder, (node, program) in NODES.items():
-        table = importlib.import_module(f"eom_dynamics.ros.{folder}.{folder}_parameters").TABLE
-        parts.append(f"## Node {node}\n\nExecutable `{program}`.\n")
-        parts.append("| parameter | |\n|---|---|")
-        for name, each in sorted(table.items()):
-            notes = [f"Default: {_default(each.default)}"]
-            if each.choices:
-                notes.append("one of " + ", ".join(f"`{choice}`" for choice in each.choices))
-            if each.limits:
-                notes.append(f"from {each.limits[0]:g} to {each.limits[1]:g}")
-            if each.read_only:
-                notes.append("set at startup only")
-            parts.append(f"| `{name}` | {_escaped(each.description)}.<br>{'; '.join(notes)}. |")
-        parts.append("")
-    return "\n".join(parts)
-
-
-def _default(value: object) -> str:
-    if value == "":
-        return "empty"
-    if isinstance(value, (bool, int, float, str)):
-        return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-    return f"none ({getattr(value, 'name', str(value)).lower().replace('_', ' ')})"
-
-
 # --- Command line and files --------------------------------------------------------------
 
 
 def command_page() -> str:
-    """Commands and their options, from the parsers."""
+    """Help of each command."""
     from eom_dynamics.tools.cli.main import _parser
 
     (commands,) = (each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
-    parts = [
-        "# Commands and options\n\nWritten from the parsers of the command line; `eom_dynamics COMMAND --help` prints"
-        " the same. [Command line](../command_line.md) has the common rules, and examples.\n"
-    ]
+    parts = ["# Commands and options\n\n[Command line](../command_line.md) has the common rules, and examples.\n"]
     for name, parser in commands.choices.items():
-        parts.append(f"## {name}\n\n{_escaped(parser.description or '')}\n")
-        for group in parser._action_groups:
-            shown = [each for each in group._group_actions if each.dest != "help" and each.help != argparse.SUPPRESS]
-            if shown:
-                parts.append(f"| {group.title} | |\n|---|---|")
-                parts += [f"| {_option(each)} | {_escaped(_help(parser, each))} |" for each in shown]
-                parts.append("")
+        parts.append(f"## {name}\n\n```text\n{parser.format_help()}```\n")
     return "\n".join(parts)
-
-
-def _option(action: argparse.Action) -> str:
-    metavar = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
-    value = "" if action.nargs == 0 else " ".join(metavar) if isinstance(metavar, tuple) else str(metavar)
-    names = [f"{name} {value}".strip() for name in action.option_strings] or [value]
-    return "<br>".join(f"`{name}`".replace("|", r"\|") for name in names)
-
-
-def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    return parser._get_formatter()._expand_help(action) if action.help else ""
 
 
 def robot_file_page() -> str:
@@ -301,9 +240,7 @@ def example_page() -> str:
     """The Python files of ``examples/``."""
     parts = ["# Examples\n\nThe files of the folder `examples`; each of them runs as it is, and in the tests.\n"]
     for path in sorted((ROOT / "examples").glob("*.py")):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        code = "\n".join(line for line in lines if not line.startswith(("# SPDX", "#!"))).strip()
-        parts.append(f"## {path.name}\n\n```python\n{code}\n```\n")
+        parts.append(f"## {path.name}\n\n```python\n{path.read_text(encoding='utf-8').strip()}\n```\n")
     return "\n".join(parts)
 
 

@@ -21,6 +21,7 @@ def names(text: str) -> set[str]:
 
 def test_package_xml_and_library_agree() -> None:
     assert ElementTree.parse(ROOT / "package.xml").findtext("version") == eom_dynamics.__version__
+    assert f"\nversion: {eom_dynamics.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_every_requirement_has_a_locked_version() -> None:
