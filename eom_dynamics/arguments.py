@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .arrays import Array
 from .exceptions import EomDynamicsError, StateError
+from .number_rules import violation
 from .spelling import shown
 from .states import real_array
 
@@ -78,34 +79,22 @@ def positive(value: Any, name: str, error: type[EomDynamicsError] = StateError) 
     Raises:
         StateError, or this error: it is something else, such as a bool or a text.
     """
-    if not is_positive(value):
-        raise error(f"{name} must be a finite number > 0, is {shown(value)}")
-    return float(value)
-
-
-def is_positive(value: Any) -> bool:
-    """Whether a value is a finite number above zero, and not a bool."""
-    number = _number(value)
-    return number is not None and number > 0
+    return _number(value, name, "positive", error)
 
 
 def not_negative(value: Any, name: str, error: type[EomDynamicsError] = StateError) -> float:
     """A finite number of at least zero; errors as for :func:`positive`."""
-    number = _number(value)
-    if number is None or number < 0:
-        raise error(f"{name} must be a finite number, not negative, is {shown(value)}")
-    return number
+    return _number(value, name, "not negative", error)
+
+
+def _number(value: Any, name: str, rule: str, error: type[EomDynamicsError]) -> float:
+    if np.ndim(value):
+        raise error(f"{name} must be a number, is {shown(value)}")
+    if reason := violation(value, rule):
+        raise error(f"{name} {reason}")
+    return float(value)
 
 
 def real_number(value: ArrayLike, name: str) -> float:
     """A finite number; raises StateError if it is something else."""
     return float(real_array(value, name, ()))
-
-
-def _number(value: Any) -> float | None:
-    """A finite number; None of anything else, such as a bool or a text."""
-    value = value[()] if isinstance(value, np.ndarray) else value
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return None
-    number = float(value)
-    return number if abs(number) < np.inf else None

@@ -43,7 +43,6 @@ from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
-from eom_dynamics.ros.robot_entries import describe
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
 from eom_dynamics.tools.inspect.facts import robot_facts
 from eom_dynamics.tools.inspect.text import as_text
@@ -306,10 +305,6 @@ def test_files(kind: str, tmp_path: Path) -> None:
     for again in (load_robot(tmp_path / "arm.yaml"), robot_from_parameters(parameters)):
         assert robot_as_yaml(again).text == text
         assert again.joints[0].constant_effort == CONSTANT
-    entry = parameters["joints"]["joint_2"]["parallel_spring"]
-    names = [*entry, *(f"anchors.{name}" for name in entry.get("anchors", ()))]
-    if entry["type"] in ("linear", "tabulated", "gas"):
-        assert not any("entry of" in describe(f"robot.joints.a.parallel_spring.{x}") for x in names if x != "anchors")
     assert any("parallel springs are left out: joint_2" in line for line in robot_as_urdf(robot).lost)
 
 
@@ -350,7 +345,7 @@ def test_urdf_with_additions(tmp_path: Path) -> None:
         (f"{{stiffness: 5.0, {ANCHORED}}}", "prismatic", "anchors: a prismatic joint has none"),
         (f"{{stiffness: 5.0, rest_position: 0.1, {ANCHORED}}}", "revolute", "rest_position: unknown entry"),
         (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '0.5')}}}", "revolute", "anchors.link: must differ from parent"),
-        (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '-1.0')}}}", "revolute", "anchors.link: must be finite and pos"),
+        (f"{{stiffness: 5.0, {ANCHORED.replace('0.2', '-1.0')}}}", "revolute", "anchors.link: must be pos"),
         ("{type: gas, force: 5.0, stroke: 0.1, force_ratio: 0.9}", "revolute", "force_ratio: must be greater than 1"),
         ("{type: tabulated, deflections: [0.0, 0.0], efforts: [1.0, 2.0]}", "revolute", "increasing"),
         ("{type: tabulated, deflections: [0.0, 1.0], efforts: [1.0]}", "revolute", "efforts: must have as many"),

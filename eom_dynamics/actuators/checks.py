@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
+from ..number_rules import violation
+from ..spelling import shown
 
 
 class ParameterError(RobotDescriptionError):
@@ -29,40 +32,22 @@ def refuse(name: str, reason: str) -> NoReturn:
     raise ParameterError(name, reason)
 
 
-def numbers(name: str, value: Any) -> Array:
-    """The value as an array of floats.
+def numbers(name: str, value: Any, rule: str = "") -> Array:
+    """The value as an array of floats, by a rule of :func:`.violation`, or of any floats without one.
 
     Raises:
-        ParameterError: it is not an array of numbers.
+        ParameterError: it is something else.
     """
     try:
-        return np.asarray(value, dtype=float)
+        array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        refuse(name, f"must be numbers, is {value!r:.60}")
-
-
-def finite(name: str, value: Any) -> Array:
-    """The value as an array of finite numbers."""
-    array = numbers(name, value)
-    if not np.all(np.isfinite(array)):
-        refuse(name, f"must be finite, is {array}")
+        refuse(name, f"must be numbers, is {shown(value)}")
+    if rule and (reason := violation(array, rule)):
+        refuse(name, reason)
     return array
 
 
-def positive(name: str, value: Any) -> Array:
-    """The value as an array of finite, positive numbers."""
-    array = numbers(name, value)
-    if not np.all((array > 0) & np.isfinite(array)):
-        refuse(name, f"must be finite and positive, is {array}")
-    return array
-
-
-def not_negative(name: str, value: Any) -> Array:
-    """The value as an array of finite numbers that are not negative."""
-    array = numbers(name, value)
-    if not np.all((array >= 0) & np.isfinite(array)):
-        refuse(name, f"must be finite and not negative, is {array}")
-    return array
+finite, positive, not_negative = (partial(numbers, rule=rule) for rule in ("finite", "positive", "not negative"))
 
 
 def row(name: str, value: Any) -> Array:

@@ -29,9 +29,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.polynomial import legendre
 
-from ..arguments import choice, is_positive, positive
+from ..arguments import choice, positive
 from ..arrays import Array
 from ..exceptions import StateError
+from ..number_rules import violation
 from ..spelling import shown
 
 Rate: TypeAlias = Callable[[Array, Array], Array]
@@ -158,7 +159,7 @@ def check_method(method: str, step: float | None) -> None:
     choice(method, "method", (*ADAPTIVE, *FIXED_STEP))
     if method in ADAPTIVE and step is not None:
         raise StateError(f"{method} chooses its steps by tolerances; omit step, or use {', '.join(FIXED_STEP)}")
-    if method in FIXED_STEP and not is_positive(step):
+    if method in FIXED_STEP and violation(step, "positive"):
         raise StateError(f"{method} needs a step, a number of seconds > 0, is {shown(step)}")
 
 

@@ -97,7 +97,7 @@ def test_no_lead_leaves_the_bits_alone():
 @pytest.mark.parametrize("lead", [-1e-3, np.nan, np.inf, None, np.zeros(2)])
 def test_leads_that_cannot_be(lead):
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
-    with pytest.raises(StateError, match="lead must be a finite number, not negative"):
+    with pytest.raises(StateError, match=r"lead must (not be negative|be finite|be a number)"):
         arm.feedforward(*np.zeros((5, 2)), lead=lead)
 
 

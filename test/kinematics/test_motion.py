@@ -173,11 +173,11 @@ BAD = {
     "weights": ((BENT, [np.zeros(6)]), {"weights": np.zeros(7)}, ValueError, "weights must be 7 positive numbers"),
     "no twists": ((BENT, None), {}, StateError, "^twists must be a sequence"),
     "no null motion": ((BENT, [np.zeros(6)]), {"null_motion": None}, StateError, "^null_motion must be a sequence"),
-    "damping of a text": ((BENT, [np.zeros(6)]), {"damping": "a"}, StateError, "^damping must be a finite number"),
-    "dampings": ((BENT, [np.zeros(6)]), {"damping": [0.1, 0.2]}, StateError, "^damping must be a finite number"),
-    "true damping": ((BENT, [np.zeros(6)]), {"damping": True}, StateError, "^damping must be a finite number"),
-    "damping of NaN": ((BENT, [np.zeros(6)]), {"damping": np.nan}, StateError, "^damping must be a finite number"),
-    "damping": ((BENT, [np.zeros(6)]), {"damping": -1.0}, ValueError, "damping must be a finite number, not negative"),
+    "damping of a text": ((BENT, [np.zeros(6)]), {"damping": "a"}, StateError, "^damping must be (finite|a number)"),
+    "dampings": ((BENT, [np.zeros(6)]), {"damping": [0.1, 0.2]}, StateError, "^damping must be (finite|a number)"),
+    "true damping": ((BENT, [np.zeros(6)]), {"damping": True}, StateError, "^damping must be (finite|a number)"),
+    "damping of NaN": ((BENT, [np.zeros(6)]), {"damping": np.nan}, StateError, "^damping must be (finite|a number)"),
+    "damping": ((BENT, [np.zeros(6)]), {"damping": -1.0}, ValueError, "damping must not be negative"),
 }
 
 

@@ -163,7 +163,7 @@ def test_a_position_task_of_six_joints_is_not_singular_and_its_derivatives_are_f
     [
         ({"task": (1, 1, 1)}, "task must have shape"),
         ({"task": (0, 0, 0.5, 1, 1, 1)}, "task must be 6 numbers 0 or 1, angular first"),
-        ({"length": 0.0}, "length must be a finite number > 0"),
+        ({"length": 0.0}, "length must be positive, is 0"),
     ],
 )
 def test_bad_options(options: dict[str, object], message: str) -> None:
@@ -175,9 +175,9 @@ def test_bad_options(options: dict[str, object], message: str) -> None:
     ("target", "options", "message"),
     [
         (np.zeros(6), {}, r"target must be a pose \(4, 4\) or a position \(3,\), has shape \(6,\)"),
-        (np.zeros(3), {"step": 0.0}, "step must be a finite number > 0"),
+        (np.zeros(3), {"step": 0.0}, "step must be positive, is 0"),
         (np.zeros(3), {"iterations": -1}, "iterations must be an integer from 0, is -1"),
-        (np.zeros(3), {"damping": -1.0}, "damping must be a finite number, not negative"),
+        (np.zeros(3), {"damping": -1.0}, "damping must not be negative"),
     ],
 )
 def test_bad_arguments_of_newton_raphson(target: object, options: dict[str, object], message: str) -> None:

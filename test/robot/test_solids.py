@@ -97,8 +97,8 @@ def test_a_placed_solid() -> None:
     ("make", "message"),
     [
         (lambda: solids.box([1, 1], mass=1), r"size: must be three numbers, has shape \(2,\)"),
-        (lambda: solids.box([1, -1, 1], mass=1), "size: must be finite and positive"),
-        (lambda: solids.sphere(float("nan"), mass=1), "radius: must be finite and positive, is nan"),
+        (lambda: solids.box([1, -1, 1], mass=1), "size: must be positive"),
+        (lambda: solids.sphere(float("nan"), mass=1), "radius: must be finite, is nan"),
         (lambda: solids.sphere("wide", mass=1), "radius: must be numbers, is 'wide'"),
         (lambda: solids.sphere([1, 2], mass=1), r"radius: must be one number, has shape \(2,\)"),
         (lambda: solids.sphere(1), "mass: give either mass or density$"),

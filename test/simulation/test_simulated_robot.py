@@ -120,8 +120,8 @@ def test_torque_controlled_effort_is_that_of_the_links() -> None:
 BAD = {
     "position of another length": ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
     "position not finite": ({"position": np.nan}, "initial_position: must be finite, is"),
-    "gain negative": ({"kp": [-1.0]}, "kp: must be finite and not negative, is"),
-    "gain infinite": ({"kd": np.inf}, "kd: must be finite and not negative, is"),
+    "gain negative": ({"kp": [-1.0]}, "kp: must not be negative, is"),
+    "gain infinite": ({"kd": np.inf}, "kd: must be finite, is"),
 }
 
 

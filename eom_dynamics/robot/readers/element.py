@@ -13,8 +13,9 @@ import numpy as np
 
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...number_rules import violation
 from ...spelling import close_match
-from . import numbers
+from .numbers import LARGEST
 
 # float() alone would accept 1_0, nan and the digits of all scripts.
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -121,16 +122,16 @@ class Element:
             self.refuse(f"attribute {attribute!r} is missing")
         return value
 
-    def number(self, attribute: str, default: float | None = None, *, largest: float = numbers.LARGEST) -> float:
+    def number(self, attribute: str, default: float | None = None, *, largest: float = LARGEST) -> float:
         """An attribute that is a finite number."""
         if default is not None and attribute not in self.attributes:
             return default
         return self.parse(attribute, self.word(attribute), largest)
 
-    def not_negative(self, attribute: str, default: float, *, largest: float = numbers.LARGEST) -> float:
+    def not_negative(self, attribute: str, default: float, *, largest: float = LARGEST) -> float:
         """An attribute that is a finite number of at least 0."""
         value = self.number(attribute, default, largest=largest)
-        if reason := numbers.negative_violation(value):
+        if np.isfinite(value) and (reason := violation(value, "not negative")):
             self.refuse(f"{attribute} {reason}")
         return value
 
@@ -143,7 +144,7 @@ class Element:
             self.refuse(f"{attribute} must be three numbers, is {self.word(attribute)!r:.60}")
         return np.array([self.parse(attribute, word) for word in words])
 
-    def parse(self, label: str, text: str, largest: float = numbers.LARGEST) -> float:
+    def parse(self, label: str, text: str, largest: float = LARGEST) -> float:
         """Parse a finite number; error messages call it ``label``."""
         text = text.strip()
         if not _NUMBER.fullmatch(text):

@@ -30,12 +30,12 @@ from ...actuators.springs import DampedSpring, LinearSpring, Spring
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ...extras import require
+from ...number_rules import violation
 from ...spelling import listed, unused_name
 from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
 from ..inertia import Inertial
 from ..model import NO_LIMITS, Limits
 from .files import DescriptionFile, refuse_special_file
-from .numbers import negative_violation
 from .xml import MAX_CHARACTERS, refuse_doctype, root_tag
 
 # Names of files, and folders that they may be in; MuJoCo finds them also in XML that other parsers refuse.
@@ -288,7 +288,7 @@ class _Reader:
         screw = self._screw(j)
         limits = Limits(*model.jnt_range[j].tolist()) if model.jnt_limited[j] else NO_LIMITS
         for what, values in (("damping", model.dof_damping), ("frictionloss", model.dof_frictionloss)):
-            if reason := negative_violation(values[dof]):
+            if reason := violation(values[dof], "not negative"):
                 raise RobotDescriptionError(f"{self._label}: {at.where}: {what} {reason}")
         joint = replace(
             at,

@@ -19,6 +19,7 @@ import numpy as np
 from ... import lie
 from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from ...arrays import Array
+from ...number_rules import violation
 from ...spelling import hint
 from .. import inertia as inertias
 from ..description import Description, FrameDescription, JointDescription, LinkDescription, MimicDescription
@@ -27,7 +28,7 @@ from ..model import NO_LIMITS, STANDARD_GRAVITY, Limits
 from ..tree import depth_first
 from .element import Element
 from .files import DescriptionFile
-from .numbers import negative_violation, warn_of_degrees
+from .numbers import warn_of_degrees
 from .xml import MAX_CHARACTERS, parse, root_tag
 
 _MODEL, _WORLD = "__model__", "world"
@@ -279,7 +280,7 @@ class _Reader:
         if dynamics is not None:
             dynamics.check_children(_DYNAMICS)
             for tag, value in (("damping", damping), ("friction", friction)):
-                if reason := negative_violation(value):
+                if reason := violation(value, "not negative"):
                     dynamics.refuse(f"{tag} {reason}")
         return replace(
             described,

@@ -11,8 +11,9 @@ import numpy as np
 
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
+from ...number_rules import violation
 from ...spelling import close_match, duplicates, hint
-from . import numbers
+from .numbers import LARGEST, SMALLEST
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -194,20 +195,20 @@ class Section:
         value = self._read(key, default)
         if not _is_number(value):
             self.refuse(key, f"must be a number, is {_short(value)}")
-        self._check(key, numbers.violation(value))
+        self._check(key, violation(value, largest=LARGEST))
         return float(value)
 
     def not_negative(self, key: str, default: float | None = None) -> float:
         """A finite number of at least 0."""
-        return self._checked(key, default, numbers.negative_violation)
+        return self._checked(key, default, "not negative")
 
     def positive(self, key: str, default: float | None = None) -> float:
         """A finite number greater than 0."""
-        return self._checked(key, default, numbers.positive_violation)
+        return self._checked(key, default, "positive", SMALLEST)
 
-    def _checked(self, key: str, default: float | None, violation: Callable[[float], str | None]) -> float:
+    def _checked(self, key: str, default: float | None, rule: str, smallest: float = 0.0) -> float:
         value = self.number(key, default)
-        if reason := violation(value):
+        if not math.isnan(value) and (reason := violation(value, rule, smallest=smallest)):
             self._complain(key, reason)
         return value
 
@@ -227,15 +228,15 @@ class Section:
         if length is not None and len(value) != length:
             self.refuse(key, f"must have {length} entries, has {len(value)}")
         for number in value:
-            self._check(key, numbers.violation(number))
+            self._check(key, violation(number, largest=LARGEST))
         return np.array(value, dtype=float)
 
     def _complain(self, key: str, reason: str) -> None:
         self._errors.add(EntryError(self._source, f"{self._name}.{key}", reason))
 
-    def _check(self, key: str, violation: str | None) -> None:
-        if violation is not None:
-            self.refuse(key, violation)
+    def _check(self, key: str, reason: str) -> None:
+        if reason:
+            self.refuse(key, reason)
 
     def _read(self, key: str, default: Any = None) -> Any:
         self._known[key] = None

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ...number_rules import violation
 from .coupled_transmissions import Coupled, read_coupled
 from .element import Element
-from .numbers import negative_violation
 
 _RATIO = ("mechanicalReduction", "mechanical_reduction", "drake:gear_ratio")
 _INERTIA = ("motorInertia", "motor_inertia", "drake:rotor_inertia")
@@ -88,7 +88,7 @@ def _reduction(transmission: Element, parts: Iterable[Element], where: str) -> R
     ratio, inertia = 1.0 if ratio is None else ratio, inertia or 0.0
     if ratio == 0:
         transmission.refuse("the reduction must not be 0")
-    if reason := negative_violation(inertia):
+    if reason := violation(inertia, "not negative"):
         transmission.refuse(f"the motor inertia {reason}")
     return Reduction(ratio, ratio**2 * inertia, where)
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of numbers, and the words in which errors state them; each layer adds where a number stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .spelling import shown
+
+_RULES = {
+    "finite": (lambda x: True, ""),
+    "positive": (lambda x: x > 0, "must be positive"),
+    "not negative": (lambda x: x >= 0, "must not be negative"),
+    "share": (lambda x: (x > 0) & (x <= 1), "must be above 0, at most 1"),
+}
+
+
+def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, largest: float = np.inf) -> str:
+    """Reason why a number, or numbers of an array, break a rule, such as "must be positive, is -3"; empty if none does.
+
+    Args:
+        value: a number or an array; bools and texts are none.
+        rule: one of finite, positive, not negative, share.
+        smallest, largest: bounds of sizes, with which computations neither overflow nor vanish.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        return f"must be {'numbers' if array.ndim else 'a number'}, is {shown(value)}"
+    holds, words = _RULES[rule]
+    if not np.all(np.isfinite(array)):
+        return f"must be finite, is {_written(array)}"
+    if np.any(np.abs(array) > largest):
+        return f"must not exceed {largest:g} in SI units, is {shown(value)}"
+    if not np.all(holds(array)):
+        return f"{words}, is {_written(array)}"
+    if np.any(np.abs(array) < smallest):
+        return f"must be at least {smallest:g}, is {_written(array)}"
+    return ""
+
+
+def _written(array: np.ndarray) -> str:
+    return str(array) if array.ndim else f"{float(array):g}"
