@@ -17,9 +17,9 @@ from rosbags.rosbag2 import Reader
 from settings import Settings
 
 from eom_dynamics import load_robot
+from eom_dynamics.bags import Layout, OutputTopic, Storage, open_writer, typestore
+from eom_dynamics.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.tools.bags import Layout, OutputTopic, Storage, open_writer, typestore
-from eom_dynamics.tools.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.trajectory import paper_motion
 
 _RATE = 1000

@@ -145,7 +145,7 @@ def parameters() -> dict[str, list[str]]:
 if __name__ == "__main__":  # writes the list, before a release
     rooms = [path.parent.name for path in sorted(PACKAGE.glob("*/__init__.py")) if "__all__" in path.read_text()]
     modules = ["eom_dynamics", *(f"eom_dynamics.{room}" for room in rooms)]
-    modules += ["eom_dynamics.tools.bags", "eom_dynamics.tools.replay"]
+    modules += ["eom_dynamics.bags", "eom_dynamics.tools.replay"]
     classes = [
         *("Dynamics", "Kinematics", "ElasticArm", "FloatingBase", "EquationsOfMotion", "Robot", "Joint"),
         *("Feedforward", "InverseMotion"),

@@ -21,7 +21,7 @@ from eom_dynamics.scratch import scratch_folder
 OPENS = """
 import sys, time
 from pathlib import Path
-from eom_dynamics.tools.bags.bag import Bag
+from eom_dynamics.bags.bag import Bag
 bag = Bag(Path(sys.argv[1]))
 print("open", flush=True)
 time.sleep(60)

@@ -25,8 +25,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args, try_shutdown
 
+from ..bags import StreamWriter
 from ..terminal import prepare_streams
-from ..tools.bags import StreamWriter
 from .executors import make_executor
 from .stopping import StopSignals
 

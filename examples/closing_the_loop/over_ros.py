@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from eom_dynamics.bags import BagError, OutputTopic, Storage, open_writer
+from eom_dynamics.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.scratch import scratch_folder
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.tools.bags import BagError, OutputTopic, Storage, open_writer
-from eom_dynamics.tools.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
 from eom_dynamics.tools.identify.read import Source
 from eom_dynamics.tools.identify.sides import read_sides

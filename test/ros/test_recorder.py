@@ -15,7 +15,7 @@ from processes import popen
 
 pytest.importorskip("rosbags")
 
-from eom_dynamics.tools.bags import Bag, Layouts, Rows
+from eom_dynamics.bags import Bag, Layouts, Rows
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay import Job, replay_bag
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...bags import Layout, OutputTopic, Storage, open_writer
+from ...bags.layout import Bytes
+from ...bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 from ...messages.fields import STATE_FIELDS
 from ...trajectory import Trajectory, sample
-from ..bags import Layout, OutputTopic, Storage, open_writer
-from ..bags.layout import Bytes
-from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 
 START = 1_000_000_000
 """Stamp of the first message, ns; a stamp of zero would stand for the present."""

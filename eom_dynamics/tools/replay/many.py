@@ -16,10 +16,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from ...bags import BagError
+from ...bags.bag import METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ..bags import BagError
-from ..bags.bag import METADATA, is_storage
 from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
 from .cores import over_cores

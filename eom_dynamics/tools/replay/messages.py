@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bags import Layout, OutputTopic
-from ..bags.layout import Bytes
-from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
+from ...bags import Layout, OutputTopic
+from ...bags.layout import Bytes
+from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from .evaluation import Commands
 
 # Fields of a command that are one number.

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import read_blocks
+from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import read_blocks
-from ..bags.types import JOINT_STATE, STRING
 from ..contents import bag_hash, hashed_aside, robot_hash
 from ..drive_numbers import is_of_motors
 from ..robot_options import RobotOptions

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..bags import Bag, BagError
-from ..bags.bag import ENDINGS
+from ...bags import Bag, BagError
+from ...bags.bag import ENDINGS
 from .compare import Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job

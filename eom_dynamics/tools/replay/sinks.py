@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...bags import Bag, BagError, Storage, open_writer
+from ...bags.bag import ENDINGS
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Storage, open_writer
-from ..bags.bag import ENDINGS
 from ..writing import FolderError, whole_file, whole_folder
 from .evaluation import Commands
 from .job import PROVENANCE, Format, Job

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from rosbags.interfaces import Nodetype
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import read_blocks, read_messages
+from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...robot import Robot
 from ...spelling import listed
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import read_blocks, read_messages
-from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ..drive_numbers import DriveNumbers, is_of_motors
 from . import joint_states, trajectories
 from .batch import Batch, Refusals

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import Stamps, read_blocks
+from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import Stamps, read_blocks
-from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import message_blocks
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...units import unit
-from ..bags import message_blocks
 from ..pages.units import effort_units, milli, position_units
 from .findings import Deviation, Interruption, interpolated, interruptions
 

@@ -12,8 +12,8 @@ pytest.importorskip("rosbags")
 
 from bag_files import JOINT_STATE, START, joint_state, write_bag
 
+from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.tools.bags import Bag, BagError
 from eom_dynamics.tools.replay import Job, joint_states, replay_bag
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.joint_states import FitFigures, joint_state_batches

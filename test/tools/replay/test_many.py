@@ -23,8 +23,8 @@ from bag_files import SETPOINT, STORE, robot_file, setpoint, setpoints, write_ba
 from dask_worker import run_worker
 
 from eom_dynamics import load_robot
+from eom_dynamics.bags import BagError, Layout, OutputTopic, Storage, open_writer
 from eom_dynamics.exceptions import EomDynamicsError
-from eom_dynamics.tools.bags import BagError, Layout, OutputTopic, Storage, open_writer
 from eom_dynamics.tools.replay import Format, Job, find_bags, replay_bag, replay_bags
 from eom_dynamics.trajectory import paper_motion
 

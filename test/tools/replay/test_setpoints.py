@@ -33,10 +33,10 @@ from bag_files import (
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, Payload, load_robot
+from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.bags import Bag, BagError
 from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.report.read import read_records

@@ -15,7 +15,7 @@ import eom_dynamics as eom
 pytest.importorskip("rosbags", reason="reads bags")
 pytest.importorskip("mcap", reason="reads bags")
 
-from eom_dynamics.tools.bags import BagError
+from eom_dynamics.bags import BagError
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.charts import heading
 from eom_dynamics.tools.report.read import read_records

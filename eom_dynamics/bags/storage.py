@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...exceptions import EomDynamicsError
+from ..exceptions import EomDynamicsError
 
 # More lines than these are only counted.
 _LISTED = 20

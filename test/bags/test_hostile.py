@@ -38,7 +38,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.bags import Bag, BagError, Layouts, compression, typestore
+from eom_dynamics.bags import Bag, BagError, Layouts, compression, typestore
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import paper_motion
 
@@ -89,8 +89,8 @@ def test_databases_that_compute_their_rows_are_refused(tmp_path: Path, statement
 
 
 def test_a_query_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eom_dynamics.tools.bags.sqlite_file._MOST_STEPS", 10)
-    monkeypatch.setattr("eom_dynamics.tools.bags.sqlite_file._STEPS", 5)
+    monkeypatch.setattr("eom_dynamics.bags.sqlite_file._MOST_STEPS", 10)
+    monkeypatch.setattr("eom_dynamics.bags.sqlite_file._STEPS", 5)
     with pytest.raises(BagError, match="interrupted"):
         Bag(database(tmp_path / "bag"))
 

@@ -17,8 +17,8 @@ from bag_files import COMMAND, JOINT_STATE, STORE, file_of, joint_state, read_ba
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from eom_dynamics.tools.bags import OutputTopic, Storage, open_writer, own_definitions
-from eom_dynamics.tools.bags.types import serialized
+from eom_dynamics.bags import OutputTopic, Storage, open_writer, own_definitions
+from eom_dynamics.bags.types import serialized
 
 COUNT = 2000
 TIMES = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(COUNT)

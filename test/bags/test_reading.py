@@ -18,7 +18,7 @@ from mcap.writer import IndexType
 from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode
 
-from eom_dynamics.tools.bags import Bag, BagError
+from eom_dynamics.bags import Bag, BagError
 
 COUNT = 1000
 DATA = [

@@ -5,7 +5,7 @@ Types and their CDR serialisation are those of rosbags. This package adds speed,
 reads damaged bags as far as SQLite and the mcap library can.
 """
 
-from ...extras import require
+from ..extras import require
 
 try:
     import mcap  # noqa: F401

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array
+from ..arrays import Array
 from .bag import Bag
 from .layout import Bytes, Layout, LayoutError, Layouts, Rows
 from .types import Topic

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 import zstandard
 
-from ...scratch import scratch_folder
+from ..scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile

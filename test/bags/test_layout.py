@@ -12,7 +12,7 @@ pytest.importorskip("rosbags")
 
 from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, setpoints, trajectory
 
-from eom_dynamics.tools.bags import Layout, LayoutError, Layouts, Rows
+from eom_dynamics.bags import Layout, LayoutError, Layouts, Rows
 
 TEXTS = st.text(max_size=12)
 NUMBERS = st.floats(width=64)

@@ -13,8 +13,8 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from ...messages.fields import STATE_FIELDS
-from ...spelling import listed
+from ..messages.fields import STATE_FIELDS
+from ..spelling import listed
 from .storage import BagError
 
 PACKAGE = "eom_dynamics"
