@@ -204,17 +204,18 @@ class Bag:
         return None
 
     def _open(self, path: Path) -> None:
+        source = path
         try:
             if path.suffix == _COMPRESSED:
                 path = self._decompressed_file(path)
             if path.stat().st_size == 0:
-                raise BagError(f"{path}: is empty")
+                raise BagError(f"{source}: is empty")
             storage = _FORMATS.get(path.suffix)
             if storage is None:
-                raise BagError(f"{path}: is neither a .db3 nor a .mcap file")
-            file = storage(path)
+                raise BagError(f"{source}: is neither a .db3 nor a .mcap file")
+            file = storage(path, source)
         except (BagError, FileNotFoundError) as error:
-            self._damage.append(str(error) if isinstance(error, BagError) else f"{path}: is missing")
+            self._damage.append(str(error) if isinstance(error, BagError) else f"{source}: is missing")
             return
         self._stack.callback(file.close)
         self._files.append(file)
