@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 import yaml
 import zstandard
 
-from ...scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile
@@ -222,7 +222,8 @@ class Bag:
 
     def _decompressed_file(self, path: Path) -> Path:
         """Decompress a file, as far as it goes, for as long as the bag is open."""
-        file = self._stack.enter_context(scratch_folder()) / path.stem
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
+        file = Path(folder, path.stem)
         try:
             unpack_file(path, file)
         except (TooLargeError, zstandard.ZstdError) as error:
