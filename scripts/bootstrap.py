@@ -20,7 +20,6 @@ import contextlib
 import difflib
 import fcntl
 import os
-import shutil
 from pathlib import Path
 
 from health import missing_file
@@ -57,10 +56,7 @@ def main():
     with one_at_a_time():
         reason = reason_to_start_again(setup)
         if reason:
-            print(f"Removing .venv: {reason}", flush=True)
-            # The stamps first, so that an interrupted removal does not leave a .venv that seems complete.
-            shutil.rmtree(setup.folder, ignore_errors=True)
-            shutil.rmtree(VENV)
+            setup.remove(VENV, reason)
         if not setup.run(command_environment()):
             print(".venv is up to date")
 

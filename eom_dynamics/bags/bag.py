@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 import yaml
 import zstandard
 
-from ..scratch import scratch_folder
 from .compression import Allowance, TooLargeError, unpack_file, unpack_message
 from .mcap_file import McapFile
 from .sqlite_file import SqliteFile
@@ -204,24 +204,26 @@ class Bag:
         return None
 
     def _open(self, path: Path) -> None:
+        source = path
         try:
             if path.suffix == _COMPRESSED:
                 path = self._decompressed_file(path)
             if path.stat().st_size == 0:
-                raise BagError(f"{path}: is empty")
+                raise BagError(f"{source}: is empty")
             storage = _FORMATS.get(path.suffix)
             if storage is None:
-                raise BagError(f"{path}: is neither a .db3 nor a .mcap file")
-            file = storage(path)
+                raise BagError(f"{source}: is neither a .db3 nor a .mcap file")
+            file = storage(path, source)
         except (BagError, FileNotFoundError) as error:
-            self._damage.append(str(error) if isinstance(error, BagError) else f"{path}: is missing")
+            self._damage.append(str(error) if isinstance(error, BagError) else f"{source}: is missing")
             return
         self._stack.callback(file.close)
         self._files.append(file)
 
     def _decompressed_file(self, path: Path) -> Path:
         """Decompress a file, as far as it goes, for as long as the bag is open."""
-        file = self._stack.enter_context(scratch_folder()) / path.stem
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
+        file = Path(folder, path.stem)
         try:
             unpack_file(path, file)
         except (TooLargeError, zstandard.ZstdError) as error:

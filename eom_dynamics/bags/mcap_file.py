@@ -8,7 +8,6 @@ object of each, which takes longer than computing a command from it.
 
 from __future__ import annotations
 
-import shlex
 import struct
 import zlib
 from collections.abc import Collection, Iterator
@@ -25,7 +24,7 @@ from mcap.stream_reader import StreamReader
 
 from .compression import Allowance, TooLargeError, unpack_chunk
 from .mcap_writer import CUSTOM_DATA
-from .storage import BagError, Block, Damage
+from .storage import BagError, Block, Damage, unpacked
 from .types import Topic
 
 _RECORD = struct.Struct("<BQ")
@@ -55,10 +54,14 @@ class McapFile:
         custom_data: that of metadata.yaml, if the file has it, too.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Read the topics: from the index, or from the whole file if it has none."""
-        self.path = path
-        self.damage = Damage(f"try: mcap recover {shlex.quote(str(path))} -o recovered.mcap")
+    def __init__(self, path: Path, source: Path) -> None:
+        """Read the topics: from the index, or from the whole file if it has none.
+
+        Messages name ``source``, the file that ``path`` was unpacked from.
+        """
+        self.path = source
+        unpack, whole = unpacked(path, source)
+        self.damage = Damage(f"try: {unpack}mcap recover {whole} -o recovered.mcap")
         self.topics: dict[int, Topic] = {}
         self.custom_data: dict[str, str] = {}
         self._schemas: dict[int, Schema] = {}

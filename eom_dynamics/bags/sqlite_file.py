@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from .storage import BagError, Block, Damage
+from .storage import BagError, Block, Damage, unpacked
 from .types import Topic
 
 # Messages read at a time: as many are left out where one of them is damaged.
@@ -41,15 +40,16 @@ class SqliteFile:
         custom_data: empty; that of metadata.yaml is not in the file.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Read the topics."""
+    def __init__(self, path: Path, source: Path) -> None:
+        """Read the topics; messages name ``source``, the file that ``path`` was unpacked from."""
+        unpack, whole = unpacked(path, source)
         # Ubuntu's sqlite3 lacks .recover; ros2 bag reindex wants the number in the file name.
         remedy = (
-            f"try: mkdir recovered; sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
+            f"try: {unpack}mkdir recovered; sqlite3 {whole} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
             "sqlite3 recovered/recovered_0.db3; ros2 bag reindex recovered"
         )
         self.custom_data: dict[str, str] = {}
-        self.path, self.damage = path, Damage(remedy)
+        self.path, self.damage = source, Damage(remedy)
         self._size = max(1, path.stat().st_size)
         self._left = _MOST_STEPS
         # A recorder that was killed leaves its last messages in a write-ahead log, which SQLite ignores if immutable.
@@ -67,7 +67,7 @@ class SqliteFile:
                 raise
         except _DAMAGED as error:
             reason = " ".join(str(error).split())
-            raise BagError(f"{path}: cannot be read as an sqlite3 bag: {reason}; {remedy}") from None
+            raise BagError(f"{source}: cannot be read as an sqlite3 bag: {reason}; {remedy}") from None
 
     def close(self) -> None:
         """Close the file."""

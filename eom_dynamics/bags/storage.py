@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ..exceptions import EomDynamicsError
@@ -38,6 +40,19 @@ class Damage:
         """The first lines, and the number of the others."""
         first = [f"{line}; {self._remedy}" for line in self._listed[:1]]
         return [*first, *self._listed[1:], *([f"… and {self._others} more places"] if self._others else [])]
+
+
+def unpacked(path: Path, source: Path) -> tuple[str, str]:
+    """Shell command that unpacks a compressed file, as far as it goes, and the file to work on after it.
+
+    Args:
+        path: of the file that is read, a temporary one if it was compressed.
+        source: of the file in the bag.
+    """
+    if path == source:
+        return "", shlex.quote(str(path))
+    name = f"unpacked{path.suffix}"
+    return f"zstd -dc {shlex.quote(str(source))} > {name}; ", name
 
 
 class Block(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from eom_dynamics.bags import BagError, OutputTopic, Storage, open_writer
 from eom_dynamics.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.scratch import scratch_folder
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
@@ -49,7 +49,7 @@ def over_ros(
     def run(step: str, robot: Robot, motion: Any) -> Readings:
         with contextlib.ExitStack() as stack:
             stack.enter_context(exit_by_signals())
-            scratch = stack.enter_context(scratch_folder())
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
             _write_inputs(scratch, task, robot, motion)
             environment = environment_of(scratch) | {"PYTHONPATH": os.pathsep.join(map(str, _path()))}
             parameters = ("--params-file", "true.yaml", "--params-file", "simulation.yaml")

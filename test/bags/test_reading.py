@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import subprocess
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 pytest.importorskip("rosbags")
 
@@ -160,6 +164,43 @@ def test_a_database_with_a_hole_is_read_on_both_sides(tmp_path: Path) -> None:
     start, end = len(OTHER) + DATA.index(lost[0]) + 1, len(OTHER) + DATA.index(lost[-1]) + 1
     assert len(damage) == 1 and f"messages {start} to {end} of all topics cannot be read" in damage[0]
     assert "ros2 bag reindex" in damage[0]
+
+
+@pytest.mark.parametrize(("storage", "fraction"), [("sqlite3", 0.6), ("mcap", 0.95), ("sqlite3", 0.0), ("mcap", 0.001)])
+def test_damage_of_a_compressed_file_names_that_file(tmp_path: Path, storage: str, fraction: float) -> None:
+    """Not the temporary one that is read; the remedy begins with unpacking, and ends with a file that can be read."""
+    file = file_of(make(tmp_path / "bag", storage))
+    truncate(file, fraction)
+    packed = Path(f"{file}.zstd")
+    packed.write_bytes(zstandard.compress(file.read_bytes()))
+    try:
+        (line,) = read(packed)[1]
+    except BagError as error:
+        line = str(error)
+    assert line.startswith(f"{packed}: ") and tempfile.gettempdir() not in line.replace(str(tmp_path), "")
+    if "; try: " not in line:
+        assert line == f"{packed}: is empty" or "does not begin like one" in line
+        return
+    commands = line.partition("; try: ")[2]
+    assert commands.startswith(f"zstd -dc {packed} > unpacked{file.suffix}; ")
+    if storage == "sqlite3" and shutil.which("zstd") and shutil.which("sqlite3"):
+        subprocess.run(commands.rpartition(";")[0], shell=True, cwd=tmp_path, check=False, capture_output=True)
+        assert read(tmp_path / "recovered/recovered_0.db3")[0]
+
+
+def test_folders_of_the_user_stay_beside_the_temporary_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as an unpacked source distribution; what a bag unpacks goes when it is closed."""
+    file = file_of(make(tmp_path / "bag", "sqlite3"))
+    packed = Path(f"{file}.zstd")
+    packed.write_bytes(zstandard.compress(file.read_bytes()))
+    mine = tmp_path / "temporary/eom_dynamics-1.0.0"
+    mine.mkdir(parents=True)
+    (mine / "PKG-INFO").touch()
+    os.utime(mine, (1.0, 1.0))
+    monkeypatch.setattr(tempfile, "tempdir", str(mine.parent))
+    with Bag(packed):
+        assert len(list(mine.parent.iterdir())) == 2
+    assert list(mine.parent.iterdir()) == [mine] and list(mine.iterdir()) == [mine / "PKG-INFO"]
 
 
 def truncate(file: Path, fraction: float) -> None:

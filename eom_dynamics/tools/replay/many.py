@@ -9,10 +9,8 @@ on, which another one takes, and a command that is resumed does only what is mis
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -96,8 +94,7 @@ def replay_bags(
     for index, job in enumerate(jobs):
         settled = _settled(job, resume, hash_of)
         if settled is None:
-            # An output that exists from here on was made by this command.
-            pending[index] = replace(job, force=False)
+            pending[index] = job
         else:
             outcomes[index] = settled
 
@@ -125,10 +122,6 @@ def _settled(job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str]
         check_replaceable(job)
     except FolderError as error:
         return Outcome(job, error=str(error))
-    if job.output.is_dir():
-        shutil.rmtree(job.output)
-    else:
-        job.output.unlink()
     return None
 
 

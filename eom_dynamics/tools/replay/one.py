@@ -210,7 +210,7 @@ def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcom
         report = replay_bag(job, progress)
     except EomDynamicsError as failure:
         # A cluster that took this process for lost may have had the job done by another one.
-        if os.path.lexists(job.output) and (done := done_before(job)).report is not None:
+        if not job.force and os.path.lexists(job.output) and (done := done_before(job)).report is not None:
             return done
         error = "; ".join(failure.errors)
     except OSError as failure:

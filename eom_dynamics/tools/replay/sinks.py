@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from ...bags import Bag, BagError, Storage, open_writer
-from ...bags.bag import ENDINGS
+from ...bags.bag import METADATA
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
@@ -34,6 +35,7 @@ def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ..
         require("parquet")
     if job.force:
         check_replaceable(job)
+    replaced = _files_of_bag(job.output) if job.force else []
     if job.format is Format.PARQUET:
         with whole_file(job.output, force=job.force) as file:
             table = _Table(file, robot, motor_names)
@@ -50,9 +52,9 @@ def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ..
         return
     with whole_folder(job.output, force=job.force) as folder, _bag_sink(folder, job, namespace) as bag:
         yield bag
-    for stale in job.output.iterdir():  # with --force, files of the bag that was there before
-        if stale.suffix in ENDINGS and stale.name not in bag.names:
-            stale.unlink()
+    for stale in replaced:
+        if stale.name not in bag.names:
+            stale.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -74,6 +76,14 @@ def check_replaceable(job: Job) -> None:
         raise FolderError(f"{output}: is the bag to replay; name another output")
     if output.exists() and provenance_of(output, job.format) is None:
         raise FolderError(f"{output}: was not made by eom_dynamics replay and is not overwritten; name another output")
+
+
+def _files_of_bag(output: Path) -> list[Path]:
+    """Files that the metadata of a replaceable output lists: other recordings in its folder are the user's."""
+    if not (output / METADATA).is_file():
+        return []
+    metadata = yaml.safe_load((output / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+    return [output / Path(name).name for name in metadata["relative_file_paths"]]
 
 
 def provenance_of(output: Path, kind: Format) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
+from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag, replay_bags
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
@@ -453,6 +453,24 @@ def test_an_existing_output_is_overwritten_only_with_force(tmp_path: Path) -> No
     replay_bag(replace(job, format=Format.MCAP, force=True))
     assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out_0.mcap"}
     assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_force_keeps_other_recordings_and_notes_in_the_folder(tmp_path: Path, many: bool) -> None:
+    job = Job(write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))}), tmp_path / "out")
+    job = replace(job, robot="planar_2r")
+    replay_bag(replace(job, format=Format.SQLITE3))
+    mine = {"notes.txt", "recording.mcap", "old.db3"}
+    for name in mine:
+        (job.output / name).write_text(name, encoding="utf-8")
+    forced = replace(job, force=True)
+    if many:
+        (outcome,) = replay_bags([forced], processes=1)
+        assert outcome.report is not None, outcome.error
+    else:
+        replay_bag(forced)
+    assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out_0.mcap", *mine}
+    assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])
