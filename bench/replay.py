@@ -17,7 +17,7 @@ from rosbags.rosbag2 import Reader
 from settings import Settings
 
 from eom_dynamics import load_robot
-from eom_dynamics.bags import Layout, OutputTopic, Storage, open_writer, typestore
+from eom_dynamics.bags import BagWriter, Layout, Storage, typestore
 from eom_dynamics.bags.types import JOINT_STATE, SETPOINT
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion
@@ -103,18 +103,17 @@ def _recorded(path: Path, kind: str, storage: Storage, duration: int) -> Path:
     layout = Layout.of(
         kind, header={"frame_id": "base"}, **{names: robot.joint_names}, **dict.fromkeys(numbers, np.zeros(7))
     )
-    writer = open_writer(path, path.name, storage, [OutputTopic.of("/motion", kind)])
-    for first in range(0, duration * _RATE, 5000):
-        times = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(first, first + 5000)
-        rows = np.tile(layout.template, (5000, 1))
-        states = motion.derivatives(np.arange(first, first + 5000) / _RATE)
-        if kind == JOINT_STATE:
-            states = (states[0] + _NOISE * rng.standard_normal(states[0].shape),)
-        for field, values in zip(numbers, states, strict=False):
-            layout.set_numbers(rows, field, values)
-        layout.set_stamps(rows, times)
-        writer.write(times, [rows])
-    writer.close({})
+    with BagWriter(path, path.name, storage, {"/motion": kind}) as writer:
+        for first in range(0, duration * _RATE, 5000):
+            times = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(first, first + 5000)
+            rows = np.tile(layout.template, (5000, 1))
+            states = motion.derivatives(np.arange(first, first + 5000) / _RATE)
+            if kind == JOINT_STATE:
+                states = (states[0] + _NOISE * rng.standard_normal(states[0].shape),)
+            for field, values in zip(numbers, states, strict=False):
+                layout.set_numbers(rows, field, values)
+            layout.set_stamps(rows, times)
+            writer.write(times, [rows])
     return path
 
 

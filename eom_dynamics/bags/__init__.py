@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read and write ROS 2 bags, sqlite3 and MCAP, without ROS: blocks of messages as arrays.
 
-Types and their CDR serialisation are those of rosbags. This package adds speed, a million messages in seconds, and
-reads damaged bags as far as SQLite and the mcap library can.
+Files, types and their CDR serialisation are those of rosbags. This package adds speed, by blocks of messages with the
+same layout, and bounds on what a file from elsewhere may cost.
 """
 
 from ..extras import require
 
 try:
-    import mcap  # noqa: F401
     import rosbags  # noqa: F401
 except ImportError:
     require("replay")
@@ -16,10 +15,8 @@ except ImportError:
 
 from .bag import Bag
 from .layout import Layout, LayoutError, Layouts, Rows
-from .mcap_writer import StreamWriter
-from .output import BagWriter, Storage, open_writer
-from .storage import BagError
-from .types import OutputTopic, Topic, own_definitions, typestore
+from .output import BagWriter, Storage
+from .types import BagError, Topic, own_definitions, typestore
 
 __all__ = [
     "Bag",
@@ -28,12 +25,9 @@ __all__ = [
     "Layout",
     "LayoutError",
     "Layouts",
-    "OutputTopic",
     "Rows",
     "Storage",
-    "StreamWriter",
     "Topic",
-    "open_writer",
     "own_definitions",
     "typestore",
 ]

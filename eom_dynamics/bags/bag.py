@@ -1,34 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a bag: a folder, even without the metadata.yaml that a killed recorder has not written, or one file."""
+"""Read a bag by rosbags: one file, or a folder, even without the metadata.yaml that a killed recorder left out."""
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import yaml
-import zstandard
+from rosbags.rosbag2 import Reader
 
-from .compression import Allowance, TooLargeError, unpack_file, unpack_message
-from .mcap_file import McapFile
-from .sqlite_file import SqliteFile
-from .storage import BagError, Block
-from .types import Topic
+from .bounds import LARGEST, UNQUOTED, HostileError, Steps, check_index, chunks_in, most_bytes, unpack, unpack_file
+from .types import BagError, Topic
 
 METADATA = "metadata.yaml"
 
-StorageFile = SqliteFile | McapFile
-"""A file of a bag: its topics by number, blocks of messages, what could not be read, and custom data."""
-
-_FORMATS: dict[str, type[StorageFile]] = {".db3": SqliteFile, ".mcap": McapFile}
+_MCAP, _SQLITE = ".mcap", ".db3"
 _COMPRESSED = ".zstd"
 
-ENDINGS = tuple(_FORMATS)
+ENDINGS = (_SQLITE, _MCAP)
 """Of the names of files of a bag, before that of a compressed one."""
 
 # Large robots have some hundred; the messages of each are read separately.
@@ -37,14 +33,14 @@ _MOST_TOPICS = 10_000
 _LISTED_TOPICS = 20
 
 # metadata.yaml takes some hundred bytes for each topic.
-_LARGEST_METADATA = 64 * 2**20
+_LARGEST_METADATA = 8 * 2**20
 
 # Messages in a block, and bytes, beyond which a block ends.
 _BLOCK = 2048
 _BLOCK_BYTES = 2**26
 
 # Times of recording are from 1970 on, ns; the sum of two of them fits 64 bits.
-_TIMES = range(2**62)
+_LATEST = 2**62
 
 
 class Bag:
@@ -53,39 +49,30 @@ class Bag:
     Attributes:
         path: of the bag.
         topics: in the bag.
-        custom_data: of its metadata.yaml, or of its only file.
-        progress: called with the fraction of the bag read, 0 to 1, for each topic that is read; None by default.
+        damage: what is wrong with the bag and does not keep it from being read whole, one line each.
+        progress: called with the fraction of the topic read, 0 to 1, for each topic that is read; None by default.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the bag and list its topics; :attr:`damage` reports what could not be read.
+        """Open the bag and list its topics.
 
         Raises:
-            BagError: it is not a bag, or too damaged to list its topics.
+            BagError: it is not a bag, or rosbags cannot read it.
             OSError: a file cannot be read.
         """
         self.path = path
-        self.custom_data: dict[str, str] = {}
+        self.damage: list[str] = []
         self.progress: Callable[[float], None] | None = None
-        self._stack = ExitStack()
-        self._damage: list[str] = []
-        self._files: list[StorageFile] = []
         self._compressed_messages = False
-        try:
-            for file in self._paths():
-                self._open(file)
-            if not self._files:
-                raise BagError(self._damage[-1] if self._damage else f"{path}: not a bag: no .db3 or .mcap file in it")
-            if self._files[0].path == path:
-                self.custom_data = self._files[0].custom_data
-            self.topics = sorted({topic for file in self._files for topic in file.topics.values()})
+        with ExitStack() as stack:
+            files = self._paths()
+            if not files:
+                raise BagError(f"{path}: not a bag: no .db3 or .mcap file in it")
+            self._files = [_File(file, stack, self._reindex()) for file in files]
             if (count := sum(len(file.topics) for file in self._files)) > _MOST_TOPICS:
                 raise BagError(f"{path}: has {count:,} topics, more than the {_MOST_TOPICS:,} that are read")
-            if not self.topics and self.damage:
-                raise BagError(self.damage[-1])
-        except BaseException:
-            self._stack.close()
-            raise
+            self.topics = sorted({topic for file in self._files for topic in file.topics})
+            self._stack = stack.pop_all()
 
     def __enter__(self) -> Bag:
         return self
@@ -102,71 +89,24 @@ class Bag:
         """The first topics with their types, for messages."""
         return ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
 
-    @property
-    def damage(self) -> list[str]:
-        """Parts that could not be read so far, one line each."""
-        return self._damage + [line for file in self._files for line in file.damage.lines]
-
     def messages(self, topic: Topic) -> Iterator[tuple[list[int], list[bytes]]]:
-        """Read the messages of one of :attr:`topics` in the order of recording, in blocks.
+        """Read the messages of one of :attr:`topics` by their times of recording, in blocks.
 
         Yields:
             Times of recording, ns, and bytes of the messages.
 
         Raises:
-            BagError: the messages are not serialised as CDR.
+            BagError: the messages are not serialised as CDR, or cannot be read.
         """
         if topic.encoding != "cdr":
             raise BagError(f"topic {topic.name}: messages are serialised as {topic.encoding!r:.40}, not cdr")
-        for place, file in enumerate(self._files):
-            numbers = [number for number, stored in file.topics.items() if stored == topic]
-            if not numbers:
-                continue
-            blocks = file.blocks(numbers)
-            if self._compressed_messages:
-                blocks = self._decompressed(blocks, topic, file)
-            misdated = 0
-            for times, messages, fraction in _of_one_size(blocks):
+        read, total = 0, max(1, sum(file.count(topic) for file in self._files))
+        for file in self._files:
+            for times, messages in file.blocks(topic, compressed=self._compressed_messages):
+                read += len(times)
                 if self.progress:
-                    self.progress((place + fraction) / len(self._files))
-                if min(times) not in _TIMES or max(times) not in _TIMES:
-                    kept = [k for k, time in enumerate(times) if time in _TIMES]
-                    misdated += len(times) - len(kept)
-                    times, messages = [times[k] for k in kept], [messages[k] for k in kept]
-                if times:
-                    yield times, messages
-            if misdated:
-                self._report(
-                    f"{file.path}: {misdated:,} messages of topic {topic.name} are left out: they were recorded before "
-                    "1970 or after 2116"
-                )
-
-    def _decompressed(self, blocks: Iterator[Block], topic: Topic, file: StorageFile) -> Iterator[Block]:
-        """Decompress messages; one that cannot be decompressed becomes empty, which is not a message."""
-        allowance, decompressor = Allowance(file.path.stat().st_size), zstandard.ZstdDecompressor()
-        for block in blocks:
-            times: list[int] = []
-            messages: list[bytes] = []
-            size = 0
-            for time, message in zip(block.times, block.messages, strict=True):
-                try:
-                    plain = unpack_message(decompressor, message, allowance)
-                except (TooLargeError, zstandard.ZstdError) as error:
-                    self._report(f"{file.path}: topic {topic.name}: messages that cannot be decompressed: {error}")
-                    plain = b""
-                times.append(time)
-                messages.append(plain)
-                size += len(plain)
-                if size > _BLOCK_BYTES:
-                    yield Block(times, messages, block.fraction)
-                    times, messages, size = [], [], 0
-            if times:
-                yield Block(times, messages, block.fraction)
-
-    def _report(self, line: str) -> None:
-        """Take down damage, once: a topic may be read several times."""
-        if line not in self._damage:
-            self._damage.append(line)
+                    self.progress(min(1.0, read / total))
+                yield times, messages
 
     def _paths(self) -> list[Path]:
         if not self.path.is_dir():
@@ -178,10 +118,8 @@ class Bag:
         metadata = self._metadata()
         if metadata is None:
             return sorted(path for path in self.path.iterdir() if is_storage(path))
-        mode, custom_data = metadata.get("compression_mode"), metadata.get("custom_data")
+        mode = metadata.get("compression_mode")
         self._compressed_messages = isinstance(mode, str) and mode.lower() == "message"
-        if isinstance(custom_data, dict):
-            self.custom_data = {key: value for key, value in custom_data.items() if isinstance(value, str)}
         # By name alone: the files of a bag are in its folder.
         return [self.path / Path(name).name for name in metadata["relative_file_paths"]]
 
@@ -199,59 +137,132 @@ class Bag:
                 reason = "not the metadata of a bag"
             except (yaml.YAMLError, ValueError) as error:
                 reason = f"cannot be read: {' '.join(str(error).split())}"
-        remedy = f"to write it anew: ros2 bag reindex {shlex.quote(str(self.path))}"
-        self._damage.append(f"{path}: {reason}; all files of the folder are read, by name; {remedy}")
+        self.damage.append(f"{path}: {reason}; all files of the folder are read, by name; {self._reindex()}")
         return None
 
-    def _open(self, path: Path) -> None:
-        source = path
-        try:
-            if path.suffix == _COMPRESSED:
-                path = self._decompressed_file(path)
-            if path.stat().st_size == 0:
-                raise BagError(f"{source}: is empty")
-            storage = _FORMATS.get(path.suffix)
-            if storage is None:
-                raise BagError(f"{source}: is neither a .db3 nor a .mcap file")
-            file = storage(path, source)
-        except (BagError, FileNotFoundError) as error:
-            self._damage.append(str(error) if isinstance(error, BagError) else f"{source}: is missing")
-            return
-        self._stack.callback(file.close)
-        self._files.append(file)
+    def _reindex(self) -> str:
+        return f"to write it anew: ros2 bag reindex {shlex.quote(str(self.path))}"
 
-    def _decompressed_file(self, path: Path) -> Path:
-        """Decompress a file, as far as it goes, for as long as the bag is open."""
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
-        file = Path(folder, path.stem)
+
+class _File:
+    """A storage file, whole: what rosbags cannot read of it is refused, with what recovers it.
+
+    Attributes:
+        topics: in the file.
+    """
+
+    def __init__(self, path: Path, stack: ExitStack, reindex: str) -> None:
+        self._path = self._read_from = path
+        if not path.is_file():
+            raise BagError(f"{path}: is missing; {reindex}")
+        self._remedy = _remedy(path)
+        with self._reading():
+            if path.suffix == _COMPRESSED:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
+                path = Path(folder, path.stem)
+                unpack_file(self._path, path)
+            elif path.suffix == _SQLITE and UNQUOTED & set(str(path)):
+                link = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")), "bag.db3")
+                link.symlink_to(path.resolve())
+                path = link
+        self._read_from = path
+        if path.suffix not in ENDINGS:
+            raise BagError(f"{self._path}: is neither a .db3 nor a .mcap file")
+        if not path.stat().st_size:
+            raise BagError(f"{self._path}: is empty")
+        self._steps = Steps(path)
+        # A database stores each byte; one that is damaged can lead to the same message again and again.
+        self._most = path.stat().st_size if path.suffix == _SQLITE else most_bytes(path)
+        self._most_unpacked = most_bytes(path)
+        with self._reading():
+            self._reader = Reader(path)
+            if path.suffix == _SQLITE:
+                self._check_log()
+                with self._steps.limit():
+                    stack.enter_context(self._reader)
+            else:
+                there = chunks_in(path)
+                stack.enter_context(self._reader)
+                check_index(getattr(self._reader.storage, "chunks", []), there)
+            self._connections: dict[Topic, list[Any]] = {}
+            for connection in self._reader.connections:
+                self._connections.setdefault(Topic.of(connection), []).append(connection)
+        self.topics = list(self._connections)
+
+    def count(self, topic: Topic) -> int:
+        """Number of messages of a topic."""
+        return sum(connection.msgcount for connection in self._connections.get(topic, ()))
+
+    def blocks(self, topic: Topic, *, compressed: bool) -> Iterator[tuple[list[int], list[bytes]]]:
+        """Read the messages of a topic, in blocks."""
+        if topic not in self._connections:
+            return
+        self._steps.begin()
+        read, left = 0, self._most_unpacked if compressed else self._most
+        times: list[int] = []
+        messages: list[bytes] = []
+        size = 0
+        with self._reading():
+            for _, time, message in self._reader.messages(self._connections[topic]):
+                if type(time) is not int or not 0 <= time < _LATEST or type(message) is not bytes:
+                    raise ValueError("a message was recorded before 1970 or after 2116, or is none")
+                data = unpack(message, LARGEST) if compressed else message
+                times.append(time)
+                messages.append(data)
+                size += len(data)
+                if len(times) == _BLOCK or size > _BLOCK_BYTES:
+                    read, left = read + len(times), left - size
+                    if left < 0:
+                        raise HostileError("its messages take more bytes than a file of its size can hold")
+                    yield times, messages
+                    times, messages, size = [], [], 0
+            if read + len(times) != self.count(topic):
+                raise ValueError(f"{read + len(times):,} of {self.count(topic):,} messages of {topic.name} can be read")
+        if times:
+            yield times, messages
+
+    def _check_log(self) -> None:
+        """Refuse a database whose last messages are in a log, which rosbags does not read."""
+        for log in (f"{self._path}-wal", f"{self._path}-journal"):
+            if os.path.exists(log) and os.path.getsize(log):
+                command = f"sqlite3 {shlex.quote(str(self._path))} 'SELECT count(*) FROM messages'"
+                raise BagError(f"{self._path}: was not closed: {log} has to be merged into it; try: {command}")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn whatever rosbags raises for a damaged file into a BagError; OSErrors of the system stay."""
         try:
-            unpack_file(path, file)
-        except (TooLargeError, zstandard.ZstdError) as error:
-            self._damage.append(f"{path}: cannot be decompressed any further: {error}")
-        return file
+            yield
+        except BagError:
+            raise
+        except Exception as error:  # it takes bytes, texts and numbers apart unchecked
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise
+            said = str(error).replace(str(self._read_from), str(self._path))
+            reason = " ".join(said.split()) or type(error).__name__
+            raise BagError(f"{self._path}: cannot be read: {reason:.300}; {self._remedy}") from None
+
+
+def _remedy(source: Path) -> str:
+    """Shell commands that recover a file as far as it goes; those for a compressed one begin with unpacking it."""
+    unpack_first, file = "", shlex.quote(str(source))
+    if source.suffix == _COMPRESSED:
+        kind = Path(source.stem).suffix
+        unpack_first, file = f"zstd -dc {file} > unpacked{kind}; ", f"unpacked{kind}"
+    if is_mcap(source):
+        return f"try: {unpack_first}mcap recover {file} -o recovered.mcap"
+    # Ubuntu's sqlite3 lacks .recover; ros2 bag reindex wants the number in the file name.
+    return (
+        f"try: {unpack_first}mkdir recovered; sqlite3 {file} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
+        "sqlite3 recovered/recovered_0.db3; ros2 bag reindex recovered"
+    )
+
+
+def is_mcap(path: Path) -> bool:
+    """Whether a path is named like an MCAP file, compressed or not."""
+    return path.name.removesuffix(_COMPRESSED).endswith(_MCAP)
 
 
 def is_storage(path: Path) -> bool:
     """Whether a path is named like a bag's storage file, compressed or not."""
     return path.name.removesuffix(_COMPRESSED).endswith(ENDINGS)
-
-
-def _of_one_size(parts: Iterator[Block]) -> Iterator[tuple[list[int], list[bytes], float]]:
-    """Regroup messages into blocks of one size; the last one, and those of large messages, may be smaller."""
-    times: list[int] = []
-    messages: list[bytes] = []
-    fraction = 0.0
-    size = 0
-    for part in parts:
-        times += part.times
-        messages += part.messages
-        fraction = part.fraction
-        size += sum(map(len, part.messages))
-        whole = len(times) // _BLOCK * _BLOCK if size < _BLOCK_BYTES else len(times)
-        for start in range(0, whole, _BLOCK):
-            yield times[start : min(whole, start + _BLOCK)], messages[start : min(whole, start + _BLOCK)], fraction
-        del times[:whole], messages[:whole]
-        if whole:
-            size = sum(map(len, messages))
-    if times:
-        yield times, messages, fraction

@@ -20,8 +20,7 @@ from rosbags.serde import SerdeError
 from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
-from .storage import BagError
-from .types import serialized, typestore
+from .types import BagError, serialized, typestore
 
 Bytes = NDArray[np.uint8]
 

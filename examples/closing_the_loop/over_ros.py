@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from eom_dynamics.bags import BagError, OutputTopic, Storage, open_writer
+from eom_dynamics.bags import BagError, BagWriter, Storage
 from eom_dynamics.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
@@ -139,14 +139,9 @@ def write_bag(folder: Path, recording: Path) -> None:
     folder.mkdir(parents=True)
     with np.load(recording) as arrays:
         rows = [arrays[topic] for topic in _TOPICS]
-        topics = [OutputTopic.of(f"/{name}", kind) for name, kind in _TOPICS.items()]
-        writer = open_writer(folder, folder.name, Storage.MCAP, topics)
-        try:
+        topics = {f"/{name}": kind for name, kind in _TOPICS.items()}
+        with BagWriter(folder, folder.name, Storage.MCAP, topics) as writer:
             writer.write(arrays["stamp"], rows)
-            writer.close({})
-        except BaseException:
-            writer.abort()
-            raise
 
 
 def read_readings(bag: Path, robot: Robot) -> Readings:

@@ -17,12 +17,12 @@ from bag_files import COMMAND, JOINT_STATE, STORE, file_of, joint_state, read_ba
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from eom_dynamics.bags import OutputTopic, Storage, open_writer, own_definitions
+from eom_dynamics.bags import BagWriter, Storage, own_definitions, typestore
 from eom_dynamics.bags.types import serialized
 
 COUNT = 2000
 TIMES = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(COUNT)
-TOPICS = [OutputTopic.of("/a", JOINT_STATE), OutputTopic.of("/b", JOINT_STATE)]
+TOPICS = dict.fromkeys(("/a", "/b"), JOINT_STATE)
 MESSAGES = [[joint_state(k, ["x"] * (1 + n), [k] * (1 + n)) for k in range(COUNT)] for n in range(2)]
 
 
@@ -35,11 +35,10 @@ ROWS = [rows(messages) for messages in MESSAGES]
 
 def write(folder: Path, storage: Storage) -> Path:
     folder.mkdir()
-    writer = open_writer(folder, folder.name, storage, TOPICS)
-    for start in range(0, COUNT, 700):
-        part = slice(start, start + 700)
-        writer.write(TIMES[part], [each[part] for each in ROWS])
-    writer.close({"note": "one: two"})
+    with BagWriter(folder, folder.name, storage, TOPICS) as writer:
+        for start in range(0, COUNT, 700):
+            part = slice(start, start + 700)
+            writer.write(TIMES[part], [each[part] for each in ROWS])
     return folder
 
 
@@ -58,7 +57,6 @@ def test_rosbags_reads_written_bags(tmp_path: Path, storage: Storage) -> None:
         assert reader.duration == TIMES[-1] - TIMES[0] + 1
         assert {c.digest for c in reader.connections} == {STORE.hash_rihs01(JOINT_STATE)}
     information = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
-    assert information["custom_data"] == {"note": "one: two"}
     assert [t["message_count"] for t in information["topics_with_message_count"]] == [COUNT, COUNT]
 
 
@@ -71,7 +69,7 @@ def test_the_same_messages_make_the_same_bytes(tmp_path: Path, storage: Storage)
     assert (first / "metadata.yaml").read_bytes() == (second / "metadata.yaml").read_bytes()
 
 
-def test_the_mcap_library_reads_index_types_and_checksums(tmp_path: Path) -> None:
+def test_the_mcap_library_reads_index_and_types(tmp_path: Path) -> None:
     """PlotJuggler and Foxglove read messages by the types that the file itself holds."""
     with file_of(write(tmp_path / "bag", Storage.MCAP)).open("rb") as stream:
         reader = make_reader(stream, validate_crcs=True)
@@ -99,7 +97,7 @@ def test_definitions_and_hashes_agree_with_those_built_by_ros() -> None:
         assert text == (share / f"{name.rpartition('/')[2]}.msg").read_text()
         built = json.loads((share / f"{name.rpartition('/')[2]}.json").read_text())
         hashes = {entry["type_name"]: entry["hash_string"] for entry in built["type_hashes"]}
-        assert OutputTopic.of("/topic", name).hash == hashes[name]
+        assert typestore(name).hash_rihs01(name) == hashes[name]
 
 
 def test_fields_of_a_message_that_are_not_given_are_zero_or_empty() -> None:

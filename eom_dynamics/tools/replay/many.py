@@ -22,6 +22,7 @@ from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
 from .cores import over_cores
 from .job import Job
+from .manifest import Manifest, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, run_job
 from .sinks import check_replaceable
 
@@ -90,9 +91,9 @@ def replay_bags(
     """
     outcomes: dict[int, Outcome] = {}
     pending: dict[int, Job] = {}
-    hash_of = cache(loaded_robot_hash)
+    hash_of, made = cache(loaded_robot_hash), cache(read_manifest)
     for index, job in enumerate(jobs):
-        settled = _settled(job, resume, hash_of)
+        settled = _settled(job, resume, hash_of, made)
         if settled is None:
             pending[index] = job
         else:
@@ -110,16 +111,18 @@ def replay_bags(
     return [outcomes[index] for index in range(len(jobs))]
 
 
-def _settled(job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str]) -> Outcome | None:
+def _settled(
+    job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str], made: Callable[[Path], Manifest]
+) -> Outcome | None:
     """The outcome of a job whose output exists; None if the job has to be done."""
     if not os.path.lexists(job.output):
         return None
     if resume:
-        return done_before(job, hash_of)
+        return done_before(job, made(job.manifest), hash_of)
     if not job.force:
         return Outcome(job, error=f"{job.output}: exists; keep it with --resume, or overwrite it with --force")
     try:
-        check_replaceable(job)
+        check_replaceable(job, made(job.manifest))
     except FolderError as error:
         return Outcome(job, error=str(error))
     return None

@@ -23,7 +23,7 @@ from bag_files import SETPOINT, STORE, robot_file, setpoint, setpoints, write_ba
 from dask_worker import run_worker
 
 from eom_dynamics import load_robot
-from eom_dynamics.bags import BagError, Layout, OutputTopic, Storage, open_writer
+from eom_dynamics.bags import BagError, BagWriter, Layout, Storage
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.tools.replay import Format, Job, find_bags, replay_bag, replay_bags
 from eom_dynamics.trajectory import paper_motion
@@ -51,14 +51,13 @@ def long_bag(path: Path, count: int = 2200) -> Path:
     path.mkdir(parents=True)
     message = setpoint(0, NAMES, np.zeros((5, 2)))
     layout = Layout(STORE, SETPOINT, bytes(STORE.serialize_cdr(message, SETPOINT)))
-    writer = open_writer(path, path.name, Storage.MCAP, [OutputTopic.of("/setpoint", SETPOINT)])
     times = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(count)
     rows = np.tile(layout.template, (count, 1))
     layout.set_numbers(rows, "position", np.random.default_rng(0).standard_normal((count, 2)))
     layout.set_numbers(rows, "header.stamp.sec", times // 1_000_000_000)
     layout.set_numbers(rows, "header.stamp.nanosec", times % 1_000_000_000)
-    writer.write(times, [rows])
-    writer.close({})
+    with BagWriter(path, path.name, Storage.MCAP, {"/setpoint": SETPOINT}) as writer:
+        writer.write(times, [rows])
     return path
 
 
