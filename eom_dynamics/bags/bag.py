@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from rosbags.rosbag2 import Reader
 
-from .bounds import LARGEST, UNQUOTED, HostileError, Steps, check_index, chunks_in, most_bytes, unpack, unpack_file
+from .bounds import LARGEST, UNQUOTED, HostileError, StepLimit, check_index, chunks_in, most_bytes, unpack, unpack_file
 from .types import BagError, Topic
 
 METADATA = "metadata.yaml"
@@ -170,7 +170,7 @@ class _File:
             raise BagError(f"{self._path}: is neither a .db3 nor a .mcap file")
         if not path.stat().st_size:
             raise BagError(f"{self._path}: is empty")
-        self._steps = Steps(path)
+        self._steps = StepLimit(path)
         # A database stores each byte; one that is damaged can lead to the same message again and again.
         self._most = path.stat().st_size if path.suffix == _SQLITE else most_bytes(path)
         self._most_unpacked = most_bytes(path)

@@ -162,7 +162,7 @@ def check_index(chunks: list[Any], there: list[tuple[int, str, int, int]]) -> No
         raise HostileError(f"chunks of the same time unpack to more than {LARGEST:,} bytes")
 
 
-class Steps:
+class StepLimit:
     """Steps that SQLite may take for a query."""
 
     def __init__(self, path: Path) -> None:

@@ -257,8 +257,10 @@ def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
         return dict.fromkeys(MEASURED_FIELDS, message.name)
     if kind != COMMAND:
         return {}
-    motors = getattr(message, "motor_names", message.joint_names)
-    return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, motors)}
+    return {
+        **dict.fromkeys(EFFORT_FIELDS, message.joint_names),
+        **dict.fromkeys(MOTOR_FIELDS, message.motor_names),
+    }
 
 
 def matched(

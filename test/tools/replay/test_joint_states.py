@@ -91,6 +91,7 @@ def test_a_clock_that_is_set_back_ends_a_motion(tmp_path: Path) -> None:
     t = np.arange(1000) / RATE
     messages = measured(np.concatenate([t[:500] + 3600.0, t[500:]]))
     messages.insert(700, messages[690])
+    messages = [(START + k, message) for k, (_, message) in enumerate(messages)]
     batches, refusals, _ = fitted(bag_of(tmp_path / "both", messages))
     (alone,), _, _ = fitted(bag_of(tmp_path / "second", measured(t[500:])))
     assert [len(batch) for batch in batches] == [500, 500] and refusals.reasons == {"stamp does not increase": 1}
