@@ -137,7 +137,7 @@ REFUSED = {
         "robot.joints.elbow.limits.lower: must not exceed upper, 3, is 3.5",
     ),
     "no file": ({"urdf": "urdf/leg.urdf"}, "robot.urdf: there is no file '"),
-    "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a file of .xml, .mjcf, .sdf, .urdf, .xacro, is "),
+    "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a file of .xml, .mjcf, .urdf, .xacro, is "),
     "arguments of a URDF": ({"xacro_arguments": {"a": 1}}, "robot.xacro_arguments: are for .xacro files; remove them"),
     "payload nowhere": (
         {"payloads": {"hand": {"mass": 1.0}}},
