@@ -125,7 +125,7 @@ def test_a_file_of_a_package(
         load_robot("package://legs/arm.yaml")
     for name, problem in (("legs/arm.yaml", "package 'legs' not found; source the"), ("arms/x.yaml", "cannot be read")):
         with contextlib.suppress(SystemExit):
-            assert main(["loop", f"package://{name}"]) == 2
+            assert main(["codegen", "--language=loop", f"package://{name}"]) == 2
         assert problem in capsys.readouterr().err
 
 
