@@ -18,6 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +83,17 @@ def seconds_by_route(robot: eom.Robot, rounds: int) -> dict[str, float]:
     def closed_form(q: Array, qd: Array, qdd: Array, qddd: Array, qdddd: Array) -> Any:
         return eom.equations_of_motion(robot, q, qd, qdd, qddd).efforts(qdddd)
 
+    def one_by_one(route: Callable[..., Any]) -> None:
+        for state in each:
+            route(*state)
+
     routes: dict[str, Callable[..., Any]] = {"closed form, NumPy": closed_form}
     for backend, name in (("numpy", "Python"), ("casadi", "CasADi's virtual machine"), ("native", "compiled")):
         try:
             routes[f"recursion, {name}"] = eom.Dynamics(robot, backend=backend).inverse_dynamics
         except KernelError as error:  # without CasADi or a compiler
             print(f"no time of the {backend} backend: {error}", file=sys.stderr)
-    found = {name: seconds(lambda f=f: [f(*x) for x in each], rounds) / len(each) for name, f in routes.items()}
+    found = {name: seconds(partial(one_by_one, f), rounds) / len(each) for name, f in routes.items()}
     many = [np.resize(x, (BATCH, robot.n)) for x in states]
     dynamics = eom.Dynamics(robot)
     batch = seconds(lambda: dynamics.inverse_dynamics(*many), rounds) / BATCH

@@ -16,7 +16,6 @@ except ImportError:
 
 from .bag import Bag
 from .layout import Layout, LayoutError, Layouts, Rows
-from .mcap_writer import StreamWriter
 from .output import BagWriter, Storage, open_writer
 from .storage import BagError
 from .types import OutputTopic, Topic, own_definitions, typestore
@@ -31,7 +30,6 @@ __all__ = [
     "OutputTopic",
     "Rows",
     "Storage",
-    "StreamWriter",
     "Topic",
     "open_writer",
     "own_definitions",

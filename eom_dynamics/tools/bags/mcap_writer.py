@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import yaml
@@ -29,11 +29,11 @@ from mcap.records import (
     Schema,
     Statistics,
 )
-from mcap.writer import MCAP0_MAGIC, Writer
+from mcap.writer import MCAP0_MAGIC
 from numpy.typing import NDArray
 
 from .layout import Bytes
-from .types import OutputTopic, typestore
+from .types import OutputTopic
 
 # Largest chunk in bytes, unless one message of each topic is larger.
 _CHUNK_SIZE = 2**20
@@ -188,26 +188,3 @@ class McapWriter:
             "custom_data": dict(custom_data) or None,
             "ros_distro": "jazzy",
         }
-
-
-class StreamWriter:
-    """An MCAP file that grows; its chunks of 1 MiB are readable even if it is never closed."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """Begin the file."""
-        self._writer = Writer(file)
-        self._writer.start("ros2")
-
-    def channel(self, topic: str, kind: str) -> int:
-        """Add a topic of a type that ROS 2 or this package defines; returns its number."""
-        definition, _ = typestore(kind).generate_msgdef(kind, ros_version=2)
-        schema = self._writer.register_schema(kind, "ros2msg", definition.encode())
-        return self._writer.register_channel(topic, "cdr", schema)
-
-    def write(self, channel: int, time: int, message: bytes) -> None:
-        """Append a serialised message, recorded at ``time``, ns."""
-        self._writer.add_message(channel, time, message, time)
-
-    def close(self) -> None:
-        """Write the index; the file itself stays open."""
-        self._writer.finish()

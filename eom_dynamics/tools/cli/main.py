@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Modules of this folder.
 _COMMANDS = (
-    *("codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "record", "replay", "report", "retime"),
+    *("codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "replay", "report", "retime"),
     *("simulate", "view"),
 )
 

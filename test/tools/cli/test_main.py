@@ -19,7 +19,7 @@ from paths import CONFIG, ROOT
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
 
-COMMANDS = ("codegen", "demo", "inspect", "learn", "record", "replay", "report", "simulate")
+COMMANDS = ("codegen", "demo", "inspect", "learn", "replay", "report", "simulate")
 
 
 def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str]:
