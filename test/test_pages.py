@@ -47,7 +47,7 @@ NEEDS = {
     "replay": (*EXTRAS["parquet"], *EXTRAS["replay"]),
     "report": EXTRAS["report"],
     "robots": ("mujoco", "xacro"),
-    "tutorials/identify": ("matplotlib", "mcap", "plotly", "rosbags"),
+    "tutorials/identify": ("matplotlib", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
     "tutorials/sea_arm": ("matplotlib", "plotly"),
     "worked_examples": ("sympy",),

@@ -15,7 +15,6 @@ from html_page import Page
 from paths import PANDA_BAG
 
 pytest.importorskip("rosbags")
-pytest.importorskip("mcap")
 pytest.importorskip("rich")
 
 from bag_files import (

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags")
-pytest.importorskip("mcap")
 pytest.importorskip("plotly")
 
 from bag_files import JOINT_STATE, START, joint_state, write_bag

@@ -13,7 +13,7 @@ from recorded_bags import LATENCY, MOTION, START, header, record, types, write_b
 import eom_dynamics as eom
 
 pytest.importorskip("rosbags", reason="reads bags")
-pytest.importorskip("mcap", reason="reads bags")
+pytest.importorskip("rosbags", reason="reads bags")
 
 from eom_dynamics.bags import BagError
 from eom_dynamics.tools.replay.sources import Sampling
