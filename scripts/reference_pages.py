@@ -17,7 +17,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"
-ADDITIONAL = ("robot.solids", "bags", "tools.replay")
+ADDITIONAL = ("robot.solids", "tools.replay")
 """Modules with a page beside the subpackages that list their names in ``__all__``."""
 
 TYPES = (
