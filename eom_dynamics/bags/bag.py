@@ -249,18 +249,13 @@ def _remedy(source: Path) -> str:
     if source.suffix == _COMPRESSED:
         kind = Path(source.stem).suffix
         unpack_first, file = f"zstd -dc {file} > unpacked{kind}; ", f"unpacked{kind}"
-    if is_mcap(source):
+    if source.name.removesuffix(_COMPRESSED).endswith(_MCAP):
         return f"try: {unpack_first}mcap recover {file} -o recovered.mcap"
     # Ubuntu's sqlite3 lacks .recover; ros2 bag reindex wants the number in the file name.
     return (
         f"try: {unpack_first}mkdir recovered; sqlite3 {file} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
         "sqlite3 recovered/recovered_0.db3; ros2 bag reindex recovered"
     )
-
-
-def is_mcap(path: Path) -> bool:
-    """Whether a path is named like an MCAP file, compressed or not."""
-    return path.name.removesuffix(_COMPRESSED).endswith(_MCAP)
 
 
 def is_storage(path: Path) -> bool:

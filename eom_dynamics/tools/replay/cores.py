@@ -7,9 +7,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,19 +89,29 @@ def over_cores(
     try:
         with _interrupts_held():
             futures = {executor.submit(_run_in_process, index, job): index for index, job in jobs.items()}
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, timeout=_POLL, return_when=FIRST_COMPLETED)
-            for future in done:
-                index = futures[future]
-                try:
-                    outcomes[index] = future.result()
-                except BrokenProcessPool:
-                    reason = "not replayed: a process was killed, perhaps for lack of memory; go on with --resume"
-                    outcomes[index] = Outcome(jobs[index], error=f"{jobs[index].bag}: {reason}")
-            report([fraction for fraction in fractions if fraction < 1])
+        collect(futures, jobs, outcomes, lambda: report([fraction for fraction in fractions if fraction < 1]))
     except BaseException:
         stop.set()
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def collect(
+    futures: Mapping[Future[Outcome], int],
+    jobs: Mapping[int, Job],
+    outcomes: dict[int, Outcome],
+    report: Callable[[], None],
+) -> None:
+    """Take the outcomes of jobs, by index; a job whose process or worker was killed fails."""
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, timeout=_POLL, return_when=FIRST_COMPLETED)
+        for future in done:
+            index = futures[future]
+            try:
+                outcomes[index] = future.result()
+            except Exception as error:  # of the pool or cluster: those of a replay are in its outcome
+                reason = " ".join(str(error).split()) or type(error).__name__
+                outcomes[index] = Outcome(jobs[index], error=f"{jobs[index].bag}: {reason}; go on with --resume")
+        report()

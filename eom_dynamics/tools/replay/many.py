@@ -9,7 +9,6 @@ on, which another one takes, and a command that is resumed does only what is mis
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
-from .cores import over_cores
+from .cores import collect, over_cores
 from .job import Job
 from .manifest import Manifest, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, run_job
@@ -133,29 +132,18 @@ def _over_cluster(
 ) -> None:
     """Do jobs on a Dask cluster; arguments as of :func:`.cores.over_cores`, with the address of the scheduler."""
     require("cluster")
-    from distributed import Client, as_completed
+    from distributed import Client
 
     try:
         client = Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         reason = " ".join(str(error).split())
         raise EomDynamicsError(f"the Dask scheduler at {address} cannot be reached: {reason}") from None
-    run = uuid.uuid4().hex
     with client:
         # pure=False: Dask must not reuse results, since those of a job are in its output.
-        futures = {
-            client.submit(run_job, job, key=f"eom_dynamics-replay-{index}-{run}", pure=False): index
-            for index, job in jobs.items()
-        }
+        executor = client.get_executor(pure=False)
         try:
-            for future in as_completed(futures, loop=client.loop):
-                index = futures[future]
-                try:
-                    outcomes[index] = future.result()
-                except Exception as error:  # of the cluster: a worker that died too often, a package it lacks
-                    outcomes[index] = Outcome(jobs[index], error=f"{jobs[index].bag}: {type(error).__name__}: {error}")
-                future.release()
-                report([])
-        except BaseException:
-            client.cancel(list(futures), force=True)
-            raise
+            futures = {executor.submit(run_job, job): index for index, job in jobs.items()}
+            collect(futures, jobs, outcomes, lambda: report([]))
+        finally:
+            executor.shutdown(wait=False)  # cancels what is left
