@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +30,9 @@ ENDINGS = (_SQLITE, _MCAP)
 _MOST_TOPICS = 10_000
 
 _LISTED_TOPICS = 20
+
+# SQLite overwrites the head of one that it keeps for later.
+_HOT_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 # metadata.yaml takes some hundred bytes for each topic.
 _LARGEST_METADATA = 8 * 2**20
@@ -223,8 +225,12 @@ class _File:
 
     def _check_log(self) -> None:
         """Refuse a database whose last messages are in a log, which rosbags does not read."""
-        for log in (f"{self._path}-wal", f"{self._path}-journal"):
-            if os.path.exists(log) and os.path.getsize(log):
+        for log, begin in ((Path(f"{self._path}-wal"), b""), (Path(f"{self._path}-journal"), _HOT_JOURNAL)):
+            if not log.exists():
+                continue
+            with log.open("rb") as file:
+                head = file.read(8)
+            if head and head.startswith(begin):
                 command = f"sqlite3 {shlex.quote(str(self._path))} 'SELECT count(*) FROM messages'"
                 raise BagError(f"{self._path}: was not closed: {log} has to be merged into it; try: {command}")
 
