@@ -20,11 +20,11 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "mesh": ("trimesh",),
         "mjcf": ("mujoco",),
         "parquet": ("pyarrow",),
-        "replay": ("mcap", "rich", "rosbags"),
-        "report": ("mcap", "plotly", "rich", "rosbags"),
+        "replay": ("rich", "rosbags"),
+        "report": ("plotly", "rich", "rosbags"),
         "simulate": ("matplotlib", "plotly", "rich"),
         "symbolic": ("sympy",),
-        "view": ("collada", "mcap", "rich", "rosbags", "viser"),
+        "view": ("collada", "rich", "rosbags", "viser"),
         "xacro": ("xacro",),
     }
 )

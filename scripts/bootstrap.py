@@ -20,7 +20,6 @@ import contextlib
 import difflib
 import fcntl
 import os
-import shutil
 from pathlib import Path
 
 from machine import check_machine
@@ -55,10 +54,7 @@ def main():
     setup = Setup(steps(sys.argv[1:]), VENV / "setup")
     with one_at_a_time():
         if VENV.exists() and not setup.is_fresh(setup.steps[0]):
-            print(f"Removing .venv: it is incomplete, or was not made here by {PYTHON_LIBRARY}", flush=True)
-            # The stamps first, so that an interrupted removal does not leave a .venv that seems complete.
-            shutil.rmtree(setup.folder, ignore_errors=True)
-            shutil.rmtree(VENV)
+            setup.remove(VENV, f"it is incomplete, or was not made here by {PYTHON_LIBRARY}")
         if not setup.run(command_environment()):
             print(".venv is up to date")
 

@@ -3,6 +3,7 @@
 
 import hashlib
 import itertools
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -59,6 +60,22 @@ class Setup:
             self._run(step, environment)
             print(f"{time.monotonic() - start:.0f} s", flush=True)
         return len(stale)
+
+    def remove(self, environment, reason):
+        """Remove the environment that these steps made, which holds their folder; raise StepError for any other."""
+        if environment.is_symlink() or (any(environment.iterdir()) and not self.folder.is_dir()):
+            raise StepError(f"{environment}: was not made by make; move it elsewhere, or remove it, and run make again")
+        print(f"Removing {environment.name}: {reason}", flush=True)
+        # Stamps first, their folder last: what an interrupted removal leaves is incomplete, and still known as ours.
+        for stamp in self.folder.glob("*.stamp"):
+            stamp.unlink()
+        for path in environment.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                if path != self.folder:
+                    shutil.rmtree(path)
+            else:
+                path.unlink()
+        shutil.rmtree(environment)
 
     def _run(self, step, environment):
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -61,5 +61,5 @@ def test_the_docs_name_the_libraries_that_pip_installs() -> None:
     text = (DOCS / "node.md").read_text(encoding="utf-8")
     (paragraph,) = (part for part in text.split("\n\n") if "rosdep install" in part)
     commands = [command.partition("`")[0] for command in paragraph.split("`pip install ")[1:]]
-    libraries = {"rosbags", "mcap", "rich", "plotly", "viser", "pycollada", "casadi"}
+    libraries = {"rosbags", "rich", "plotly", "viser", "pycollada", "casadi"}
     assert {name for command in commands for name in command.split()} == libraries

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,3 +55,28 @@ def test_omitted_jerk_and_snap_are_zero(states: tuple[int, ...]) -> None:
             complete = (*given, *[zero] * (5 - len(given)))
             for x, y in zip(function(*given), function(*complete), strict=True):
                 np.testing.assert_array_equal(x, y)
+
+
+def imported_rooms(path: Path) -> Iterator[str]:
+    """Folders of the package that a module imports, anywhere in it."""
+    own = ["eom_dynamics", *path.relative_to(ROOT / "eom_dynamics").parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [name.name for name in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        if isinstance(node, ast.ImportFrom):
+            start = own[: len(own) - node.level + 1] if node.level else []
+            names = [".".join([*start, *filter(None, [node.module, name])]) for name in names]
+        parts = (name.split(".") for name in names)
+        yield from (part[1] for part in parts if part[0] == "eom_dynamics" and len(part) > 1)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "forbidden"),
+    [("core", {"ros", "bags", "tools"}), ("bags", {"ros", "tools"}), ("ros", {"tools"})],
+)
+def test_imports_go_one_way(rooms: str, forbidden: set[str]) -> None:
+    upper = {"bags", "ros", "tools"}
+    paths = [path.relative_to(ROOT / "eom_dynamics") for path in (ROOT / "eom_dynamics").rglob("*.py")]
+    within = [path for path in paths if (path.parts[0] if path.parts[0] in upper else "core") == rooms]
+    found = {str(path): set(imported_rooms(ROOT / "eom_dynamics" / path)) for path in within}
+    assert any(found.values())
+    assert {path: into & forbidden for path, into in found.items() if into & forbidden} == {}

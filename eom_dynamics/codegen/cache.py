@@ -16,13 +16,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
-
-from ..scratch import scratch_folder
 
 _SCRATCH = "scratch-"
 
@@ -54,11 +53,11 @@ def cached(key: str, build: Callable[[Path], Any]) -> bytes:
         if (content := _content(folder, key)) is not None:
             return content
         # In the private folder: TMPDIR may be a folder where others can exchange files. A child has not this handle.
-        with scratch_folder(Path(f"/proc/{os.getpid()}/fd/{folder}"), _SCRATCH) as scratch:
-            built = scratch / "built.so"
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=f"/proc/{os.getpid()}/fd/{folder}") as scratch:
+            built = Path(scratch, "built.so")
             build(built)
             content = built.read_bytes()
-            complete = scratch / "complete"
+            complete = Path(scratch, "complete")
             complete.touch(0o600)
             complete.write_bytes(content + _checksum(key, content))
             os.replace(complete, f"{key}.so", dst_dir_fd=folder)
@@ -82,7 +81,7 @@ def loadable(key: str, build: Callable[[Path], Any]) -> Iterator[Path]:
             file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
             path = Path("/proc/self/fd", *_detour(next(_numbers)), str(file.fileno()))
         except (AttributeError, OSError):  # not this system, or forbidden by vm.memfd_noexec
-            path = stack.enter_context(scratch_folder(cache_directory(), _SCRATCH)) / key
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache_directory())), key)
             file = path.open("wb")
         stack.enter_context(file)
         file.write(content)

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from ..codegen.casadi_function import casadi_function
-from ..scratch import scratch_folder
 from .functions import Steps
 from .project import Project
 from .stored_values import StoredValues
@@ -16,9 +17,9 @@ from .stored_values import StoredValues
 def files(project: Project, stored: StoredValues) -> dict[str, bytes]:
     """Files of the functions by name, for ``casadi.Function.load``."""
     contents = {}
-    with scratch_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="eom_dynamics-") as folder:
         for function in project.functions.values():
-            path = folder / f"{function.name}.casadi"
+            path = Path(folder, f"{function.name}.casadi")
             (_steps(function) if isinstance(function, Steps) else casadi_function(function)).save(str(path))
             contents[path.name] = path.read_bytes()
     return contents

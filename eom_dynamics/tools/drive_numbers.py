@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array
+from ..bags import Topic
+from ..bags.types import JOINT_STATE
 from ..elastic import DriveState, ElasticArm
 from ..messages.fields import MEASURED_FIELDS
 from ..robot import Robot
-from .bags import Topic
-from .bags.types import JOINT_STATE
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from ..arrays import Array
+from ..bags import Bag, BagError
+from ..bags.message_blocks import joined, read_blocks
+from ..bags.types import SETPOINT
 from ..learning import Correction
 from ..robot import Robot
 from ..spelling import listed
 from ..units import unit
-from .bags import Bag, BagError
-from .bags.message_blocks import joined, read_blocks
-from .bags.types import SETPOINT
 from .identify.read import Source, read_stamped
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts. So may setpoints end.

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..exceptions import EomDynamicsError
-from ..scratch import scratch_folder
 
 TEMPORARY = ".eom_dynamics-"
 """Prefix of the names of temporary folders."""
@@ -102,8 +102,8 @@ def _temporary(target: Path, parent: Path) -> Iterator[Path]:
     """Make a temporary folder in ``parent``, which is made if missing; OSErrors become FolderErrors of ``target``."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(parent, TEMPORARY) as folder:
-            files = folder / "files"  # with the permissions of a new folder, not of a temporary one
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent) as folder:
+            files = Path(folder, "files")  # with the permissions of a new folder, not of a temporary one
             files.mkdir()
             yield files
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from eom_dynamics.bags import BagError, BagWriter, Storage
+from eom_dynamics.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.scratch import scratch_folder
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.tools.bags import BagError, OutputTopic, Storage, open_writer
-from eom_dynamics.tools.bags.types import COMMAND, JOINT_STATE, SETPOINT
 from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
 from eom_dynamics.tools.identify.read import Source
 from eom_dynamics.tools.identify.sides import read_sides
@@ -49,7 +49,7 @@ def over_ros(
     def run(step: str, robot: Robot, motion: Any) -> Readings:
         with contextlib.ExitStack() as stack:
             stack.enter_context(exit_by_signals())
-            scratch = stack.enter_context(scratch_folder())
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
             _write_inputs(scratch, task, robot, motion)
             environment = environment_of(scratch) | {"PYTHONPATH": os.pathsep.join(map(str, _path()))}
             parameters = ("--params-file", "true.yaml", "--params-file", "simulation.yaml")
@@ -139,14 +139,9 @@ def write_bag(folder: Path, recording: Path) -> None:
     folder.mkdir(parents=True)
     with np.load(recording) as arrays:
         rows = [arrays[topic] for topic in _TOPICS]
-        topics = [OutputTopic.of(f"/{name}", kind) for name, kind in _TOPICS.items()]
-        writer = open_writer(folder, folder.name, Storage.MCAP, topics)
-        try:
+        topics = {f"/{name}": kind for name, kind in _TOPICS.items()}
+        with BagWriter(folder, folder.name, Storage.MCAP, topics) as writer:
             writer.write(arrays["stamp"], rows)
-            writer.close({})
-        except BaseException:
-            writer.abort()
-            raise
 
 
 def read_readings(bag: Path, robot: Robot) -> Readings:

@@ -25,7 +25,7 @@ from differences import deviation
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.codegen import cache, compiler, fingerprint, native
+from eom_dynamics.codegen import compiler, fingerprint, native
 from eom_dynamics.codegen.cache import cache_directory, cached
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.exceptions import KernelError, KernelWarning
@@ -69,13 +69,6 @@ def entry(key: str, build: Callable[[Path], None]) -> Path:
     """Path of the entry for a key, after it was asked for."""
     cached(key, build)
     return cache_directory() / f"{key}.so"
-
-
-def age(folder: Path) -> None:
-    """Make the temporary folders of the cache an hour old."""
-    an_hour_ago = time.time() - 3600
-    for scratch in folder.glob("scratch-*"):
-        os.utime(scratch, (an_hour_ago, an_hour_ago))
 
 
 def has_ended(process: int) -> bool:
@@ -197,10 +190,18 @@ class TestEntries:
 
     def test_read_only_folder(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         entry(KEY, Build())
-        monkeypatch.setattr(cache, "scratch_folder", _read_only)
+        monkeypatch.setattr("tempfile.TemporaryDirectory", _read_only)
         assert cached(KEY, Build(b"another")) == b"compiled"
         with pytest.raises(OSError, match="Read-only"):
             entry(KEY + "0", Build())
+
+    def test_folders_of_the_user_stay_whatever_their_names_and_age(self, folder: Path) -> None:
+        mine = folder / "scratch-mine"
+        mine.mkdir(parents=True)
+        (mine / "notes").touch()
+        os.utime(mine, (1.0, 1.0))
+        entry(KEY, Build())
+        assert entries(folder) == [f"{KEY}.so", mine.name] and entries(mine) == ["notes"]
 
     @pytest.mark.parametrize(
         "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
@@ -509,16 +510,11 @@ class TestProcesses:
         while not list(folder.glob("scratch-*/built.so")):
             assert process.is_alive()
             time.sleep(0.01)
-        cached(KEY, Build())  # of a process that lives, however old
-        age(folder)
-        cached(f"{KEY}0", Build())
-        assert list(folder.glob("scratch-*/built.so"))
+        cached(KEY, Build())
         os.killpg(process.pid, signal.SIGKILL)
         process.join()
-        assert len(list(folder.glob("*.so"))) == 2
-        age(folder)
+        assert entries(folder)[0] == f"{KEY}.so" and len(list(folder.glob("*.so"))) == 1
         assert_right(Dynamics(CASE.robot, backend="native"))
-        assert not list(folder.glob("scratch-*"))
 
     def test_second_use_loads_the_kernel_of_the_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert_right(Dynamics(CASE.robot, backend="native"))

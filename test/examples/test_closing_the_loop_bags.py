@@ -14,9 +14,9 @@ from bag_files import JOINT_STATE, START, STEP, STORE, header
 
 from closing_the_loop.over_ros import read_readings, write_bag
 from eom_dynamics import load_robot
+from eom_dynamics.bags import BagError
 from eom_dynamics.identification import IdentificationError
 from eom_dynamics.simulation.simulated_robot import Readings
-from eom_dynamics.tools.bags import BagError
 
 ROBOT = "sea_planar_2r"
 

@@ -21,7 +21,7 @@ pytestmark = [
 def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None:
     from closing_the_loop.experiment import IdentificationTask, plan, simulated
     from closing_the_loop.over_ros import over_ros
-    from eom_dynamics.tools.bags import Bag
+    from eom_dynamics.bags import Bag
 
     task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     counts = []

@@ -21,9 +21,9 @@ def test_the_lead_makes_the_recorded_error_ten_times_smaller(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from closing_the_loop.command_lead import main
-    from eom_dynamics.tools.bags import Bag
-    from eom_dynamics.tools.bags.message_blocks import read_blocks
-    from eom_dynamics.tools.bags.types import COMMAND
+    from eom_dynamics.bags import Bag
+    from eom_dynamics.bags.message_blocks import read_blocks
+    from eom_dynamics.bags.types import COMMAND
 
     folder = tmp_path / "lead"
     assert main(["--robot", "planar_2r", "-o", str(folder), "--duration", "0.8"]) == 0

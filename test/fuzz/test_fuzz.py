@@ -22,7 +22,7 @@ from paths import ROOT
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
-LIBRARIES = {"bag": ["rosbags", "mcap"], "message": ["rosbags", "mcap"], "xacro_arguments": ["xacro"]}
+LIBRARIES = {"bag": ["rosbags"], "message": ["rosbags"], "xacro_arguments": ["xacro"]}
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "60"))
 """For all targets together, s."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from paths import ROOT
 
-pytest.importorskip("mcap", reason="reads bags")
+pytest.importorskip("rosbags", reason="reads bags")
 
 import eom_dynamics as eom
 from eom_dynamics.tools.report.record import Record, Stream

@@ -58,6 +58,21 @@ def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..
     assert run(step) == 0
 
 
+@pytest.mark.parametrize("made_here", [True, False])
+def test_only_an_environment_that_was_made_here_is_removed(made_here: bool, tmp_path: Path) -> None:
+    venv = tmp_path / ".venv"
+    (venv / "lib").mkdir(parents=True)
+    (venv / "lib64").symlink_to("lib")
+    setup = Setup([Step("a", "A", [python("")], [])], venv / "setup")
+    if made_here:
+        setup.run(dict(os.environ))
+        setup.remove(venv, "it is damaged")
+    else:
+        with pytest.raises(StepError, match="was not made by make; move it elsewhere"):
+            setup.remove(venv, "it is damaged")
+    assert venv.exists() is not made_here
+
+
 def test_a_missing_network_is_one_line(run: Callable[..., int], tmp_path: Path) -> None:
     """With the words of pip, from an index that refuses the connection."""
     code = (

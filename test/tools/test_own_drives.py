@@ -18,9 +18,9 @@ from own_drives import with_drives
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
+from eom_dynamics.bags import Bag
 from eom_dynamics.elastic import DriveState
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.bags import Bag
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify.read import Source, read_recording
 from eom_dynamics.tools.identify.sides import MotorSource, read_sides

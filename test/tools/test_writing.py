@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -128,28 +126,12 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
             check(tmp_path / "file" / "x", force=False)
 
 
-def test_what_a_killed_process_has_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    """Not what a process that lives is writing, nor a file or folder with another name."""
-    script = f"""
-import os, sys
-from pathlib import Path
-from eom_dynamics.tools.writing import whole_folder
-with whole_folder(Path({str(tmp_path)!r}) / "out", force=False) as folder:
-    (folder / "half").write_text("")
-    print("there", flush=True)
-    sys.stdin.read()
-"""
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None and process.stdout.readline() == b"there\n"
-    (left,) = tmp_path.glob(f"{TEMPORARY}*")
-
-    def write(name: str) -> None:
-        os.utime(left, (1.0, 1.0))
-        write_folder(tmp_path / name, {"a": b""}, force=False)
-
-    write("first")
-    assert left.exists()
-    process.kill()
-    process.wait()
-    write("second")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
+def test_folders_of_the_user_stay_whatever_their_names_and_age(tmp_path: Path) -> None:
+    """Neither beside nor in an output is anything removed by its name."""
+    for place in (tmp_path, tmp_path / "out"):
+        write_folder(place / f"{TEMPORARY}notes", {"mine": b"mine"}, force=False)
+        os.utime(place / f"{TEMPORARY}notes", (1.0, 1.0))
+    before = contents(tmp_path)
+    write_folder(tmp_path / "out", {"a": b""}, force=True)
+    write_folder(tmp_path / "new", {"b": b""}, force=False)
+    assert contents(tmp_path) == {**before, "out/a": b"", "new/b": b""}

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from ...exceptions import EomDynamicsError
 from ...extras import require, require_ros
 from ...robot import Robot
-from ...scratch import scratch_folder
 from ...terminal import printable
 from ..writing import check_folder
 from .arguments import (
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     plan = Plan(robot, rate=options.rate, duration=options.duration)
     with contextlib.ExitStack() as stack:
         identified: dict[str, Any] = {}
-        scratch = stack.enter_context(scratch_folder())
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
         try:
             recording = _played(plan, options)
         except RunError as error:

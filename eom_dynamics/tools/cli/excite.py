@@ -89,8 +89,8 @@ def run(options: argparse.Namespace) -> int:
     """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit."""
     require("replay")
     # After the check for the libraries that these import.
+    from ...bags import Storage
     from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-    from ..bags import Storage
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
     from ..excite.summary import as_json, as_text

@@ -151,7 +151,7 @@ def _free_domain() -> int:
 
 @contextlib.contextmanager
 def exit_by_signals() -> Iterator[None]:
-    """Exit cleanly on SIGTERM and SIGHUP, as on SIGINT, so that the scratch folder is removed."""
+    """Exit cleanly on SIGTERM and SIGHUP, as on SIGINT, so that the temporary folder is removed."""
 
     def leave(number: int, _: object) -> None:
         sys.exit(128 + number)

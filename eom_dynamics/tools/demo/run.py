@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
@@ -20,7 +21,6 @@ from ...robot.file_formats import URDF
 from ...robot.formats import PARAMETER_FILE, format_of
 from ...robot.readers.by_name import find_by_name, is_description_name
 from ...robot.readers.xacro import expand_xacro
-from ...scratch import scratch_folder
 from ..robot_options import RobotOptions
 from .evaluate import Answers
 from .plan import Plan
@@ -41,7 +41,7 @@ def play(plan: Plan, robot: str, options: RobotOptions, report: Callable[[int, i
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(exit_by_signals())
-        folder = stack.enter_context(scratch_folder())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
         environment = environment_of(folder)
         file = parameter_file(robot, options, folder)
         np.savez(folder / "setpoints.npz", **plan.arrays())

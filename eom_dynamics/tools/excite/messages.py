@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...bags import BagWriter, Layout, Storage
+from ...bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 from ...messages.fields import STATE_FIELDS
 from ...trajectory import Trajectory, sample
-from ..bags import Layout, OutputTopic, Storage, open_writer
-from ..bags.layout import Bytes
-from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 
 START = 1_000_000_000
 """Stamp of the first message, ns; a stamp of zero would stand for the present."""
@@ -40,7 +38,8 @@ def write_setpoints(
     layout.set_stamps(rows, START + since)
     for field, values in zip(STATE_FIELDS, samples[1:], strict=True):
         layout.set_numbers(rows, field, values)
-    _write(folder, storage, OutputTopic.of("/setpoint", SETPOINT), START + since, rows)
+    with BagWriter(folder, folder.name, storage, {"/setpoint": SETPOINT}) as writer:
+        writer.write(START + since, [rows])
 
 
 def write_trajectory(
@@ -49,18 +48,8 @@ def write_trajectory(
     """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`write_setpoints`."""
     header = {"stamp": {"sec": START // _SECOND}}
     message = serialized(JOINT_TRAJECTORY, header=header, **trajectory_fields(motion, joint_names, rate))
-    topic = OutputTopic.of("/joint_trajectory", JOINT_TRAJECTORY)
-    _write(folder, storage, topic, np.array([START]), np.frombuffer(message, np.uint8)[np.newaxis])
-
-
-def _write(folder: Path, storage: Storage, topic: OutputTopic, times: NDArray[np.int64], rows: Bytes) -> None:
-    writer = open_writer(folder, folder.name, storage, [topic])
-    try:
-        writer.write(times, [rows])
-        writer.close({})
-    except BaseException:
-        writer.abort()
-        raise
+    with BagWriter(folder, folder.name, storage, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
+        writer.write(np.array([START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
 
 
 def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:

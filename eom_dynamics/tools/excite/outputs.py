@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ...bags import Storage
 from ...identification.excitation import Excitation, OptimalExcitation
 from ...trajectory import sample
-from ..bags import Storage
 from ..states_files import write_states
 from ..writing import whole_folder
 from .messages import trajectory_fields, write_setpoints, write_trajectory

@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import joined, read_blocks
+from ...bags.types import COMMAND, JOINT_STATE
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
 from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import joined, read_blocks
-from ..bags.types import COMMAND, JOINT_STATE
 from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import DEFAULT, Conventions
 

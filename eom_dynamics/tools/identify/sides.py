@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from ...arrays import Array
+from ...bags import Bag, BagError
+from ...bags.types import COMMAND, JOINT_STATE
 from ...identification import IdentificationError, Recording
 from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
-from ..bags import Bag, BagError
-from ..bags.types import COMMAND, JOINT_STATE
 from .read import Columns, NumericTable, Source, only_one, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")

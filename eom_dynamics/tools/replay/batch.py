@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...bags.message_blocks import Stamps
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..bags.message_blocks import Stamps
 
 # A damaged bag can have a reason of its own for each message.
 _MOST_REASONS = 50

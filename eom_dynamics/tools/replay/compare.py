@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import read_blocks
+from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import read_blocks
-from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
 
 TYPES = (COMMAND, JOINT_STATE, NUMBERS)
 """Types of the topics that are compared."""
@@ -257,8 +257,10 @@ def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
         return dict.fromkeys(MEASURED_FIELDS, message.name)
     if kind != COMMAND:
         return {}
-    motors = getattr(message, "motor_names", message.joint_names)
-    return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, motors)}
+    return {
+        **dict.fromkeys(EFFORT_FIELDS, message.joint_names),
+        **dict.fromkeys(MOTOR_FIELDS, message.motor_names),
+    }
 
 
 def matched(

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import BagError
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS
-from ..bags import BagError
 from .compare import Difference, Match, MatchedRows, Tolerances, differences, matched
 
 NAME = "table"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...bags import BagError
 from ...spelling import hint
-from ..bags import BagError
 
 
 @dataclass(frozen=True)

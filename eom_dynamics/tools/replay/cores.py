@@ -7,19 +7,13 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
 from .job import Job
 from .one import Outcome, run_job
-
-_ATTEMPTS = 2
-"""How often to try a bag whose process is killed."""
 
 _POLL = 0.1
 
@@ -28,7 +22,7 @@ class _Process:
     """What the processes of a pool share with the one that started them; set when a process begins.
 
     Attributes:
-        fractions: of the bags, by index; negative for those that are not begun.
+        fractions: of the bags in progress, by index; 1 for others.
         stop: an event on which to give up.
     """
 
@@ -37,27 +31,11 @@ class _Process:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Handle Ctrl-C at the end of the context: the pool would not know of processes whose start is interrupted."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda *arguments: caught.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if caught and callable(before):
-        before(*caught[0])
-
-
-def _start_forkserver() -> None:
-    """Start the process that others are copies of, and they, without Ctrl-C: it would end imports with a traceback."""
-    resource_tracker.ensure_running()  # which unblocks the signal, and is not started again below
+def _interrupts_held() -> Iterator[None]:
+    """Handle Ctrl-C at the end of the context; processes that are started in it never do."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        forkserver.ensure_running()
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -85,7 +63,10 @@ def _run_in_process(index: int, job: Job) -> Outcome:
             raise KeyboardInterrupt
 
     report(0.0)
-    return run_job(job, report)
+    try:
+        return run_job(job, report)
+    finally:
+        _Process.fractions[index] = 1.0
 
 
 def over_cores(
@@ -100,44 +81,37 @@ def over_cores(
     # Processes start as copies of one that has imported this module, which takes longer than replaying a short bag.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    fractions = context.Array("d", max(jobs) + 1, lock=False)
+    fractions = context.Array("d", [1.0] * (max(jobs) + 1), lock=False)
     stop = context.Event()
-    left, attempts = dict(jobs), Counter[int]()
-    while left:
-        for index in left:
-            fractions[index] = -1.0  # not begun
-        executor = ProcessPoolExecutor(
-            min(processes, len(left)), mp_context=context, initializer=_begin_process, initargs=(fractions, stop)
-        )
-        try:
-            with _uninterrupted():
-                _start_forkserver()
-                futures = {executor.submit(_run_in_process, index, job): index for index, job in left.items()}
-            broken = _collect(futures, outcomes, lambda: report([x for x in fractions if 0 <= x < 1]))
-        except BaseException:
-            stop.set()
-            raise
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
-        left = {index: job for index, job in left.items() if index not in outcomes}
-        # A process was killed, and with it the pool: jobs in progress are lost.
-        for index in [index for index in left if fractions[index] >= 0] or list(left):
-            attempts[index] += 1
-            if attempts[index] >= _ATTEMPTS:
-                outcomes[index] = Outcome(left.pop(index), error=f"{jobs[index].bag}: its process was killed: {broken}")
-        report([])
+    executor = ProcessPoolExecutor(
+        min(processes, len(jobs)), mp_context=context, initializer=_begin_process, initargs=(fractions, stop)
+    )
+    try:
+        with _interrupts_held():
+            futures = {executor.submit(_run_in_process, index, job): index for index, job in jobs.items()}
+        collect(futures, jobs, outcomes, lambda: report([fraction for fraction in fractions if fraction < 1]))
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _collect(futures: dict[Future[Outcome], int], outcomes: dict[int, Outcome], report: Callable[[], None]) -> str:
-    """Take the outcomes of the pool; returns why it broke."""
-    broken = ""
+def collect(
+    futures: Mapping[Future[Outcome], int],
+    jobs: Mapping[int, Job],
+    outcomes: dict[int, Outcome],
+    report: Callable[[], None],
+) -> None:
+    """Take the outcomes of jobs, by index; a job whose process or worker was killed fails."""
     waiting = set(futures)
     while waiting:
         done, waiting = wait(waiting, timeout=_POLL, return_when=FIRST_COMPLETED)
         for future in done:
+            index = futures[future]
             try:
-                outcomes[futures[future]] = future.result()
-            except BrokenProcessPool as error:
-                broken = str(error)
+                outcomes[index] = future.result()
+            except Exception as error:  # of the pool or cluster: those of a replay are in its outcome
+                reason = " ".join(str(error).split()) or type(error).__name__
+                outcomes[index] = Outcome(jobs[index], error=f"{jobs[index].bag}: {reason}; go on with --resume")
         report()
-    return broken

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import Bag, Topic
+from ...bags.message_blocks import Stamps
 from ...elastic import DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...exceptions import LimitError
@@ -33,8 +35,6 @@ from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
-from ..bags import Bag, Topic
-from ..bags.message_blocks import Stamps
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
 from .sources import Sampling, read_setpoints, recorded_payloads

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ... import __version__
 from ..robot_options import RobotOptions
@@ -18,8 +15,8 @@ from .batch import Refusals
 from .conventions import DEFAULT, Conventions
 from .evaluation import CommandOptions
 
-PROVENANCE = "eom_dynamics replay"
-"""Key of an output's metadata under which its settings and report are stored."""
+MANIFEST = "replayed.jsonl"
+"""Name of the file with what outputs were made of, a line for each."""
 
 
 class Format(Enum):
@@ -47,6 +44,7 @@ class Job:
         rate: Hz, of samples of planned trajectories.
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
         force: overwrite an output that exists.
+        folder: of all outputs, with their manifest; None for a manifest in the folder of a bag, or beside a file.
     """
 
     bag: Path
@@ -61,6 +59,34 @@ class Job:
     force: bool = False
     robot_options: RobotOptions = field(default_factory=RobotOptions)
     conventions: Conventions = DEFAULT
+    folder: Path | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the output is one file, not the folder of a bag."""
+        return self.format is Format.PARQUET or (self.format is Format.MCAP and self.output.suffix == ".mcap")
+
+    @property
+    def name(self) -> str:
+        """Name of the output in its manifest."""
+        return self.output.name if self.folder is None else self.output.relative_to(self.folder).as_posix()
+
+    @property
+    def manifest(self) -> Path:
+        """File with what outputs were made of."""
+        if self.folder is None and self.is_file:
+            return self.output.with_name(f"{self.output.name}.{MANIFEST}")
+        return (self.folder or self.output) / MANIFEST
+
+    @property
+    def bag_name(self) -> str:
+        """Name of the bag that is written, without an ending."""
+        return self.output.name.removesuffix(".mcap")
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files in the folder of the bag that is written."""
+        return ["metadata.yaml", f"{self.bag_name}.{'mcap' if self.format is Format.MCAP else 'db3'}"]
 
     def settings(self) -> dict[str, Any]:
         """All settings that affect the output, besides the contents of bag and robot."""
@@ -129,18 +155,6 @@ class Report:
         """The inverse of :meth:`as_json`."""
         refusals = Refusals(**values["refusals"])
         return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
-
-
-def provenance(job: Job, report: Report) -> str:
-    """The sources, settings and report of an output, to store in its metadata."""
-    sources = {"bag": job.bag.name, "robot": job.robot}
-    return json.dumps({"sources": sources, "settings": job.settings(), "report": report.as_json()}, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{value!r} is not for JSON")
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import Bag, Topic
+from ...bags.message_blocks import Stamps, read_blocks
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
-from ..bags import Bag, Topic
-from ..bags.message_blocks import Stamps, read_blocks
 from ..drive_numbers import DriveNumbers
 from .batch import Batch, Refusals
 from .conventions import DEFAULT, Conventions

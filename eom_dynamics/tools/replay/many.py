@@ -9,21 +9,19 @@ on, which another one takes, and a command that is resumed does only what is mis
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from ...bags import BagError
+from ...bags.bag import METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ..bags import BagError
-from ..bags.bag import METADATA, is_storage
 from ..robot_options import RobotOptions
 from ..writing import TEMPORARY, FolderError
-from .cores import over_cores
+from .cores import collect, over_cores
 from .job import Job
+from .manifest import Manifest, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, run_job
 from .sinks import check_replaceable
 
@@ -92,12 +90,11 @@ def replay_bags(
     """
     outcomes: dict[int, Outcome] = {}
     pending: dict[int, Job] = {}
-    hash_of = cache(loaded_robot_hash)
+    hash_of, made = cache(loaded_robot_hash), cache(read_manifest)
     for index, job in enumerate(jobs):
-        settled = _settled(job, resume, hash_of)
+        settled = _settled(job, resume, hash_of, made)
         if settled is None:
-            # An output that exists from here on was made by this command.
-            pending[index] = replace(job, force=False)
+            pending[index] = job
         else:
             outcomes[index] = settled
 
@@ -113,22 +110,20 @@ def replay_bags(
     return [outcomes[index] for index in range(len(jobs))]
 
 
-def _settled(job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str]) -> Outcome | None:
+def _settled(
+    job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str], made: Callable[[Path], Manifest]
+) -> Outcome | None:
     """The outcome of a job whose output exists; None if the job has to be done."""
     if not os.path.lexists(job.output):
         return None
     if resume:
-        return done_before(job, hash_of)
+        return done_before(job, made(job.manifest), hash_of)
     if not job.force:
         return Outcome(job, error=f"{job.output}: exists; keep it with --resume, or overwrite it with --force")
     try:
-        check_replaceable(job)
+        check_replaceable(job, made(job.manifest))
     except FolderError as error:
         return Outcome(job, error=str(error))
-    if job.output.is_dir():
-        shutil.rmtree(job.output)
-    else:
-        job.output.unlink()
     return None
 
 
@@ -137,29 +132,18 @@ def _over_cluster(
 ) -> None:
     """Do jobs on a Dask cluster; arguments as of :func:`.cores.over_cores`, with the address of the scheduler."""
     require("cluster")
-    from distributed import Client, as_completed
+    from distributed import Client
 
     try:
         client = Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         reason = " ".join(str(error).split())
         raise EomDynamicsError(f"the Dask scheduler at {address} cannot be reached: {reason}") from None
-    run = uuid.uuid4().hex
     with client:
         # pure=False: Dask must not reuse results, since those of a job are in its output.
-        futures = {
-            client.submit(run_job, job, key=f"eom_dynamics-replay-{index}-{run}", pure=False): index
-            for index, job in jobs.items()
-        }
+        executor = client.get_executor(pure=False)
         try:
-            for future in as_completed(futures, loop=client.loop):
-                index = futures[future]
-                try:
-                    outcomes[index] = future.result()
-                except Exception as error:  # of the cluster: a worker that died too often, a package it lacks
-                    outcomes[index] = Outcome(jobs[index], error=f"{jobs[index].bag}: {type(error).__name__}: {error}")
-                future.release()
-                report([])
-        except BaseException:
-            client.cancel(list(futures), force=True)
-            raise
+            futures = {executor.submit(run_job, job): index for index, job in jobs.items()}
+            collect(futures, jobs, outcomes, lambda: report([]))
+        finally:
+            executor.shutdown(wait=False)  # cancels what is left

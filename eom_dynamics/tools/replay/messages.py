@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bags import Layout, OutputTopic
-from ..bags.layout import Bytes
-from ..bags.types import COMMAND, JOINT_STATE, NUMBERS
+from ...bags import Layout
+from ...bags.layout import Bytes
+from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from .evaluation import Commands
 
 # Fields of a command that are one number.
@@ -21,14 +21,14 @@ _SINGLE = ("held", "status", "command_lead")
 _MOST_TEMPLATES = 32
 
 
-def output_topics(namespace: str) -> list[OutputTopic]:
-    """The node's topics in a namespace, such as ``/`` or ``/arm``."""
+def output_topics(namespace: str) -> dict[str, str]:
+    """Types of the node's topics by their names in a namespace, such as ``/`` or ``/arm``."""
     prefix = namespace.rstrip("/")
-    return [
-        OutputTopic.of(f"{prefix}/feedforward", COMMAND),
-        OutputTopic.of(f"{prefix}/motor_setpoint", JOINT_STATE),
-        OutputTopic.of(f"{prefix}/effort_command", NUMBERS),
-    ]
+    return {
+        f"{prefix}/feedforward": COMMAND,
+        f"{prefix}/motor_setpoint": JOINT_STATE,
+        f"{prefix}/effort_command": NUMBERS,
+    }
 
 
 class Serializer:

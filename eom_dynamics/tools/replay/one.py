@@ -13,18 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import read_blocks
+from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import read_blocks
-from ..bags.types import JOINT_STATE, STRING
 from ..contents import bag_hash, hashed_aside, robot_hash
 from ..drive_numbers import is_of_motors
 from ..robot_options import RobotOptions
 from .evaluation import Commands, Evaluation
-from .job import Job, Report, provenance
-from .sinks import open_sink, provenance_of
+from .job import Job, Report
+from .manifest import Manifest, add_to_manifest, read_manifest
+from .sinks import open_sink
 from .sources import Sampling, choose_topic, command_lead
 
 
@@ -72,11 +73,11 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report.refusals, figures = evaluation.refusals, evaluation.figures
         sampling = Sampling(job.cutoff, job.rate, job.conventions)
         tally = _Tally(job.against, np.zeros(robot.n))
-        with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as sink:
+        with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as write:
             bag.progress = progress
             for _, computed in evaluation.of_topic(bag, topic, sampling):
                 for commands in computed:
-                    sink.write(commands)
+                    write(commands)
                     tally.add(commands)
             if not tally.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
@@ -94,7 +95,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if job.against:
                 report.rms = np.sqrt(tally.squares / tally.compared).tolist()
             report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)
-            sink.close(provenance(job, report))
+    add_to_manifest(job, report)
     return report
 
 
@@ -178,20 +179,23 @@ def loaded_robot_hash(source: str, options: RobotOptions) -> str:
     return robot_hash(options.load(source))
 
 
-def done_before(job: Job, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
-    """Outcome of a job whose output exists: its report, or an error if it was made from other inputs."""
-    provenance = provenance_of(job.output, job.format) or {}
+def done_before(job: Job, made: Manifest, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
+    """Outcome of a job whose output exists: its report, or an error if it was made from other inputs.
+
+    Args:
+        made: by earlier replays.
+    """
+    entry = made.get(job.name)
+    if entry is None:
+        return Outcome(job, error=f"{job.output}: exists, but is not in {job.manifest}; remove it")
+    report, settings = entry.report, job.settings()
     try:
-        made, report = provenance["settings"], Report.from_json(provenance["report"])
-        other = [name for name, value in job.settings().items() if made.get(name) != value]
-        other += [name for name in made if name not in job.settings()]
+        other = [name for name in {**settings, **entry.settings} if settings.get(name) != entry.settings.get(name)]
         if report.bag_hash != bag_hash(job.bag):
             other.append("content of the bag")
         # A robot that the bag describes is part of it.
         if job.robot is not None and report.robot_hash != hash_of(job.robot, job.robot_options):
             other.append("content of the robot")
-    except (KeyError, TypeError, AttributeError):
-        other = ["release, or not an output of replay"]
     except OSError as error:
         return Outcome(job, error=f"{error.filename or job.bag}: {error.strerror or error}")
     except EomDynamicsError as error:
@@ -210,8 +214,10 @@ def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcom
         report = replay_bag(job, progress)
     except EomDynamicsError as failure:
         # A cluster that took this process for lost may have had the job done by another one.
-        if os.path.lexists(job.output) and (done := done_before(job)).report is not None:
-            return done
+        if not job.force and os.path.lexists(job.output):
+            done = done_before(job, read_manifest(job.manifest))
+            if done.report is not None:
+                return done
         error = "; ".join(failure.errors)
     except OSError as failure:
         error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)

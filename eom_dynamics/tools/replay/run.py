@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..bags import Bag, BagError
-from ..bags.bag import ENDINGS
+from ...bags import Bag, BagError
+from ...bags.bag import ENDINGS
 from .compare import Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
@@ -108,7 +108,15 @@ def replay(
         accepted = [job for job in jobs if job not in refused]
         replayed = iter(
             replay_bags(
-                [replace(job, bag=job.bag.absolute(), output=job.output.absolute()) for job in accepted],
+                [
+                    replace(
+                        job,
+                        bag=job.bag.absolute(),
+                        output=job.output.absolute(),
+                        folder=None if single else output.absolute(),
+                    )
+                    for job in accepted
+                ],
                 processes=processes,
                 scheduler=scheduler,
                 resume=resume,
@@ -172,7 +180,7 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
             if job.format is Format.PARQUET:
                 check_golden_table(golden)
             else:
-                check_golden(golden, [topic.name for topic in output_topics(namespace)])
+                check_golden(golden, output_topics(namespace))
         except BagError as error:
             refused[job] = str(error)
         else:

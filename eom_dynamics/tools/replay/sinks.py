@@ -3,117 +3,76 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ...bags import BagWriter, Storage
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Storage, open_writer
-from ..bags.bag import ENDINGS
 from ..writing import FolderError, whole_file, whole_folder
 from .evaluation import Commands
-from .job import PROVENANCE, Format, Job
+from .job import Format, Job
+from .manifest import Manifest, read_manifest
 from .messages import Serializer, output_topics
+
+Sink = Callable[[Commands], None]
+"""Writes commands to an output."""
 
 
 @contextmanager
-def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_BagSink | _Table]:
-    """Begin an output; it appears when the context ends without an error, if it was closed.
+def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+    """Begin an output; it appears when the context ends without an error.
 
     Raises:
         FolderError: the output cannot be written, exists, or was not made by a replay and must not be overwritten.
     """
     if job.format is Format.PARQUET:
         require("parquet")
-    if job.force:
-        check_replaceable(job)
+    replaced = check_replaceable(job, read_manifest(job.manifest)) if job.force else []
     if job.format is Format.PARQUET:
-        with whole_file(job.output, force=job.force) as file:
-            table = _Table(file, robot, motor_names)
-            try:
-                yield table
-            finally:
-                table.abort()
-        return
-    if job.format is Format.MCAP and job.output.suffix == ".mcap":
-        with whole_file(job.output, force=job.force) as file, _bag_sink(file.parent, job, namespace) as single:
-            yield single
-            (written,) = file.parent.glob("*.mcap")
-            written.replace(file)
-        return
-    with whole_folder(job.output, force=job.force) as folder, _bag_sink(folder, job, namespace) as bag:
-        yield bag
-    for stale in job.output.iterdir():  # with --force, files of the bag that was there before
-        if stale.suffix in ENDINGS and stale.name not in bag.names:
-            stale.unlink()
+        with whole_file(job.output, force=job.force) as file, _Table(file, robot, motor_names) as table:
+            yield table.write
+    elif job.is_file:
+        with whole_file(job.output, force=job.force) as file, _bag_sink(file.parent, job, namespace) as write:
+            yield write
+    else:
+        with whole_folder(job.output, force=job.force) as folder, _bag_sink(folder, job, namespace) as write:
+            yield write
+        for name in replaced:
+            if name not in job.files:
+                (job.output / name).unlink(missing_ok=True)
 
 
 @contextmanager
-def _bag_sink(folder: Path, job: Job, namespace: str) -> Iterator[_BagSink]:
-    bag = _BagSink(folder, job, namespace)
-    try:
-        yield bag
-    except BaseException:
-        bag.abort()
-        raise
+def _bag_sink(folder: Path, job: Job, namespace: str) -> Iterator[Sink]:
+    serializer = Serializer()
+    with BagWriter(folder, job.bag_name, Storage(job.format.value), output_topics(namespace)) as writer:
+        yield lambda commands: writer.write(commands.stamps.recorded, serializer.rows(commands))
 
 
-def check_replaceable(job: Job) -> None:
-    """Refuse to overwrite anything but the output of a replay: a recording cannot be repeated."""
+def check_replaceable(job: Job, made: Manifest) -> list[str]:
+    """Refuse to overwrite anything but the output of a replay: a recording cannot be repeated.
+
+    Args:
+        made: by earlier replays.
+
+    Returns:
+        Names of the files that are replaced, if the output is a folder: other recordings in it are the user's.
+    """
     output = job.output
     if not os.path.lexists(output) or (output.is_dir() and not any(output.iterdir())):
-        return
+        return []
     if output.exists() and output.resolve() == job.bag.resolve():
         raise FolderError(f"{output}: is the bag to replay; name another output")
-    if output.exists() and provenance_of(output, job.format) is None:
+    if job.name not in made:
         raise FolderError(f"{output}: was not made by eom_dynamics replay and is not overwritten; name another output")
-
-
-def provenance_of(output: Path, kind: Format) -> dict[str, Any] | None:
-    """Settings and report of an output, from its metadata; None if it was not made by a replay."""
-    try:
-        if kind is Format.PARQUET:
-            require("parquet")
-            import pyarrow.parquet as parquet
-
-            # Of the file: the schema's metadata was written before the replay was done.
-            text = (parquet.read_metadata(output).metadata or {})[PROVENANCE.encode()].decode()
-        else:
-            with Bag(output) as bag:
-                text = bag.custom_data[PROVENANCE]
-        found = json.loads(text)
-    except (BagError, OSError, KeyError, ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-class _BagSink:
-    """The node's topics, as a bag."""
-
-    def __init__(self, folder: Path, job: Job, namespace: str) -> None:
-        self._serializer = Serializer()
-        self._folder = folder
-        self._writer = open_writer(
-            folder, job.output.name.removesuffix(".mcap"), Storage(job.format.value), output_topics(namespace)
-        )
-        self.names: set[str] = set()
-
-    def write(self, commands: Commands) -> None:
-        self._writer.write(commands.stamps.recorded, self._serializer.rows(commands))
-
-    def close(self, provenance: str) -> None:
-        self._writer.close({PROVENANCE: provenance})
-        self.names = {path.name for path in self._folder.iterdir()}
-
-    def abort(self) -> None:
-        self._writer.abort()
+    return made[job.name].files
 
 
 class _Table:
@@ -140,9 +99,8 @@ class _Table:
         arrays = [self._pa.array(column, type=kind.type) for column, kind in zip(columns, self._schema, strict=True)]
         self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
 
-    def close(self, provenance: str) -> None:
-        self._writer.add_key_value_metadata({PROVENANCE: provenance})
-        self._writer.close()
+    def __enter__(self) -> _Table:
+        return self
 
-    def abort(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writer.close()

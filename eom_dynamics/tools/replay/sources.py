@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rosbags.interfaces import Nodetype
-
-from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import read_blocks, read_messages
+from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...robot import Robot
 from ...spelling import listed
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import read_blocks, read_messages
-from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ..drive_numbers import DriveNumbers, is_of_motors
 from . import joint_states, trajectories
 from .batch import Batch, Refusals
@@ -76,8 +73,7 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
         return 0.0
     for other in _beside(bag, topic, COMMAND):
         for block in read_blocks(bag, other, lambda reason, time: None):
-            # Earlier versions have no lead.
-            return float(block.numbers("command_lead")[0, 0]) if block.layout.has("command_lead") else 0.0
+            return float(block.numbers("command_lead")[0, 0])
     return robot.command_lead
 
 
@@ -134,34 +130,11 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
 
 
 def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:
-    """Read the setpoints of a topic by the definition that the bag itself holds of them.
-
-    Wrenches may be ``geometry_msgs/Wrench[]`` or, as in bags of earlier releases, ``float64[]``, moment first.
-    """
-    definition = dict(topic.types().fielddefs[topic.type][1])
+    """Read the setpoints of a topic."""
     for block in read_blocks(bag, topic, refusals.add):
-        stamps = block.stamps()
-        fields = {
-            name: block.numbers(name)
-            for name in (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD)
-            if block.layout.has(name)
-        }
-        try:
-            fields |= {n: _moment_first(n, fields[n], definition[n]) for n in WRENCH_FIELDS if n in fields}
-        except ValueError as error:
-            refusals.add(str(error), int(stamps.recorded[0]), len(block))
-            continue
-        if BASE_FIELD in fields:
-            fields[BASE_FIELD] = fields[BASE_FIELD].reshape(len(block), -1, *BASE_SHAPE)
-        yield Batch(stamps, block.message.header.frame_id, list(block.message.joint_names), fields)
-
-
-def _moment_first(name: str, numbers: Array, description: Any) -> Array:
-    """Wrenches (N, number of entries, 6) from the numbers (N, 6 * number of entries) of a field, by its description."""
-    _, ((element, _), _) = description
-    if element == Nodetype.BASE:
-        if numbers.shape[1] % 6:
-            raise ValueError(f"{name} has {numbers.shape[1]} entries, must have 6 (moment and force) for each tool")
-        return numbers.reshape(len(numbers), -1, 6)
-    force_first = numbers.reshape(len(numbers), -1, 2, 3)
-    return force_first[:, :, ::-1].reshape(len(numbers), -1, 6)
+        fields = {name: block.numbers(name) for name in (*STATE_FIELDS, *STIFFNESS_FIELDS)}
+        # Messages have the force first.
+        fields |= {name: block.numbers(name).reshape(len(block), -1, 2, 3)[:, :, ::-1] for name in WRENCH_FIELDS}
+        fields |= {name: fields[name].reshape(len(block), -1, 6) for name in WRENCH_FIELDS}
+        fields[BASE_FIELD] = block.numbers(BASE_FIELD).reshape(len(block), -1, *BASE_SHAPE)
+        yield Batch(block.stamps(), block.message.header.frame_id, list(block.message.joint_names), fields)

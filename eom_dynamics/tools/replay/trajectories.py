@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...bags import Bag, Topic
+from ...bags.message_blocks import Stamps, read_messages
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_points, read_positions, read_times
 from ...trajectory import Trajectory, through
-from ..bags import Bag, Topic
-from ..bags.message_blocks import Stamps, read_messages
 from .batch import Batch, Refusals
 
 _BLOCK = 4096

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...bags import Bag, BagError, Topic
+from ...bags.message_blocks import Stamps, read_blocks
+from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import Stamps, read_blocks
-from ..bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ..drive_numbers import DriveNumbers, is_of_motors
 from ..replay.conventions import Conventions
 from ..replay.evaluation import Evaluation
@@ -177,9 +177,7 @@ def _with_loss_note(record: Record) -> Record:
             f"{lost[0].start:.3f} s; of the commands after that, {doing}"
         )
     if others:
-        known = record.status.names == ("status",)
-        why = "repeat an earlier one for refused setpoints" if known else "answer no setpoint: it was refused, or lost"
-        notes.append(f"{topic}: {others:,} commands {why}")
+        notes.append(f"{topic}: {others:,} commands repeat an earlier one for refused setpoints")
     return replace(record, notes=(*record.notes, *notes))
 
 
@@ -286,14 +284,10 @@ def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Ma
     if topic.type == SETPOINT:
         return [("setpoint", tuple(message.joint_names), _same(STATE_FIELDS))]
     if topic.type == COMMAND:
-        joints = tuple(message.joint_names)
-        # Before motors had names, there was one for each joint.
-        motors = tuple(getattr(message, "motor_names", ())) or joints
-        status = "status" if hasattr(message, "status") else "held"
         return [
-            ("command", joints, _same(EFFORT_FIELDS)),
-            ("motors", motors, _same(MOTOR_FIELDS)),
-            ("status", (status,), {"status": status}),
+            ("command", tuple(message.joint_names), _same(EFFORT_FIELDS)),
+            ("motors", tuple(message.motor_names), _same(MOTOR_FIELDS)),
+            ("status", ("status",), _same(["status"])),
         ]
     if _is_motor_setpoint(topic):
         return [("motors", tuple(message.name), {ours: field for field, ours in MOTOR_SETPOINT_FIELDS.items()})]

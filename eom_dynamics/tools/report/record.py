@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...bags import message_blocks
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...units import unit
-from ..bags import message_blocks
 from ..pages.units import effort_units, milli, position_units
 from .findings import Deviation, Interruption, interpolated, interruptions
 
@@ -64,7 +64,7 @@ class Record:
         command: effort, effort_rate, effort_acceleration of the joints.
         motors: motor_position, motor_velocity, motor_acceleration, motor_effort.
         measured: position, velocity, effort of the joints.
-        status: of the commands, as a stream of one name: ``status``, or ``held`` in bags of releases without one.
+        status: of the commands, as a stream of one name, ``status``.
         computed_note: a sentence on what was computed instead of recorded; empty if nothing.
         notes: warnings, one line each.
         unread: those on messages that could not be read.
@@ -179,9 +179,7 @@ class Record:
     def interruptions(self) -> list[Interruption]:
         """The phases in which commands do not answer setpoints, in order."""
         stream = self.status
-        if stream is None or stream.names[0] not in stream.values:
-            return []
-        return interruptions(self.t(stream), stream.values[stream.names[0]][:, 0])
+        return [] if stream is None else interruptions(self.t(stream), stream.values["status"][:, 0])
 
     @cached_property
     def duration(self) -> float:

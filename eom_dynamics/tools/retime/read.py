@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...bags import Bag, BagError
+from ...bags.message_blocks import read_messages
+from ...bags.types import JOINT_TRAJECTORY
 from ...exceptions import StateError
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_positions
 from ...spelling import listed, shown
-from ..bags import Bag, BagError
-from ..bags.message_blocks import read_messages
-from ..bags.types import JOINT_TRAJECTORY
 
 MOST = 1000
 """Largest number of waypoints; dense samples of a motion are not waypoints."""

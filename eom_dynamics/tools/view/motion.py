@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import AnyArray, Array
+from ...bags import Bag, BagError
+from ...bags.bag import METADATA, is_storage
+from ...bags.types import JOINT_STATE
 from ...elastic import ElasticArm
-from ..bags import Bag, BagError
-from ..bags.bag import METADATA, is_storage
-from ..bags.types import JOINT_STATE
 from ..drive_numbers import is_of_motors, joints_of_motors
 from ..identify.read import TABLES, Source
 from ..identify.sides import read_sides

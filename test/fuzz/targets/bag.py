@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from eom_dynamics.tools.bags import Bag, Layouts, Rows
+from eom_dynamics.bags import Bag, Layouts, Rows
 
 from .refusals import refused
 

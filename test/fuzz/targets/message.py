@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 from rosbags.typesys.store import Typestore
 
+from eom_dynamics.bags import Layouts, Rows, typestore
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.tools.bags import Layouts, Rows, typestore
 
 from .refusals import refused
 

@@ -16,7 +16,7 @@ from recorded_bags import record, write_bag
 
 from eom_dynamics.tools.cli.main import main
 
-MISSING = [name for name in ("mcap", "rosbags", "plotly", "rich") if importlib.util.find_spec(name) is None]
+MISSING = [name for name in ("rosbags", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_shown_is_refused_on_one_line(
     assert not Path("page.html").exists()
 
 
-@pytest.mark.parametrize("module", ["plotly", "rosbags", "mcap", "rich"])
+@pytest.mark.parametrize("module", ["plotly", "rosbags", "rich"])
 def test_what_is_missing_is_named_with_its_remedy(
     module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

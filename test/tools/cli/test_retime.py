@@ -15,7 +15,7 @@ from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import check, minimum_time, rest_to_rest
 
-MISSING = [name for name in ("mcap", "plotly", "rich", "rosbags") if importlib.util.find_spec(name) is None]
+MISSING = [name for name in ("plotly", "rich", "rosbags") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 NAMES = ("joint_1", "joint_2")

@@ -17,7 +17,7 @@ from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import Fourier
 
-MISSING = [name for name in ("mcap", "rich", "rosbags") if importlib.util.find_spec(name) is None]
+MISSING = [name for name in ("rich", "rosbags") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 ROBOT = "sea_planar_2r"

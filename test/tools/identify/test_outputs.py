@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from excited import true_robot
 
-pytest.importorskip("mcap", reason="mcap is not installed")
+pytest.importorskip("rosbags", reason="rosbags is not installed")
 
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.exceptions import RobotDescriptionError

@@ -13,7 +13,7 @@ pytest.importorskip("rosbags")
 from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.bags import BagError
+from eom_dynamics.bags import BagError
 from eom_dynamics.tools.replay import Job, Match, Tolerances, compare_bags, replay_bag
 from eom_dynamics.trajectory import paper_motion
 

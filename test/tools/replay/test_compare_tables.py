@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 from bag_files import SETPOINT, setpoints, write_bag
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.bags import BagError
+from eom_dynamics.bags import BagError
 from eom_dynamics.tools.replay import Format, Job, Match, Tolerances, compare_tables, replay_bag
 from eom_dynamics.trajectory import paper_motion
 

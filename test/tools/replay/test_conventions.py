@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags")
-pytest.importorskip("mcap")
 pytest.importorskip("plotly")
 
 from bag_files import JOINT_STATE, START, joint_state, write_bag
 
 import eom_dynamics as eom
-from eom_dynamics.tools.bags import BagError
+from eom_dynamics.bags import BagError
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay.conventions import Conventions
 from eom_dynamics.tools.replay.sources import Sampling

@@ -12,8 +12,8 @@ pytest.importorskip("rosbags")
 
 from bag_files import JOINT_STATE, START, joint_state, write_bag
 
+from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.tools.bags import Bag, BagError
 from eom_dynamics.tools.replay import Job, joint_states, replay_bag
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.joint_states import FitFigures, joint_state_batches
@@ -91,6 +91,7 @@ def test_a_clock_that_is_set_back_ends_a_motion(tmp_path: Path) -> None:
     t = np.arange(1000) / RATE
     messages = measured(np.concatenate([t[:500] + 3600.0, t[500:]]))
     messages.insert(700, messages[690])
+    messages = [(START + k, message) for k, (_, message) in enumerate(messages)]
     batches, refusals, _ = fitted(bag_of(tmp_path / "both", messages))
     (alone,), _, _ = fitted(bag_of(tmp_path / "second", measured(t[500:])))
     assert [len(batch) for batch in batches] == [500, 500] and refusals.reasons == {"stamp does not increase": 1}

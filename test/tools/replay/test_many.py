@@ -23,8 +23,8 @@ from bag_files import SETPOINT, STORE, robot_file, setpoint, setpoints, write_ba
 from dask_worker import run_worker
 
 from eom_dynamics import load_robot
+from eom_dynamics.bags import BagError, BagWriter, Layout, Storage
 from eom_dynamics.exceptions import EomDynamicsError
-from eom_dynamics.tools.bags import BagError, Layout, OutputTopic, Storage, open_writer
 from eom_dynamics.tools.replay import Format, Job, find_bags, replay_bag, replay_bags
 from eom_dynamics.trajectory import paper_motion
 
@@ -51,14 +51,13 @@ def long_bag(path: Path, count: int = 2200) -> Path:
     path.mkdir(parents=True)
     message = setpoint(0, NAMES, np.zeros((5, 2)))
     layout = Layout(STORE, SETPOINT, bytes(STORE.serialize_cdr(message, SETPOINT)))
-    writer = open_writer(path, path.name, Storage.MCAP, [OutputTopic.of("/setpoint", SETPOINT)])
     times = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(count)
     rows = np.tile(layout.template, (count, 1))
     layout.set_numbers(rows, "position", np.random.default_rng(0).standard_normal((count, 2)))
     layout.set_numbers(rows, "header.stamp.sec", times // 1_000_000_000)
     layout.set_numbers(rows, "header.stamp.nanosec", times % 1_000_000_000)
-    writer.write(times, [rows])
-    writer.close({})
+    with BagWriter(path, path.name, Storage.MCAP, {"/setpoint": SETPOINT}) as writer:
+        writer.write(times, [rows])
     return path
 
 
@@ -102,47 +101,36 @@ def test_bags_are_found_in_folders(tmp_path: Path) -> None:
         find_bags(tmp_path / "none")
 
 
-def test_a_bag_that_fails_and_a_process_that_is_killed_do_not_stop_the_others(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_ends_the_others_and_resume_goes_on(tmp_path: Path) -> None:
     broken = tmp_path / "in/broken.mcap"
     broken.parent.mkdir()
     broken.write_bytes(b"none")
     bags = [broken, long_bag(tmp_path / "in/0"), make(tmp_path / "in/1")]
-    jobs = [Job(bag, tmp_path / "out" / bag.stem, robot(tmp_path, slow=True)) for bag in bags]
-    killed: list[int] = []
+    jobs = [Job(bag, tmp_path / "out" / bag.stem, robot(tmp_path, slow=True), folder=tmp_path / "out") for bag in bags]
 
     def kill(fractions, done) -> None:
         """Kill the process that is at the long bag; Ctrl-C, which reaches all processes of a terminal, it ignores."""
-        if any(0 < fraction < 1 for fraction in fractions) and not killed:
-            (process,) = multiprocessing.active_children()
-            os.kill(process.pid, signal.SIGINT)
-            process.kill()
-            killed.append(process.pid)
-            robot(tmp_path, slow=False)
+        if any(0 < fraction < 1 for fraction in fractions):
+            for process in multiprocessing.active_children():
+                os.kill(process.pid, signal.SIGINT)
+                process.kill()
 
     outcomes = replay_bags(jobs, processes=1, progress=kill)
-    assert killed
+    assert "broken.mcap: cannot be read" in outcomes[0].error and outputs(tmp_path / "out") == []
+    for job, outcome in zip(jobs[1:], outcomes[1:], strict=True):
+        assert outcome.report is None and outcome.error.startswith(f"{job.bag}: A process in the process pool was")
+        assert outcome.error.endswith("; go on with --resume") and "\n" not in outcome.error
+    outcomes = replay_bags(jobs, processes=1, resume=True)
     assert [outcome.report is not None for outcome in outcomes] == [False, True, True], outcomes
-    assert "broken.mcap" in outcomes[0].error and outputs(tmp_path / "out") == ["0", "1"]
-    alone = replace(jobs[2], output=tmp_path / "alone/1")
+    assert outputs(tmp_path / "out") == ["0", "1", "replayed.jsonl"]
+    alone = replace(jobs[2], output=tmp_path / "alone/1", folder=tmp_path / "alone")
     replay_bag(alone)
     assert contents(alone.output) == contents(tmp_path / "out/1")
 
 
-def test_a_bag_that_kills_its_process_twice_fails(tmp_path: Path) -> None:
-    job = Job(long_bag(tmp_path / "in"), tmp_path / "out", robot(tmp_path, slow=True))
-
-    def kill(fractions, done) -> None:
-        for process in multiprocessing.active_children() if any(fractions) else ():
-            process.kill()
-
-    (outcome,) = replay_bags([job], progress=kill)
-    assert outcome.report is None and outcome.error.startswith(f"{job.bag}: its process was killed")
-    assert not job.output.exists()
-
-
 def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_path: Path) -> None:
     bags = [make(tmp_path / "in/0"), long_bag(tmp_path / "in/1"), make(tmp_path / "in/2", 2)]
-    jobs = [Job(bag, tmp_path / "out" / bag.name, robot(tmp_path, slow=True)) for bag in bags]
+    jobs = [Job(bag, tmp_path / "out" / bag.name, robot(tmp_path, slow=True), folder=tmp_path / "out") for bag in bags]
 
     def interrupt(fractions, done) -> None:
         if done and any(0 < fraction < 1 for fraction in fractions):
@@ -150,14 +138,14 @@ def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_p
 
     with pytest.raises(KeyboardInterrupt):
         replay_bags(jobs, processes=1, progress=interrupt)
-    assert outputs(tmp_path / "out") == ["0"] and not multiprocessing.active_children()
+    assert outputs(tmp_path / "out") == ["0", "replayed.jsonl"] and not multiprocessing.active_children()
     stamp = (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns
 
     outcomes = replay_bags(jobs, processes=2, resume=True)
     assert [outcome.done_before for outcome in outcomes] == [True, False, False]
     assert [outcome.report.commands for outcome in outcomes] == [50, 2200, 50]
     assert (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns == stamp
-    assert outputs(tmp_path / "out") == ["0", "1", "2"]
+    assert outputs(tmp_path / "out") == ["0", "1", "2", "replayed.jsonl"]
 
 
 @pytest.mark.parametrize("kind", [Format.MCAP, Format.PARQUET])
@@ -207,11 +195,23 @@ def test_contents_decide_what_is_resumed_and_paths_do_not(tmp_path: Path) -> Non
     assert refused.report is None and "(other: content of the bag); remove it" in refused.error
 
 
+def test_lines_of_the_manifest_that_are_cut_off_do_not_count(tmp_path: Path) -> None:
+    """As those of a disk that was full, and of outputs that something else has put there."""
+    job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")
+    report = replay_bag(job)
+    line = job.manifest.read_text(encoding="utf-8")
+    for text, kept in ((line[:-30], False), ("[]\n{}\n" + line + line[:50], True), ("", False)):
+        job.manifest.write_text(text, encoding="utf-8")
+        (outcome,) = replay_bags([job], resume=True)
+        assert outcome.done_before == kept
+        assert outcome.report == report if kept else "exists, but is not in" in outcome.error
+
+
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     job = Job(long_bag(tmp_path / "in"), tmp_path / "out/0", robot(tmp_path, slow=True))
     command = PROCESSES.Process(target=replay_bags, args=([job],), kwargs={"processes": 1})
     command.start()
-    wait_for(lambda: list((tmp_path / "out").glob(".eom_dynamics-*/files/*.mcap")))
+    wait_for(lambda: list((tmp_path / "out").glob(".eom_dynamics-*/files/*/*.mcap")))
     others = descendants(command.pid)
     assert others
     command.kill()
@@ -281,7 +281,8 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothin
     address, workers = cluster
     formats = {f"{k}": Format.MCAP for k in range(3)} | {f"{k}.parquet": Format.PARQUET for k in range(3)}
     bag = long_bag(tmp_path / "in", 10_000)
-    jobs = [Job(bag, tmp_path / "out" / name, "planar_2r", format=kind) for name, kind in formats.items()]
+    out = tmp_path / "out"
+    jobs = [Job(bag, out / name, "planar_2r", format=kind, folder=out) for name, kind in formats.items()]
     seen: dict[str, int] = {}
 
     def watch(fractions, done) -> None:
@@ -295,13 +296,14 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothin
     assert all(outcome.report is not None and outcome.report.commands == 10_000 for outcome in outcomes), [
         outcome.error for outcome in outcomes
     ]
-    assert outputs(tmp_path / "out") == sorted(formats)
+    assert outputs(out) == sorted([*formats, "replayed.jsonl"])
     # Those that were finished when the worker was killed were not made again.
     workers[0].join()
     assert workers[0].exitcode == -signal.SIGKILL
     assert {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in seen} == seen
     for name, kind in (("2", Format.MCAP), ("2.parquet", Format.PARQUET)):
-        replay_bag(Job(bag, tmp_path / "alone" / name, "planar_2r", format=kind))
+        replay_bag(Job(bag, tmp_path / "alone" / name, "planar_2r", format=kind, folder=tmp_path / "alone"))
+    (tmp_path / "alone/replayed.jsonl").unlink()
     assert contents(tmp_path / "alone") == {
         name: data for name, data in contents(tmp_path / "out").items() if name.startswith("2")
     }

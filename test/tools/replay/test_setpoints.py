@@ -33,11 +33,11 @@ from bag_files import (
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, Payload, load_robot
+from eom_dynamics.bags import BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.bags import Bag, BagError
-from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
+from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag, replay_bags
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
@@ -309,80 +309,26 @@ def test_angles_in_degrees_are_refused_and_the_others_answered(tmp_path: Path, l
         assert len(found["/arm/feedforward"]) == len(messages) - refused
 
 
-def test_a_bag_is_read_by_its_own_definitions(tmp_path: Path) -> None:
-    """A bag from before stiffness was in the message, and one from a release that adds a field."""
+@pytest.mark.parametrize("old", ["float64[] position ", "float64[] snap ", "geometry_msgs/Wrench[] wrench\n"])
+def test_setpoints_of_other_fields_are_refused_with_and_without_their_definition(tmp_path: Path, old: str) -> None:
+    """Bags from before ROS 2 Iron hold no definitions: their messages do not fit the present one."""
     text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
-    older = "\n".join(line for line in text.splitlines() if not line.startswith("float64[] stiffness"))
-    newer = text.replace("float64[] position ", "float64[] weight\nfloat64[] position ")
-    outputs = []
-    for k, changed in enumerate((text, older, newer)):
-        types = store(JointTrajectorySetpoint=changed)
-        kind = types.types[SETPOINT]
-        messages = []
-        for time, message in setpoints(NAMES, STATES):
-            known = {name: getattr(message, name, np.ones(3)) for name in kind.__dataclass_fields__ if name[0] != "_"}
-            messages.append((time, kind(**known)))
-        path = tmp_path / str(k)
-        bag = write_bag(path / "in", {"/setpoint": (SETPOINT, messages)}, ("mcap", "sqlite3", "mcap")[k], types)
-        replay_bag(Job(bag, path / "out", "planar_2r"))
-        with Bag(path / "out") as out:
-            outputs.append([list(out.messages(topic)) for topic in out.topics])
-    assert all(output == outputs[0] for output in outputs) and len(outputs[0]) == 3
-
-
-def flat_wrenches(path: Path, storage: str, wrench) -> Path:
-    """A bag of a release before wrenches had force and torque by name."""
-    text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
-    types = store(JointTrajectorySetpoint=text.replace("geometry_msgs/Wrench[] ", "float64[] "))
-    messages = [
-        (time, types.types[SETPOINT](**(as_fields(message) | dict(zip(WRENCH_FIELDS, wrench, strict=True)))))
-        for time, message in setpoints(NAMES, STATES, stiffness=np.ones(2))
-    ]
-    return write_bag(path, {"/setpoint": (SETPOINT, messages)}, storage, types)
-
-
-def as_fields(message) -> dict:
-    return {name: value for name, value in vars(message).items() if name != "__msgtype__"}
-
-
-WRENCH = np.random.default_rng(4).standard_normal((3, 6))
-
-
-def test_flat_wrenches_of_earlier_releases_are_read_moment_first(tmp_path: Path) -> None:
-    messages = setpoints(NAMES, STATES, stiffness=np.ones(2), **dict(zip(WRENCH_FIELDS, WRENCH, strict=True)))
-    bags = [flat_wrenches(tmp_path / storage, storage, WRENCH) for storage in ("mcap", "sqlite3")]
-    outputs = []
-    for bag in [write_bag(tmp_path / "named", {"/setpoint": (SETPOINT, messages)}), *bags]:
-        report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", force=True))
-        assert report.commands == len(STATES[0])
-        outputs.append(read_bag(tmp_path / "out")["/feedforward"][-1][1].effort)
-    np.testing.assert_array_equal(outputs[1:], [outputs[0]] * 2)
-
-
-def test_flat_wrenches_of_another_length_are_refused(tmp_path: Path) -> None:
-    bag = flat_wrenches(tmp_path / "in", "mcap", WRENCH[:, :5])
-    with pytest.raises(BagError, match=r"wrench has 5 entries, must have 6 \(moment and force\) for each tool"):
+    assert old in text
+    types = store(JointTrajectorySetpoint=text.replace(old, f"string[] more\n{old}"))
+    message = types.types[SETPOINT](more=["than", "known"], **as_fields(setpoint(START, NAMES, STATES[:, 0])))
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, [(START, message)])}, "sqlite3", types)
+    with pytest.raises(BagError, match=r"the bag defines .*Setpoint with another more than this release; record it"):
         replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
-
-
-def test_flat_wrenches_without_a_definition_are_refused(tmp_path: Path) -> None:
-    """A bag from before ROS 2 Iron holds no definitions: its messages do not fit the present one."""
-    bag = flat_wrenches(tmp_path / "in", "sqlite3", WRENCH)
     with closing(sqlite3.connect(file_of(bag))) as database, database:
         database.execute("DELETE FROM message_definitions")
     database.close()
     with pytest.raises(BagError, match="no message of topic /setpoint can be used: not a message of type") as caught:
         replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value) and not (tmp_path / "out").exists()
 
 
-def test_a_definition_that_lacks_what_is_needed_is_refused(tmp_path: Path) -> None:
-    text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
-    types = store(JointTrajectorySetpoint=text.replace("float64[] snap ", "float64[] pop "))
-    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, [])}, types=types)
-    with pytest.raises(BagError, match=r"by the bag's own definition .* it has no snap; it has header, joint_names"):
-        replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
-    assert not (tmp_path / "out").exists()
+def as_fields(message) -> dict:
+    return {name: value for name, value in vars(message).items() if name != "__msgtype__"}
 
 
 def test_the_robot_defaults_to_the_description_in_the_bag(tmp_path: Path) -> None:
@@ -451,8 +397,26 @@ def test_an_existing_output_is_overwritten_only_with_force(tmp_path: Path) -> No
         replay_bag(replace(job, format=Format.MCAP))
     assert {path.name for path in job.output.iterdir()} == before
     replay_bag(replace(job, format=Format.MCAP, force=True))
-    assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out_0.mcap"}
+    assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl"}
     assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_force_keeps_other_recordings_and_notes_in_the_folder(tmp_path: Path, many: bool) -> None:
+    job = Job(write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))}), tmp_path / "out")
+    job = replace(job, robot="planar_2r")
+    replay_bag(replace(job, format=Format.SQLITE3))
+    mine = {"notes.txt", "recording.mcap", "old.db3"}
+    for name in mine:
+        (job.output / name).write_text(name, encoding="utf-8")
+    forced = replace(job, force=True)
+    if many:
+        (outcome,) = replay_bags([forced], processes=1)
+        assert outcome.report is not None, outcome.error
+    else:
+        replay_bag(forced)
+    assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl", *mine}
+    assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])

@@ -13,7 +13,7 @@ pytest.importorskip("rosbags")
 from bag_files import START, TRAJECTORY, read_bag, trajectory, write_bag
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.tools.bags import BagError
+from eom_dynamics.bags import BagError
 from eom_dynamics.tools.replay import Job, replay_bag
 from eom_dynamics.trajectory import through
 

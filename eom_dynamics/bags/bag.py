@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a bag by rosbags: one file, or a folder, even without the metadata.yaml that a killed recorder left out."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import yaml
+from rosbags.rosbag2 import Reader
+
+from .bounds import LARGEST, UNQUOTED, HostileError, StepLimit, check_index, chunks_in, most_bytes, unpack, unpack_file
+from .types import BagError, Topic
+
+METADATA = "metadata.yaml"
+
+_MCAP, _SQLITE = ".mcap", ".db3"
+_COMPRESSED = ".zstd"
+
+ENDINGS = (_SQLITE, _MCAP)
+"""Of the names of files of a bag, before that of a compressed one."""
+
+# Large robots have some hundred; the messages of each are read separately.
+_MOST_TOPICS = 10_000
+
+_LISTED_TOPICS = 20
+
+# SQLite overwrites the head of one that it keeps for later.
+_HOT_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+
+# metadata.yaml takes some hundred bytes for each topic.
+_LARGEST_METADATA = 8 * 2**20
+
+# Messages in a block, and bytes, beyond which a block ends.
+_BLOCK = 2048
+_BLOCK_BYTES = 2**26
+
+# Times of recording are from 1970 on, ns; the sum of two of them fits 64 bits.
+_LATEST = 2**62
+
+
+class Bag:
+    """Bag reader; a context manager that closes its files.
+
+    Attributes:
+        path: of the bag.
+        topics: in the bag.
+        damage: what is wrong with the bag and does not keep it from being read whole, one line each.
+        progress: called with the fraction of the topic read, 0 to 1, for each topic that is read; None by default.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the bag and list its topics.
+
+        Raises:
+            BagError: it is not a bag, or rosbags cannot read it.
+            OSError: a file cannot be read.
+        """
+        self.path = path
+        self.damage: list[str] = []
+        self.progress: Callable[[float], None] | None = None
+        self._compressed_messages = False
+        with ExitStack() as stack:
+            files = self._paths()
+            if not files:
+                raise BagError(f"{path}: not a bag: no .db3 or .mcap file in it")
+            self._files = [_File(file, stack, self._reindex()) for file in files]
+            if (count := sum(len(file.topics) for file in self._files)) > _MOST_TOPICS:
+                raise BagError(f"{path}: has {count:,} topics, more than the {_MOST_TOPICS:,} that are read")
+            self.topics = sorted({topic for file in self._files for topic in file.topics})
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Bag:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()
+
+    def named(self, name: str) -> list[Topic]:
+        """Topics of a name, which may lack its leading slash; several, if it was recorded with several types."""
+        return [topic for topic in self.topics if topic.name.lstrip("/") == name.lstrip("/")]
+
+    @property
+    def topics_in_words(self) -> str:
+        """The first topics with their types, for messages."""
+        return ", ".join(f"{topic.name} ({topic.type})" for topic in self.topics[:_LISTED_TOPICS]) or "no topics"
+
+    def messages(self, topic: Topic) -> Iterator[tuple[list[int], list[bytes]]]:
+        """Read the messages of one of :attr:`topics` by their times of recording, in blocks.
+
+        Yields:
+            Times of recording, ns, and bytes of the messages.
+
+        Raises:
+            BagError: the messages are not serialised as CDR, or cannot be read.
+        """
+        if topic.encoding != "cdr":
+            raise BagError(f"topic {topic.name}: messages are serialised as {topic.encoding!r:.40}, not cdr")
+        read, total = 0, max(1, sum(file.count(topic) for file in self._files))
+        for file in self._files:
+            for times, messages in file.blocks(topic, compressed=self._compressed_messages):
+                read += len(times)
+                if self.progress:
+                    self.progress(min(1.0, read / total))
+                yield times, messages
+
+    def _paths(self) -> list[Path]:
+        if not self.path.is_dir():
+            if not self.path.exists():
+                raise BagError(f"{self.path}: there is no such bag")
+            if not self.path.is_file() or not is_storage(self.path):
+                raise BagError(f"{self.path}: not a bag: neither a folder nor a .db3 or .mcap file")
+            return [self.path]
+        metadata = self._metadata()
+        if metadata is None:
+            return sorted(path for path in self.path.iterdir() if is_storage(path))
+        mode = metadata.get("compression_mode")
+        self._compressed_messages = isinstance(mode, str) and mode.lower() == "message"
+        # By name alone: the files of a bag are in its folder.
+        return [self.path / Path(name).name for name in metadata["relative_file_paths"]]
+
+    def _metadata(self) -> dict[str, Any] | None:
+        path = self.path / METADATA
+        reason = "missing"
+        if path.is_file() and path.stat().st_size <= _LARGEST_METADATA:
+            try:
+                metadata = yaml.safe_load(path.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+                names = metadata["relative_file_paths"]
+                if isinstance(names, list) and all(isinstance(name, str) and "\0" not in name for name in names):
+                    return dict(metadata)
+                reason = "relative_file_paths is not a list of names"
+            except (KeyError, TypeError, RecursionError):
+                reason = "not the metadata of a bag"
+            except (yaml.YAMLError, ValueError) as error:
+                reason = f"cannot be read: {' '.join(str(error).split())}"
+        self.damage.append(f"{path}: {reason}; all files of the folder are read, by name; {self._reindex()}")
+        return None
+
+    def _reindex(self) -> str:
+        return f"to write it anew: ros2 bag reindex {shlex.quote(str(self.path))}"
+
+
+class _File:
+    """A storage file, whole: what rosbags cannot read of it is refused, with what recovers it.
+
+    Attributes:
+        topics: in the file.
+    """
+
+    def __init__(self, path: Path, stack: ExitStack, reindex: str) -> None:
+        self._path = self._read_from = path
+        if not path.is_file():
+            raise BagError(f"{path}: is missing; {reindex}")
+        self._remedy = _remedy(path)
+        with self._reading():
+            if path.suffix == _COMPRESSED:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-"))
+                path = Path(folder, path.stem)
+                unpack_file(self._path, path)
+            elif path.suffix == _SQLITE and UNQUOTED & set(str(path)):
+                link = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")), "bag.db3")
+                link.symlink_to(path.resolve())
+                path = link
+        self._read_from = path
+        if path.suffix not in ENDINGS:
+            raise BagError(f"{self._path}: is neither a .db3 nor a .mcap file")
+        if not path.stat().st_size:
+            raise BagError(f"{self._path}: is empty")
+        self._steps = StepLimit(path)
+        # A database stores each byte; one that is damaged can lead to the same message again and again.
+        self._most = path.stat().st_size if path.suffix == _SQLITE else most_bytes(path)
+        self._most_unpacked = most_bytes(path)
+        with self._reading():
+            self._reader = Reader(path)
+            if path.suffix == _SQLITE:
+                self._check_log()
+                with self._steps.limit():
+                    stack.enter_context(self._reader)
+            else:
+                there = chunks_in(path)
+                stack.enter_context(self._reader)
+                check_index(getattr(self._reader.storage, "chunks", []), there)
+            self._connections: dict[Topic, list[Any]] = {}
+            for connection in self._reader.connections:
+                self._connections.setdefault(Topic.of(connection), []).append(connection)
+        self.topics = list(self._connections)
+
+    def count(self, topic: Topic) -> int:
+        """Number of messages of a topic."""
+        return sum(connection.msgcount for connection in self._connections.get(topic, ()))
+
+    def blocks(self, topic: Topic, *, compressed: bool) -> Iterator[tuple[list[int], list[bytes]]]:
+        """Read the messages of a topic, in blocks."""
+        if topic not in self._connections:
+            return
+        self._steps.begin()
+        read, left = 0, self._most_unpacked if compressed else self._most
+        times: list[int] = []
+        messages: list[bytes] = []
+        size = 0
+        with self._reading():
+            for _, time, message in self._reader.messages(self._connections[topic]):
+                if type(time) is not int or not 0 <= time < _LATEST or type(message) is not bytes:
+                    raise ValueError("a message was recorded before 1970 or after 2116, or is none")
+                data = unpack(message, LARGEST) if compressed else message
+                times.append(time)
+                messages.append(data)
+                size += len(data)
+                if len(times) == _BLOCK or size > _BLOCK_BYTES:
+                    read, left = read + len(times), left - size
+                    if left < 0:
+                        raise HostileError("its messages take more bytes than a file of its size can hold")
+                    yield times, messages
+                    times, messages, size = [], [], 0
+            if read + len(times) != self.count(topic):
+                raise ValueError(f"{read + len(times):,} of {self.count(topic):,} messages of {topic.name} can be read")
+        if times:
+            yield times, messages
+
+    def _check_log(self) -> None:
+        """Refuse a database whose last messages are in a log, which rosbags does not read."""
+        for log, begin in ((Path(f"{self._path}-wal"), b""), (Path(f"{self._path}-journal"), _HOT_JOURNAL)):
+            if not log.exists():
+                continue
+            with log.open("rb") as file:
+                head = file.read(8)
+            if head and head.startswith(begin):
+                command = f"sqlite3 {shlex.quote(str(self._path))} 'SELECT count(*) FROM messages'"
+                raise BagError(f"{self._path}: was not closed: {log} has to be merged into it; try: {command}")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn whatever rosbags raises for a damaged file into a BagError; OSErrors of the system stay."""
+        try:
+            yield
+        except BagError:
+            raise
+        except Exception as error:  # it takes bytes, texts and numbers apart unchecked
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise
+            said = str(error).replace(str(self._read_from), str(self._path))
+            reason = " ".join(said.split()) or type(error).__name__
+            raise BagError(f"{self._path}: cannot be read: {reason:.300}; {self._remedy}") from None
+
+
+def _remedy(source: Path) -> str:
+    """Shell commands that recover a file as far as it goes; those for a compressed one begin with unpacking it."""
+    unpack_first, file = "", shlex.quote(str(source))
+    if source.suffix == _COMPRESSED:
+        kind = Path(source.stem).suffix
+        unpack_first, file = f"zstd -dc {file} > unpacked{kind}; ", f"unpacked{kind}"
+    if source.name.removesuffix(_COMPRESSED).endswith(_MCAP):
+        return f"try: {unpack_first}mcap recover {file} -o recovered.mcap"
+    # Ubuntu's sqlite3 lacks .recover; ros2 bag reindex wants the number in the file name.
+    return (
+        f"try: {unpack_first}mkdir recovered; sqlite3 {file} .dump | sed 's/^ROLLBACK.*/COMMIT;/' | "
+        "sqlite3 recovered/recovered_0.db3; ros2 bag reindex recovered"
+    )
+
+
+def is_storage(path: Path) -> bool:
+    """Whether a path is named like a bag's storage file, compressed or not."""
+    return path.name.removesuffix(_COMPRESSED).endswith(ENDINGS)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message types: of ROS 2, of this package, and those that a bag defines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from rosbags.interfaces import Connection, Nodetype
+from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from ..exceptions import EomDynamicsError
+from ..spelling import listed
+
+PACKAGE = "eom_dynamics"
+
+SETPOINT = f"{PACKAGE}/msg/JointTrajectorySetpoint"
+COMMAND = f"{PACKAGE}/msg/FeedforwardCommand"
+PAYLOAD = f"{PACKAGE}/msg/Payload"
+JOINT_STATE = "sensor_msgs/msg/JointState"
+JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
+NUMBERS = "std_msgs/msg/Float64MultiArray"
+STRING = "std_msgs/msg/String"
+
+# Definitions of ROS 2 have at most some ten thousand characters; longer ones could take minutes to read.
+_LONGEST_TEXT = 2**16
+
+
+class BagError(EomDynamicsError):
+    """A bag cannot be read or written, or lacks required contents."""
+
+
+@lru_cache(maxsize=1)
+def own_definitions() -> dict[str, str]:
+    """Return this package's message definitions by type name."""
+    folder = resources.files(__package__) / "definitions"
+    return {
+        f"{PACKAGE}/msg/{file.name[: -len('.msg')]}": file.read_text(encoding="utf-8")
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".msg")
+    }
+
+
+@lru_cache(maxsize=1)
+def _known() -> Typestore:
+    """Return the types of ROS 2 and of this package."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, text in own_definitions().items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+@lru_cache(maxsize=64)
+def typestore(name: str, definition: str = "") -> Typestore:
+    """Return the types to read and write messages of one type by: those of ROS 2 Jazzy and of this package.
+
+    Args:
+        name: of the type, such as ``sensor_msgs/msg/JointState``.
+        definition: its text in the bag, in the language of .msg or .idl files, with the types that it uses; empty if
+            the bag has none.
+
+    Raises:
+        BagError: the type is unknown, or the bag defines it with other fields.
+    """
+    known = _known()
+    if name not in known.fielddefs:
+        raise BagError(f"neither ROS 2 Jazzy nor this package defines {name}")
+    if not definition:
+        return known
+    if len(definition) > _LONGEST_TEXT:
+        raise BagError(f"the bag's definition of {name} has over {_LONGEST_TEXT:,} characters")
+    try:
+        if definition.startswith("=" * 80 + "\nIDL: "):
+            types = get_types_from_idl(definition)
+        else:
+            types = get_types_from_msg(definition, name)
+    except (TypesysError, RecursionError) as error:
+        raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
+    for each in {name, *types}:
+        own, ours = (dict(found[each][1]) if each in found else {} for found in (types, known.fielddefs))
+        if other := [field for field in {**ours, **own} if own.get(field) != ours.get(field)]:
+            raise BagError(f"the bag defines {each} with another {listed(other)} than this release; record it anew")
+    return known
+
+
+def serialized(kind: str, **values: Any) -> bytes:
+    """Serialise a message of a type of ROS 2 Jazzy or of this package, as CDR in little-endian order.
+
+    Args:
+        values: fields by name, others are zero or empty; messages within it are mappings of their fields.
+    """
+    store = typestore(kind)
+    return bytes(store.serialize_cdr(_message(store, kind, values), kind, little_endian=True))
+
+
+def _message(store: Typestore, name: str, values: Mapping[str, Any]) -> Any:
+    return store.types[name](
+        **{field: _entry(store, what, values.get(field)) for field, what in store.fielddefs[name][1]}
+    )
+
+
+def _entry(store: Typestore, description: Any, value: Any) -> Any:
+    kind, what = description
+    if kind == Nodetype.NAME:
+        return _message(store, what, value or {})
+    if kind == Nodetype.BASE:
+        return value if value is not None else "" if what[0] == "string" else 0
+    (element, of), length = what
+    entries = value if value is not None else [None] * (length if kind == Nodetype.ARRAY else 0)
+    if element == Nodetype.BASE and of[0] != "string":
+        return np.array([x or 0 for x in entries] if value is None else entries, dtype=of[0])
+    return [_entry(store, (element, of), each) for each in entries]
+
+
+class Topic(NamedTuple):
+    """A topic of a bag.
+
+    Attributes:
+        name: of the topic.
+        type: of its messages.
+        definition: text in the bag of the type and of all types that it uses; empty if the bag has none.
+        encoding: of the messages; ROS 2 writes ``cdr``.
+    """
+
+    name: str
+    type: str
+    definition: str
+    encoding: str = "cdr"
+
+    @classmethod
+    def of(cls, connection: Connection) -> Topic:
+        """Describe a topic of rosbags."""
+        encoding = getattr(connection.ext, "serialization_format", "") or "cdr"
+        return cls(str(connection.topic), str(connection.msgtype), connection.msgdef.data or "", str(encoding))
+
+    def types(self) -> Typestore:
+        """Return the types to read the messages by; BagError as for :func:`typestore`."""
+        try:
+            return typestore(self.type, self.definition)
+        except BagError as error:
+            raise BagError(f"topic {self.name}: {error}") from None

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of serialised messages as arrays, compared with rosbags, message by message."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("rosbags")
+
+from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, setpoints, trajectory
+
+from eom_dynamics.bags import Layout, LayoutError, Layouts, Rows
+
+TEXTS = st.text(max_size=12)
+NUMBERS = st.floats(width=64)
+
+
+def arrays(n: int):
+    return st.lists(NUMBERS, min_size=n, max_size=n)
+
+
+@st.composite
+def joint_states(draw):
+    n = draw(st.integers(0, 5))
+    effort = draw(arrays(n) | st.just([]))
+    return joint_state(
+        draw(st.integers(0, 2**31 * 10**9 - 1)), draw(st.lists(TEXTS, max_size=4)), draw(arrays(n)), effort
+    )
+
+
+def same(a, b) -> bool:
+    return np.asarray(a, dtype=float).tobytes() == np.asarray(b, dtype=float).tobytes()
+
+
+@given(message=joint_states(), little=st.booleans(), fill=st.integers(0, 3))
+def test_numbers_are_where_rosbags_finds_them(message, little, fill) -> None:
+    data = bytes(STORE.serialize_cdr(message, JOINT_STATE, little_endian=little)) + bytes(fill)
+    layout = Layout(STORE, JOINT_STATE, data)
+    rows = np.frombuffer(data, np.uint8)[np.newaxis]
+    for name in ("position", "velocity", "effort"):
+        assert same(layout.numbers(rows, name)[0], getattr(message, name))
+    assert layout.numbers(rows, "header.stamp.sec")[0, 0] == message.header.stamp.sec
+    assert layout.numbers(rows, "header.stamp.nanosec")[0, 0] == message.header.stamp.nanosec
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "padding"),
+    [
+        # As many bytes as rclpy.serialization.serialize_message leaves behind these messages; their values are random.
+        (JOINT_STATE, joint_state(0, ["ab", "c"], [1.0, 2.0]), 8),
+        (SETPOINT, setpoint(0, ["a"], [[1.0], [], [], [], []]), 24),
+        (TRAJECTORY, trajectory(0, [], [0.0] * 100, [[]] * 100), 1600),
+    ],
+    ids=["joint states", "setpoint", "trajectory"],
+)
+def test_padding_of_rclpy_is_ignored(kind: str, message, padding: int) -> None:
+    exact = bytes(STORE.serialize_cdr(message, kind))
+    random = np.random.default_rng(0)
+    first, second = Layouts(STORE, kind).rows([exact + random.bytes(padding), exact]), Layout(STORE, kind, exact)
+    for part in first:
+        assert isinstance(part, Rows), part
+        assert part.layout.fields() == second.fields() and part.layout.texts() == second.texts()
+    (refused,) = Layouts(STORE, kind).rows([exact + bytes(8 * len(exact))])
+    assert not isinstance(refused, Rows) and "more than its fields take" in str(refused[1])
+
+
+@given(messages=st.lists(joint_states(), min_size=1, max_size=12))
+def test_a_block_is_split_in_order(messages) -> None:
+    block = [bytes(STORE.serialize_cdr(message, JOINT_STATE)) for message in messages]
+    place = 0
+    for part in Layouts(STORE, JOINT_STATE).rows(block):
+        assert isinstance(part, Rows) and part.start == place
+        for row, position in zip(part.rows, part.layout.numbers(part.rows, "position"), strict=True):
+            assert row.tobytes() == block[place]
+            assert same(position, messages[place].position)
+            assert list(part.layout.message.name) == messages[place].name
+            place += 1
+    assert place == len(messages)
+
+
+@given(values=arrays(7), sec=st.integers(-(2**31), 2**31 - 1))
+def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
+    names = [f"joint_{k}" for k in range(7)]
+    types = STORE.types
+    template = types[COMMAND](
+        header=setpoint(0, [], np.zeros((5, 0))).header,
+        joint_names=names,
+        motor_names=names,
+        held=False,
+        command_lead=0.0,
+        status=0,
+        **{
+            name: np.zeros(7)
+            for name in ("effort", "effort_rate", "effort_acceleration", "motor_position", "motor_velocity")
+        },
+        motor_acceleration=np.zeros(7),
+        motor_effort=np.zeros(7),
+    )
+    layout = Layout(STORE, COMMAND, bytes(STORE.serialize_cdr(template, COMMAND)))
+    rows = np.tile(layout.template, (3, 1))
+    layout.set_numbers(rows, "motor_effort", np.array([np.zeros(7), values, np.ones(7)]))
+    layout.set_numbers(rows, "header.stamp.sec", np.array([1, sec, 3]))
+    layout.set_numbers(rows, "held", np.array([[False], [True], [False]]))
+    message = STORE.deserialize_cdr(rows[1].tobytes(), COMMAND)
+    assert same(message.motor_effort, values) and message.header.stamp.sec == sec and message.held
+    assert not message.effort.any() and message.joint_names == names
+
+
+def test_padding_is_ignored() -> None:
+    """Some middlewares leave old contents of their buffers between fields."""
+    data = bytearray(STORE.serialize_cdr(joint_state(5, ["abc", "d"], [1.0, 2.0]), JOINT_STATE))
+    other = bytearray(data)
+    # "abc" and its end take four bytes, "d" takes two: two of padding before the length of position.
+    place = data.index(b"d\x00") + 2
+    assert data[place : place + 2] == bytes(2)
+    other[place : place + 2] = b"\xff\xff"
+    (part,) = Layouts(STORE, JOINT_STATE).rows([bytes(data), bytes(other)])
+    assert isinstance(part, Rows) and len(part.rows) == 2
+
+
+def test_a_layout_depends_on_names_and_lengths_not_on_numbers() -> None:
+    states = np.random.default_rng(1).standard_normal((5, 200, 2))
+    block = [bytes(STORE.serialize_cdr(m, SETPOINT)) for _, m in setpoints(["a", "b"], states)]
+    block[150] = bytes(STORE.serialize_cdr(setpoint(1, ["b", "a"], states[:, 0]), SETPOINT))
+    parts = list(Layouts(STORE, SETPOINT).rows(block))
+    assert [(part.start, len(part.rows)) for part in parts] == [(0, 150), (150, 1), (151, 49)]
+    assert parts[0].layout is parts[2].layout
+
+
+def test_numbers_of_nested_messages_are_found() -> None:
+    message = trajectory(3, ["a"], [0.0, 1.5], [[1.0], [2.0]], [[3.0], [4.0]])
+    data = bytes(STORE.serialize_cdr(message, TRAJECTORY))
+    layout = Layout(STORE, TRAJECTORY, data)
+    rows = np.frombuffer(data, np.uint8)[np.newaxis]
+    assert layout.numbers(rows, "points[1].velocities").tolist() == [[4.0]]
+    assert layout.numbers(rows, "points[1].time_from_start.nanosec").tolist() == [[500_000_000]]
+
+
+@given(
+    values=st.lists(st.lists(NUMBERS, min_size=6, max_size=6), max_size=3), n=st.integers(0, 3), little=st.booleans()
+)
+def test_messages_of_numbers_of_one_type_are_one_field(values, n, little) -> None:
+    message = setpoint(3, ["a"] * n, np.ones((5, n)), wrench_rate=values, stiffness=[7.0])
+    data = bytes(STORE.serialize_cdr(message, SETPOINT, little_endian=little))
+    layout = Layout(STORE, SETPOINT, data)
+    rows = np.tile(layout.template, (2, 1))
+    force_first = [[x for v in (w.force, w.torque) for x in (v.x, v.y, v.z)] for w in message.wrench_rate]
+    assert same(layout.numbers(rows, "wrench_rate")[1], np.ravel(force_first))
+    assert layout.fields()["wrench"] == 0 and layout.numbers(rows, "stiffness").tolist() == [[7.0], [7.0]]
+    layout.set_numbers(rows, "wrench_rate", 2.0 * np.arange(12.0 * len(values)).reshape(2, -1))
+    changed = STORE.deserialize_cdr(rows[1].tobytes(), SETPOINT).wrench_rate
+    assert [w.force.x for w in changed] == [2.0 * 6 * (len(values) + k) for k in range(len(values))]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00\x01", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00" + b"\xff" * 60, b"\x00\x03\x00\x00" + bytes(60)]
+)
+def test_bytes_that_are_not_a_message_are_reported(data: bytes) -> None:
+    good = bytes(STORE.serialize_cdr(joint_state(5, ["a"], [1.0]), JOINT_STATE))
+    parts = list(Layouts(STORE, JOINT_STATE).rows([good, data, good]))
+    assert [part[0] for part in parts] == [0, 1, 2]
+    assert isinstance(parts[1][1], LayoutError) and "\n" not in str(parts[1][1])
+
+
+@given(data=st.binary(min_size=5, max_size=80))
+def test_arbitrary_bytes_are_a_message_or_an_error(data: bytes) -> None:
+    for part in Layouts(STORE, JOINT_STATE).rows([b"\x00\x01\x00\x00" + data]):
+        assert isinstance(part, Rows) or isinstance(part[1], LayoutError)

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading of bags in every format, whole, and refused with a remedy if damaged, compared with what rosbags wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+pytest.importorskip("rosbags")
+
+from bag_files import JOINT_STATE, STORE, file_of, joint_state, write_bag
+from mcap.writer import CompressionType, IndexType
+from mcap.writer import Writer as McapWriter
+from rosbags.rosbag2 import CompressionMode
+
+from eom_dynamics.bags import Bag, BagError, BagWriter, Storage
+
+COUNT = 1000
+DATA = [
+    (10_000 + 7 * k, bytes(STORE.serialize_cdr(joint_state(k, ["a", "b"], [k, -k]), JOINT_STATE))) for k in range(COUNT)
+]
+OTHER = [(10_003 + 70 * k, joint_state(k, ["c"], np.arange(9.0))) for k in range(COUNT // 10)]
+STORAGES = ("mcap", "sqlite3")
+
+
+def make(path: Path, storage: str, compression: CompressionMode = CompressionMode.NONE) -> Path:
+    topics = {"/other": (JOINT_STATE, OTHER), "/joint_states": (JOINT_STATE, DATA)}
+    return write_bag(path, topics, storage, compression=compression)
+
+
+def read(path: Path, name: str = "/joint_states") -> tuple[list[tuple[int, bytes]], list[str]]:
+    with Bag(path) as bag:
+        (topic,) = [topic for topic in bag.topics if topic.name == name]
+        shares: list[float] = []
+        bag.progress = shares.append
+        found = [pair for times, data in bag.messages(topic) for pair in zip(times, data, strict=True)]
+        assert shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
+        return found, bag.damage
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("bare", [False, True])
+def test_all_messages_of_one_topic_in_their_order(tmp_path: Path, storage: str, bare: bool) -> None:
+    bag = make(tmp_path / "bag", storage)
+    found, damage = read(file_of(bag) if bare else bag)
+    assert found == DATA and damage == []
+    assert len(read(bag, "/other")[0]) == len(OTHER)
+
+
+@pytest.mark.parametrize(
+    ("storage", "mode"),
+    [
+        ("mcap", CompressionMode.STORAGE),
+        ("mcap", CompressionMode.MESSAGE),
+        ("sqlite3", CompressionMode.MESSAGE),
+        ("sqlite3", CompressionMode.FILE),
+        ("mcap", CompressionMode.FILE),
+    ],
+)
+def test_compressed_bags(tmp_path: Path, storage: str, mode: CompressionMode) -> None:
+    assert read(make(tmp_path / "bag", storage, mode)) == (DATA, [])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_bag_without_metadata_is_read_with_a_warning(tmp_path: Path, storage: str) -> None:
+    bag = make(tmp_path / "bag", storage)
+    (bag / "metadata.yaml").unlink()
+    found, damage = read(bag)
+    (line,) = damage
+    assert found == DATA and "metadata.yaml: missing" in line and line.endswith(f"ros2 bag reindex {bag}")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not the metadata of a bag"),
+        ("a: b", "not the metadata of a bag"),
+        ("rosbag2_bagfile_information: {relative_file_paths: 3}", "is not a list of names"),
+        ('rosbag2_bagfile_information: {relative_file_paths: ["a\\0b"]}', "is not a list of names"),
+        ("rosbag2_bagfile_information: {relative_file_paths: [.., 3]}", "is not a list of names"),
+        ("[" * 600, "not the metadata of a bag"),
+        ("{", "cannot be read"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_damaged_metadata_counts_as_missing(tmp_path: Path, text: str, reason: str) -> None:
+    bag = make(tmp_path / "bag", "mcap")
+    (bag / "metadata.yaml").write_text(text, encoding="utf-8")
+    found, damage = read(bag)
+    assert (
+        found == DATA
+        and len(damage) == 1
+        and f"metadata.yaml: {reason}" in damage[0].replace("relative_file_paths ", "")
+    )
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_split_bag_is_read_if_no_file_is_missing(tmp_path: Path, storage: str) -> None:
+    bag = make(tmp_path / "bag", storage)
+    first = file_of(bag)
+    shutil.copy(first, bag / f"second{first.suffix}")
+    metadata = bag / "metadata.yaml"
+    text = metadata.read_text()
+    listed = f"  - {first.name}\n"
+    assert listed in text
+    more = "".join(f"  - {name}{first.suffix}\n" for name in ("second", "third"))
+    metadata.write_text(text.replace(listed, listed + more, 1))
+    with pytest.raises(BagError, match=rf"third{first.suffix}: is missing; .*ros2 bag reindex {bag}"):
+        Bag(bag)
+    metadata.write_text(text.replace(listed, f"{listed}  - second{first.suffix}\n", 1))
+    assert read(bag) == (DATA + DATA, [])
+
+
+@pytest.mark.parametrize("fraction", [0.999, 0.6, 0.1])
+@pytest.mark.parametrize("mode", [CompressionMode.NONE, CompressionMode.STORAGE])
+def test_a_truncated_mcap_is_refused_with_a_remedy(tmp_path: Path, mode: CompressionMode, fraction: float) -> None:
+    file = file_of(make(tmp_path / "bag", "mcap", mode))
+    truncate(file, fraction)
+    with pytest.raises(BagError, match=rf"it is cut off.*; try: mcap recover {file} -o recovered.mcap") as caught:
+        Bag(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_database_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    bag = make(tmp_path / "bag", "sqlite3")
+    truncate(file_of(bag), 0.6)
+    with pytest.raises(BagError, match="malformed") as caught:
+        Bag(bag)
+    assert f"sqlite3 {file_of(bag)} .dump" in str(caught.value)
+    assert str(caught.value).endswith("ros2 bag reindex recovered")
+
+
+def test_a_database_with_a_hole_is_refused(tmp_path: Path) -> None:
+    file = file_of(make(tmp_path / "bag", "sqlite3"))
+    with closing(sqlite3.connect(file)) as connection, connection:
+        (page,) = connection.execute("PRAGMA page_size").fetchone()
+    content = bytearray(file.read_bytes())
+    place = content.index(DATA[500][1]) // page * page
+    content[place : place + page] = bytes(page)
+    file.write_bytes(content)
+    with pytest.raises(BagError, match=r"malformed.*ros2 bag reindex"):
+        read(file)
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_database_that_was_not_closed_is_refused_until_its_log_is_merged(tmp_path: Path, journal: str) -> None:
+    """The last messages are in the log, which rosbags does not read."""
+    file = file_of(make(tmp_path / "bag", "sqlite3"))
+    writes = """
+import os, sqlite3, sys
+bag = sqlite3.connect(sys.argv[1], isolation_level=None)
+bag.execute(f"PRAGMA journal_mode = {sys.argv[2]}")
+bag.execute("PRAGMA cache_size = 1")
+bag.execute("BEGIN")
+bag.execute("INSERT INTO messages SELECT id + 10000, topic_id, timestamp + 10000, data FROM messages")
+if sys.argv[2] == "wal":
+    bag.execute("COMMIT")
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", writes, str(file), journal], check=True)
+    with pytest.raises(BagError, match=r"was not closed: .*; try: sqlite3 .* 'SELECT") as caught:
+        Bag(file)
+    query = str(caught.value).partition("'")[2].rstrip("'")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(query).fetchone()
+    found, damage = read(file)
+    assert len(found) == (2 if journal == "wal" else 1) * COUNT and damage == []
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_names_that_a_uri_would_read_otherwise(tmp_path: Path, storage: str) -> None:
+    assert read(make(tmp_path / "bag", storage).rename(tmp_path / "50%25 of #3?")) == (DATA, [])
+    with pytest.raises(OSError, match="no databases below folders with # %"):
+        BagWriter(tmp_path / "50%25 of #3", "bag", Storage.SQLITE3, {})
+
+
+@pytest.mark.parametrize(("storage", "fraction"), [("sqlite3", 0.6), ("mcap", 0.95), ("sqlite3", 0.0), ("mcap", 0.001)])
+def test_damage_of_a_compressed_file_names_that_file(tmp_path: Path, storage: str, fraction: float) -> None:
+    """Not the temporary one that is read; the remedy begins with unpacking, and ends with a file that can be read."""
+    file = file_of(make(tmp_path / "bag", storage))
+    truncate(file, fraction)
+    packed = Path(f"{file}.zstd")
+    packed.write_bytes(zstandard.compress(file.read_bytes()))
+    with pytest.raises(BagError) as caught:
+        read(packed)
+    line = str(caught.value)
+    assert line.startswith(f"{packed}: ") and tempfile.gettempdir() not in line.replace(str(tmp_path), "")
+    if "; try: " not in line:
+        assert line == f"{packed}: is empty"
+        return
+    commands = line.partition("; try: ")[2]
+    assert commands.startswith(f"zstd -dc {packed} > unpacked{file.suffix}; ")
+    if storage == "sqlite3" and shutil.which("zstd") and shutil.which("sqlite3"):
+        subprocess.run(commands.rpartition(";")[0], shell=True, cwd=tmp_path, check=False, capture_output=True)
+        assert read(tmp_path / "recovered/recovered_0.db3")[0]
+
+
+def test_folders_of_the_user_stay_beside_the_temporary_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as an unpacked source distribution; what a bag unpacks goes when it is closed."""
+    file = file_of(make(tmp_path / "bag", "sqlite3"))
+    packed = Path(f"{file}.zstd")
+    packed.write_bytes(zstandard.compress(file.read_bytes()))
+    mine = tmp_path / "temporary/eom_dynamics-1.0.0"
+    mine.mkdir(parents=True)
+    (mine / "PKG-INFO").touch()
+    os.utime(mine, (1.0, 1.0))
+    monkeypatch.setattr(tempfile, "tempdir", str(mine.parent))
+    with Bag(packed):
+        assert len(list(mine.parent.iterdir())) == 2
+    assert list(mine.parent.iterdir()) == [mine] and list(mine.iterdir()) == [mine / "PKG-INFO"]
+
+
+def truncate(file: Path, fraction: float) -> None:
+    with file.open("r+b") as stream:
+        stream.truncate(int(file.stat().st_size * fraction))
+
+
+def test_a_corrupt_chunk_is_refused(tmp_path: Path) -> None:
+    data = [(10 + k, joint_state(k, ["a"], np.full(100, float(k)))) for k in range(2500)]
+    file = file_of(
+        write_bag(tmp_path / "bag", {"/joint_states": (JOINT_STATE, data)}, compression=CompressionMode.STORAGE)
+    )
+    content = bytearray(file.read_bytes())
+    chunks = [k for k in range(len(content)) if content[k : k + 4] == b"\x28\xb5\x2f\xfd"]  # zstd's magic number
+    content[chunks[1] + 6 : chunks[1] + 40] = bytes(34)
+    file.write_bytes(content)
+    with pytest.raises(BagError, match=f"{file}: cannot be read: .*; try: mcap recover {file}"):
+        read(file)
+
+
+@pytest.mark.parametrize("index", [IndexType.NONE, IndexType.CHUNK, IndexType.MESSAGE, IndexType.ALL])
+@pytest.mark.parametrize("use_chunking", [True, False])
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("kind", ["lz4", "zstd"])
+def test_an_mcap_with_part_of_an_index_is_read_whole(
+    tmp_path: Path, index: IndexType, use_chunking: bool, statistics: bool, kind: str
+) -> None:
+    path = tmp_path / "bag.mcap"
+    with path.open("wb") as stream:
+        kinds = CompressionType[kind.upper()]
+        writer = McapWriter(
+            stream, 10_000, kinds, index_types=index, use_chunking=use_chunking, use_statistics=statistics
+        )
+        writer.start("ros2")
+        channel = writer.register_channel("/joint_states", "cdr", writer.register_schema(JOINT_STATE, "ros2msg", b""))
+        for time, data in DATA:
+            writer.add_message(channel, time, data, time)
+        writer.finish()
+    if (index, use_chunking, statistics) == (IndexType.CHUNK, True, False):  # nothing counts its messages
+        with pytest.raises(BagError, match="1,000 of 0 messages of /joint_states can be read; try: mcap recover"):
+            read(path)
+        return
+    assert read(path) == (DATA, [])
+
+
+@pytest.mark.parametrize("times", [(7, 2**64 - 1), (8, 7)])
+def test_times_that_rosbags_would_leave_out_are_refused(tmp_path: Path, times: tuple[int, int]) -> None:
+    with (tmp_path / "bag.mcap").open("wb") as stream:
+        writer = McapWriter(stream, use_chunking=False, index_types=IndexType.NONE)
+        writer.start("ros2")
+        channel = writer.register_channel("/joint_states", "cdr", writer.register_schema(JOINT_STATE, "ros2msg", b""))
+        for time in times:
+            writer.add_message(channel, time, DATA[0][1], time)
+        writer.finish()
+    with pytest.raises(BagError, match=r"bag\.mcap: cannot be read: .*; try: mcap recover"):
+        read(tmp_path / "bag.mcap")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_random_corruption_is_read_or_reported(tmp_path: Path, storage: str) -> None:
+    """Bytes changed at random never raise anything but BagError."""
+    original = file_of(make(tmp_path / "bag", storage)).read_bytes()
+    path = tmp_path / f"noisy.{'mcap' if storage == 'mcap' else 'db3'}"
+    rng = np.random.default_rng(20240611)
+    for _ in range(15):
+        content = bytearray(original)
+        for place in rng.integers(0, len(content), size=rng.integers(1, 20)):
+            content[place] = rng.integers(256)
+        path.write_bytes(content[: rng.integers(len(content) // 2, len(content) + 1)])
+        try:
+            with Bag(path) as bag:
+                for topic in bag.topics:
+                    for times, data in bag.messages(topic):
+                        assert len(times) == len(data)
+        except BagError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - it may be raised or not
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("empty.db3", b"", "is empty"),
+        ("empty.mcap", b"", "is empty"),
+        ("text.db3", b"no database" * 100, "cannot be read: .*not a database"),
+        ("text.mcap", b"no mcap" * 100, "does not begin like an MCAP file"),
+        ("text.txt", b"text", "not a bag"),
+        ("nowhere.db3", None, "there is no such bag"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes | None, reason: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BagError, match=reason) as caught:
+        Bag(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)

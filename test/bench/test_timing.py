@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interleaved timing, by a clock that only the tasks move."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+sys.path.append(str(ROOT / "bench"))
+
+import timing
+from timing import TimedTask, Timings, interleaved
+
+Sleep = Callable[[float], None]
+
+
+@pytest.fixture
+def sleep(monkeypatch: pytest.MonkeyPatch) -> Sleep:
+    """Move the clock."""
+    now = [0.0]
+
+    def move(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    return move
+
+
+def test_times_are_those_of_one_evaluation(sleep: Sleep) -> None:
+    tasks = {"one": TimedTask(lambda: sleep(0.002)), "ten": TimedTask(lambda: sleep(0.002), 10)}
+    timings = interleaved(tasks, 5, at_least=0.005)
+    assert timings.median("one") == pytest.approx(0.002)
+    assert timings.ratio("one", "ten") == pytest.approx(10)
+
+
+def test_median_quartiles_and_paired_ratio() -> None:
+    timings = Timings({"a": np.array([1.0, 2.0, 30.0, 4.0, 5.0]), "b": np.array([2.0, 4.0, 60.0, 8.0, 1.0])})
+    assert timings.median("a") == 4.0
+    assert timings.quartiles("a") == (2.0, 5.0)
+    assert timings.ratio("b", "a") == 2.0
+
+
+def test_tasks_run_in_rotating_order(sleep: Sleep) -> None:
+    calls: list[str] = []
+    tasks = {name: TimedTask(lambda name=name: (calls.append(name), sleep(0.001))) for name in "abc"}
+    timings = interleaved(tasks, 3, at_least=1e-4)
+    assert "".join(calls[-9:]) == "abcbcacab"
+    assert all(len(samples) == 3 for samples in timings.samples.values())
+
+
+def test_the_garbage_collector_is_left_as_it_was(sleep: Sleep) -> None:
+    was = gc.isenabled()
+    interleaved({"idle": TimedTask(lambda: sleep(1.0))}, 1)
+    assert gc.isenabled() is was

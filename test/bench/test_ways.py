@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to the efforts: results and errors."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from chains import fixed_case
+from paths import ROOT
+
+sys.path.append(str(ROOT / "bench"))
+
+from random_states import RandomStates
+from ways import Way, closed_form, our_ways, pinocchio_rnea
+
+# mixed_chain: a revolute, a prismatic and a helical joint about axes of their own; planar_2r: along z.
+ROBOTS = ("iiwa", "mixed_chain", "planar_2r")
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_way_agrees_with_the_closed_form(name: str) -> None:
+    robot = fixed_case(name, 0).robot
+    states = RandomStates(robot, 5)
+    ways = our_ways(robot, states) | {"closed form": closed_form(robot, states)}
+    assert "native" in ways
+    for way in ways.values():
+        errors = way.errors(states)
+        assert len(errors) == 3 and max(errors) < 1e-12
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_pinocchio_gives_the_same_efforts(name: str) -> None:
+    pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    robot = fixed_case(name, 0).robot
+    states = RandomStates(robot, 5)
+    rnea = pinocchio_rnea(robot, states)
+    assert rnea is not None
+    (error,) = rnea.errors(states)
+    assert error < 1e-12
+
+
+def test_an_error_is_relative_to_the_largest_effort() -> None:
+    states = RandomStates(fixed_case("planar_2r", 0).robot, 3)
+    wrong = Way(lambda k: states.efforts[:, k] * [[1.0], [1.5], [1.0]], [(k,) for k in range(3)])
+    np.testing.assert_allclose(wrong.errors(states), [0.0, 0.5, 0.0])
+
+
+def test_a_call_for_each_state() -> None:
+    calls = []
+    task = Way(lambda *values: calls.append(values), [(1, 2), (3, 4)]).task
+    task.run()
+    assert calls == [(1, 2), (3, 4)] and task.count == 2
