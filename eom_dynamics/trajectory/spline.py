@@ -163,6 +163,7 @@ class Spline:
         out[1:, outside] = 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")  # refused where the motion is checked
 def _coefficients(steps: Array, states: Array) -> Array:
     """Coefficients (10, n, 2 K - 2) of the powers of u on all pieces.
 
