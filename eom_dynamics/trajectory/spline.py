@@ -211,5 +211,10 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
     short = np.flatnonzero(steps * rate < PER_PIECE)
     if not len(short):
         return t
-    within = starts[short, np.newaxis] + steps[short, np.newaxis] * (np.arange(PER_PIECE) / PER_PIECE)
-    return np.union1d(t, within)
+    within = np.multiply.outer(steps[short], np.arange(PER_PIECE) / PER_PIECE)
+    within += starts[short, np.newaxis]
+    # As np.union1d, with fewer copies: there may be millions of instants.
+    found = np.concatenate([t, within.ravel()])
+    del within
+    found.sort()
+    return found[np.append(True, found[1:] != found[:-1])]
