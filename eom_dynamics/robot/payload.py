@@ -66,8 +66,8 @@ class Payload:
             if reason := violation(float(np.max(np.abs(value))), largest=LARGEST):  # the bound of robot descriptions
                 raise RobotDescriptionError(f"payload: {name} {reason}")
         # About the centre of mass, where the inertia is exactly as it was given.
-        if reason := body_violation(Inertial(mass, np.zeros(3), inertia)):
-            raise RobotDescriptionError(f"payload: {reason}")
+        if impossible := body_violation(Inertial(mass, np.zeros(3), inertia)):
+            raise RobotDescriptionError(f"payload: {impossible}")
         for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
             object.__setattr__(self, name, value)
 
