@@ -163,15 +163,18 @@ class Scene:
             assert re.search(reason, self.stream.statistics.last_refusal)
         else:
             self.k = later
+            self.set_time(later)
         later, sent = self.k, self.sent
         sent.clear()
+        invalid = partial(setpoint, jerk=np.full(7, np.nan))  # the last command is held, but during a response
+        self.say(invalid(self.k))
         if self.path == "after a loss":
             self.respond(10)
         self.go_on(2 * WINDOW + 4, own)
-        self.say(setpoint(self.k, jerk=np.full(7, np.nan)))  # holds the last command
+        self.say(invalid(self.k))
         self.lose()
         self.respond(20)
-        count = 2 * WINDOW + 4 + 1 + 21 + 10 * (self.path == "after a loss")
+        count = 2 * WINDOW + 4 + 1 + 21 + (10 if self.path == "after a loss" else 1)
         assert len(sent) == 3 * count
         return sent, later
 
