@@ -24,7 +24,6 @@ from ..exceptions import StateError
 from ..robot import Payload, Robot
 from ..robot.payload import payload_shape
 from ..trajectory.smooth_step import falling
-from .deflection_filter import LONGEST_GAP
 
 LONGEST_BLEND = 60.0
 """Longest time of a change, s."""
@@ -32,38 +31,60 @@ LONGEST_BLEND = 60.0
 MOST_CHANGES = 8
 """Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one."""
 
+LARGEST_LEAD = 0.02
+"""Longest time by which a change may be ahead of the clock, s: times of arrival vary."""
+
 # Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
 
 
 class _Change(NamedTuple):
-    start: int | None  # ns on the clock of the blend; None before the first setpoint
+    start: int | None  # ns on the time of the blend; None before the first setpoint
+    begun: int  # the clock at the first setpoint, ns
     duration: int  # ns
     target: Array
+
+
+class _Progress(NamedTuple):
+    """State of a blend after a command.
+
+    Attributes:
+        changes: under way.
+        settled: parameters before them.
+        elapsed: time of the blend, ns; zero while nothing is under way.
+        stamp: up to which time has passed, ns; zero after a setpoint without stamp.
+        clock: at the command, ns.
+    """
+
+    changes: tuple[_Change, ...]
+    settled: Array
+    elapsed: int = 0
+    stamp: int = 0
+    clock: int = 0
 
 
 class PayloadBlend:
     """Payload at the tools of a robot along a stream, with smooth changes.
 
-    Time is that between the stamps of setpoints, or of a clock where they have none; it never goes back.
+    Time is that between the stamps of setpoints, or of the clock where they have none; it never goes back. In no change
+    is it ahead of the clock by more than LARGEST_LEAD: with two publishers whose stamps differ it would run away. It
+    passes with commands that are sent, see :meth:`commit`.
 
     Attributes:
-        now: parameters and their time derivatives at the last setpoint, as of :meth:`at`.
-        version: incremented whenever :attr:`now` may change, so that copies can be refreshed.
+        version: incremented by each change, so that copies of the parameters can be refreshed.
     """
 
     def __init__(self, robot: Robot) -> None:
         """Begin without any payload."""
         self._robot, self._shape = robot, payload_shape(robot)
-        self._under_way: list[_Change] = []
-        self._target = self._settled = np.zeros((len(robot.tools), 10))
-        self._elapsed = self._stamp = self.version = 0
-        self.now: list[Array] = []
+        self._target = np.zeros((len(robot.tools), 10))
+        self._progress = self._next = _Progress((), self._target)
+        self.version = 0
 
     @property
     def blending(self) -> bool:
         """Whether a change is under way, or waits for a setpoint."""
-        return bool(self._under_way)
+        return bool(self._progress.changes)
 
     @property
     def present(self) -> bool:
@@ -81,10 +102,6 @@ class PayloadBlend:
         """Parameters (P,) after all changes, for requests outside the stream; empty for no payload."""
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
-    def follows(self, stamp: int) -> bool:
-        """Whether a setpoint with this stamp, ns, begins the changes or follows the last one within LONGEST_GAP."""
-        return stamp > 0 and (not self._stamp or 0 <= stamp - self._stamp <= LONGEST_GAP * 1e9)
-
     def change(self, payload: Payload, blend_time: float) -> None:
         """Replace the payload of a tool, from the next setpoint on.
 
@@ -100,50 +117,65 @@ class PayloadBlend:
         target = self._target.copy()
         target[tool] = parameters
         self._target = target
-        duration = round(blend_time * 1e9)
-        if len(self._under_way) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
-            duration = max(duration, self._under_way.pop().duration)
-        self._under_way.append(_Change(None, duration, target))
+        duration, changes = round(blend_time * 1e9), self._progress.changes
+        if len(changes) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
+            duration, changes = max(duration, changes[-1].duration), changes[:-1]
+        self._progress = self._next = self._progress._replace(changes=(*changes, _Change(None, 0, duration, target)))
         self.version += 1
 
     def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
         """Tool of a payload and its parameters, as :meth:`.Payload.at_tool`; errors as for :meth:`change`."""
         if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
-        found = payload.at_tool(self._robot)
-        if len(self._under_way) == MOST_CHANGES and self._under_way[-1].start is not None:
+        found, changes = payload.at_tool(self._robot), self._progress.changes
+        if len(changes) == MOST_CHANGES and changes[-1].start is not None:
             raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         return found
 
-    def at(self, stamp: int) -> list[Array]:
-        """Parameters and their time derivatives (P, Pd, Pdd) at a setpoint's stamp, ns; empty for no payload."""
-        if self._under_way:
-            self.now = self._at(stamp)
-            self.version += 1
-        return self.now
+    def at(self, stamp: int, clock: int) -> list[Array]:
+        """Parameters and their time derivatives (P, Pd, Pdd) for a command; empty for no payload.
 
-    def _at(self, stamp: int) -> list[Array]:
-        if self._stamp:
-            self._elapsed += max(stamp - self._stamp, 0)
-        if not self._stamp - _CLOCK_JUMP <= stamp <= self._stamp:  # else one that others have overtaken
-            self._stamp = stamp
-        now = self._elapsed
-        changes = [c._replace(start=now) if c.start is None else c for c in self._under_way]
-        ended = [k for k, c in enumerate(changes) if now - (c.start or 0) >= c.duration]
+        Args:
+            stamp: of its setpoint, ns; 0 for none.
+            clock: time of the clock, ns, from an arbitrary origin.
+        """
+        self._next = self._progress
+        if not self.blending:
+            return self.target
+        now = self._elapsed(stamp, clock)
+        begun = [c._replace(start=now, begun=clock) if c.start is None else c for c in self._progress.changes]
+        settled = self._progress.settled
+        ended = [k for k, c in enumerate(begun) if now - (c.start or 0) >= c.duration]
         if ended:
             # Changes before a completed one have zero weight.
-            self._settled = changes[ended[-1]].target
-            changes = changes[ended[-1] + 1 :]
-        self._under_way = changes
-        if not changes:
-            self._elapsed = self._stamp = 0
+            settled, begun = begun[ended[-1]].target, begun[ended[-1] + 1 :]
+        if not begun:
+            self._next = _Progress((), settled)
             return self.target
-        P, Pd, Pdd = self._settled, np.zeros_like(self._settled), np.zeros_like(self._settled)
-        for start, duration, target in changes:
+        before = self._progress.stamp
+        # Else one that others have overtaken.
+        latest = before if stamp and before - _CLOCK_JUMP <= stamp <= before else stamp
+        self._next = _Progress(tuple(begun), settled, now, latest, clock)
+        P, Pd, Pdd = settled, np.zeros_like(settled), np.zeros_like(settled)
+        for start, _, duration, target in begun:
             w, wd, wdd = falling((now - (start or 0)) * 1e-9, duration * 1e-9)
             away = P - target
             P, Pd, Pdd = target + w * away, w * Pd + wd * away, w * Pdd + 2.0 * wd * Pd + wdd * away
         return [x.reshape(self._shape) for x in (P, Pd, Pdd)]
+
+    def commit(self) -> None:
+        """Let the time pass to that of the parameters computed last: their command has been sent."""
+        self._progress = self._next
+
+    def _elapsed(self, stamp: int, clock: int) -> int:
+        """Time of the blend for a command, ns."""
+        changes, _, elapsed, before, then = self._progress
+        begun = [c for c in changes if c.start is not None]
+        if not begun:
+            return elapsed
+        passed = stamp - before if stamp and before else clock - then
+        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + round(LARGEST_LEAD * 1e9)
+        return max(min(elapsed + max(passed, 0), most), elapsed)
 
 
 def read_payload(message: Any) -> Payload:

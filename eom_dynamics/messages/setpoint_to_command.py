@@ -11,11 +11,12 @@ import numpy as np
 
 from ..arrays import Array
 from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.limit_violations import summary
 from ..equations import equations_of_motion
 from ..exceptions import LimitError, StateError
 from ..robot.payload import with_parameters
-from ..states import refuse_overflow
+from ..states import all_finite, refuse_overflow
 from .base_motion import read_base_motion
 from .deflection_filter import DeflectionFilter
 from .equation_terms import equation_terms
@@ -80,12 +81,14 @@ class EvaluatedCommand(NamedTuple):
 class SetpointEvaluator:
     """Checks setpoints and requests and computes their commands, for one arm.
 
+    Commands for the setpoints of a stream continue from the last one that was sent, which :meth:`commit` is told.
+
     Attributes:
         arm: the arm.
         lead: s; the command for a setpoint in a stream is that for the motion so much later, :meth:`ElasticArm.ahead`.
         deflections: state of springs with dampers along the stream.
-        payload: of the stream, which changes with the stamps of setpoints.
-        clock: returns the time in ns of setpoints without stamps, for changes of the payload.
+        payload: of the stream, which changes along it.
+        clock: returns the time in ns, for changes of the payload.
     """
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = True, lead: float = 0.0) -> None:
@@ -95,6 +98,8 @@ class SetpointEvaluator:
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
         self.payload = PayloadBlend(arm.robot)
+        # Stamp, efforts and deflections of a command of damped springs that may be sent.
+        self._computed: tuple[int, Array, Array] | None = None
         self._limits = LimitCheck(arm)
         self._limits.prepare()
 
@@ -112,13 +117,14 @@ class SetpointEvaluator:
         admit: Callable[[int, Array], None] | None = None,
         ahead: Ahead | None = None,
     ) -> EvaluatedCommand:
-        """Compute the command for a setpoint or request.
+        """Compute the command for a setpoint or request; one of a stream is to be followed by :meth:`commit`.
 
         Args:
             message: the setpoint or request.
             optional: fields of STATE_FIELDS that may be empty, which means zero.
-            stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers continue from the setpoint
-                before. None for a message that stands alone; their deflection is then that without transient.
+            stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers and a payload that changes
+                continue from the last command that was sent. None for a message that stands alone: deflections are
+                then those without transient, and the payload that after its changes.
             limit_policy: one of LIMIT_POLICIES.
             admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
             ahead: exact motion at the lead, in place of :attr:`lead` and the Taylor polynomial.
@@ -155,7 +161,9 @@ class SetpointEvaluator:
     ) -> EvaluatedCommand:
         """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`."""
         arm, deflection = self.arm, None
-        payload = self.payload.target if stamp is None else self.payload.at(stamp or self.clock())
+        if stamp is not None:
+            self._computed = None
+        payload = self.payload.target if stamp is None else self.payload.at(stamp, self.clock())
         lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
@@ -183,14 +191,23 @@ class SetpointEvaluator:
                     worst.ratio,
                 )
             if stamp is not None and deflection is not None:
-                self.deflections.keep(stamp, efforts, deflection)
+                self._computed = stamp, efforts, deflection
             if violations and limit_policy == "clip":
                 command = self._limits.clipped(command)
                 efforts, motors = self._split(np.concatenate(command))
-            sent = arm.drive_command(command, *later[:3], payload=given["payload"]) if arm.converts else None
+            sent = None
+            if arm.converts:
+                sent = arm.drive_command(command, *later[:3], payload=given["payload"])
+                refuse_infinite_drives(arm, sent)
         return EvaluatedCommand(
             order, state, wrench, efforts, motors, violations, stiffness, base, tuple(payload), lead, sent
         )
+
+    def commit(self) -> None:
+        """Continue the stream from the command computed last, which has been sent."""
+        self.payload.commit()
+        if self._computed is not None:
+            self.deflections.keep(*self._computed)
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
@@ -203,6 +220,7 @@ class SetpointEvaluator:
     def restart(self) -> None:
         """Begin a stream: reset the state of damped springs."""
         self.deflections.forget()
+        self._computed = None
 
     def _violations(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
         if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):
@@ -222,6 +240,13 @@ class SetpointEvaluator:
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         split = len(EFFORT_FIELDS) * n
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
+
+
+def refuse_infinite_drives(arm: ElasticArm, sent: DriveCommand) -> None:
+    """Raise StateError, with field and motor or joint, where what drives are sent is not finite."""
+    if not all_finite(sent):
+        refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
+        refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)
 
 
 def matrices(evaluator: SetpointEvaluator, command: EvaluatedCommand) -> dict[str, Array]:

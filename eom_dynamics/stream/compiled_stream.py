@@ -163,7 +163,7 @@ class ShapeCall:
         self._payload = self._scratch[start : start + len(PAYLOAD_NAMES) * prod(self._payload_shape)].reshape(
             -1, *self._payload_shape
         )
-        self.set_payload(payload.now)
+        self.set_payload(payload.target)
         self.call = compiled.module.StreamCall(
             n=n,
             m=m,

@@ -53,20 +53,33 @@ class ConsistencyCheck:
 
     def restart(self) -> None:
         """Begin a window with the next setpoint, without a verdict."""
-        self._count, self.doubt = 0, ""
+        self._count, self.doubt, self._verdict = 0, "", ""
+
+    def judge(self, stamp: int, state: Array) -> str:
+        """What :attr:`doubt` would be with a state (5, n) at a stamp, ns, in the window."""
+        if not self._completes(stamp):
+            return self.doubt
+        self._times[-1], self._states[-1] = stamp, state
+        self._verdict = self._judge()
+        return self._verdict
 
     def add(self, stamp: int, state: Array) -> None:
-        """Add a state (5, n) at a stamp, ns; a new window begins where stamps jump or do not advance."""
-        count = self._count
-        if count and not 0 < stamp - self._times[count - 1] <= LONGEST_GAP * 1e9:
-            count = 0
-        self._times[count], self._states[count] = stamp, state
-        self._count = count + 1
-        if self._count > self._window:
-            self.doubt = self._judge()
+        """Add what was judged last; a new window begins where stamps jump or do not advance."""
+        if self._completes(stamp):
+            self.doubt = self._verdict
             # The last setpoint of a window is the first of the next one.
-            self._times[0], self._states[0] = stamp, state
-            self._count = 1
+            self._count = 0
+        elif not self._follows(stamp):
+            self._count = 0
+        self._times[self._count], self._states[self._count] = stamp, state
+        self._count += 1
+
+    def _follows(self, stamp: int) -> bool:
+        return self._count > 0 and bool(0 < stamp - self._times[self._count - 1] <= LONGEST_GAP * 1e9)
+
+    def _completes(self, stamp: int) -> bool:
+        """Whether a setpoint with this stamp, ns, is the last one of the window."""
+        return self._count == self._window and self._follows(stamp)
 
     def _judge(self) -> str:
         # In a unit in which no number is larger than 1, so that no square overflows.

@@ -59,6 +59,8 @@ class Doubts:
         self._jumps = JumpCheck(names, LimitCheck(arm).rate_limits)
         self._consistency = ConsistencyCheck(names, settings.tolerance, settings.window, settings.order)
         self._answered: tuple[int, Array] | None = None
+        # Stamp of the setpoint judged last; those of trajectories are not judged.
+        self._judged: int | None = None
         self.last = ""
         self.limited = self._jumps.limited
 
@@ -75,7 +77,7 @@ class Doubts:
         Raises:
             DoubtfulSetpointError: it is to be refused.
         """
-        settings = self._settings
+        settings, self._judged = self._settings, stamp
         found: list[tuple[str, str, str]] = []
         if settings.stamps != "ignore" and (text := self._stamps.judge(stamp)):
             found.append(("stamps", settings.stamps, text))
@@ -88,20 +90,24 @@ class Doubts:
                 then, before = self._answered
                 if text := self._jumps.judge((stamp - then) * 1e-9, before, state):
                     found.append(("jumps", settings.jumps, text))
-            if settings.consistency != "ignore":
-                self._consistency.add(stamp, state)
-                if self._consistency.doubt:
-                    found.append(("consistency", settings.consistency, self._consistency.doubt))
+            if settings.consistency != "ignore" and (text := self._consistency.judge(stamp, state)):
+                found.append(("consistency", settings.consistency, text))
         for check, policy, text in found:
             self.counts[check] += 1
             self.last = text
             if policy == "refuse":
+                if check == "consistency":  # until a window is consistent again
+                    self._consistency.add(stamp, state)
                 raise DoubtfulSetpointError(f"in doubt: {text}")
         return "; ".join(text for _, _, text in found)
 
     def answered(self, stamp: int, state: Array) -> None:
-        """Record an answered setpoint, from which the next one must not jump."""
+        """Record an answered setpoint, with which the next ones are compared."""
         self._answered = (stamp, state) if stamp else None
+        if stamp and stamp == self._judged:
+            self._stamps.answered(stamp)
+            if self._settings.consistency != "ignore":
+                self._consistency.add(stamp, state)
 
     def moved(self, state: Array) -> None:
         """Record a command without a setpoint, from which the next setpoint must not jump."""
@@ -112,22 +118,30 @@ class Doubts:
         """Forget all setpoints: a new stream begins."""
         self._stamps = StampCheck()
         self._consistency.restart()
-        self._answered = None
+        self._answered = self._judged = None
 
 
 class StampCheck:
-    """Compares each stamp with the one before, even of a refused setpoint, so that a restarted clock counts once.
+    """Compares each stamp with that of the last answered setpoint.
 
+    Where it goes back, it may also advance from one that went back before, so that a restarted clock counts once.
     Setpoints without stamp (0) are not compared.
     """
 
     def __init__(self) -> None:
-        self._latest = 0
+        self._answered = self._back = 0
+
+    def answered(self, stamp: int) -> None:
+        """Record the stamp of an answered setpoint, ns."""
+        self._answered, self._back = stamp, 0
 
     def judge(self, stamp: int) -> str:
         """Return what is wrong with a stamp, ns; empty if it advances."""
-        before, self._latest = self._latest, stamp or self._latest
+        before = self._answered
         if not (stamp and before) or stamp > before:
+            return ""
+        back, self._back = self._back, stamp
+        if back and stamp > back:
             return ""
         if stamp == before:
             return "stamp repeated: the setpoint before has the same"

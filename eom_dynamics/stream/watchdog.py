@@ -13,6 +13,7 @@ from ..elastic import DriveCommand, ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedCommand
+from ..states import all_finite
 from ..trajectory.smooth_step import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
@@ -39,13 +40,13 @@ class Fade(NamedTuple):
             efforts[0] = w * tau
             efforts[1] = w * taud + wd * tau
             efforts[2] = w * taudd + 2 * wd * taud + wdd * tau
-        if not np.isfinite(efforts).all():
+            motors[-1] *= w
+            sent = command.sent
+            if sent is not None:
+                joints = w * sent.joint_effort, w * sent.joint_effort_rate + wd * sent.joint_effort
+                sent = DriveCommand(sent.position, sent.velocity, w * sent.effort, *joints)
+        if not all_finite((efforts, *(sent or ()))):
             raise StateError("numbers too large: derivatives of fading efforts would be infinite")
-        motors[-1] *= w
-        sent = command.sent
-        if sent is not None:
-            joints = w * sent.joint_effort, w * sent.joint_effort_rate + wd * sent.joint_effort
-            sent = DriveCommand(sent.position, sent.velocity, w * sent.effort, *joints)
         return command._replace(efforts=efforts, motors=motors, sent=sent)
 
 
@@ -226,7 +227,7 @@ class Watchdog:
         return self._stop.duration if self._stop else 0.0
 
     def respond(self, now: int) -> Response:
-        """Next command of the response at a time of the clock, ns."""
+        """Next command of the response at a time of the clock, ns, to be followed by :meth:`commit` once it is sent."""
         assert self.last is not None  # after a loss
         if self._latest is not None:  # else the first one, which repeats the last command
             self._s += min(max(now - self._latest, 0) * 1e-9, LONGEST_RESPONSE_STEP)
@@ -236,12 +237,15 @@ class Watchdog:
         else:
             last = self.last
             flow = Flow(last.state, last.wrench, last.stiffness, last.base)
-        self._position = flow.state[0]
         if self.settings.policy == "ramp":
             return self._ramp(flow)
         stops = self._stop is not None and self._s < self._stop.duration
         self.phase = Phase.STOPPING if stops else Phase.HELD
         return Response(self._s, flow, Status.STOPPING if stops else Status.HELD, None)
+
+    def commit(self, response: Response) -> None:
+        """Measure the distance of returning setpoints from a response, whose command has been sent."""
+        self._position = response.flow.state[0]
 
     def _ramp(self, flow: Flow) -> Response:
         ramps = self._s < max(self.settings.ramp_duration, self.stop_duration)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
+from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..exceptions import StateError, TrajectoryError
 from ..states import STATE_NAMES
 from .limits import Verdict, check, verdict_of
@@ -89,7 +90,7 @@ def trajectory_feedforward(
             wanted = np.searchsorted(through, t)
             samples = Samples(*(x[wanted] for x in samples))
             command = Feedforward(*(x[wanted] for x in command))
-        _require_finite_command(arm, command, t)
+        _require_finite_command(arm, samples[1:], command, t)
         complete = rate == fine and len(check_times(trajectory, fine)) == len(t)
         verdict = check(arm, trajectory, rate=fine, samples=samples if complete else None)
         progress(0.7)
@@ -115,7 +116,7 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     t = check_times(trajectory, finest)
 
     def require_finite(t: Array, load: Load) -> None:
-        _require_finite_command(arm, _feedforward(arm, load.states, t), t)
+        _require_finite_command(arm, load.states, _feedforward(arm, load.states, t), t)
 
     with np.errstate(all="ignore"):
         load = SampledLoad(arm, t, lambda selection: _states(arm, trajectory, t[selection]))
@@ -167,13 +168,20 @@ def _feedforward(arm: ElasticArm, states: tuple[Array, ...], t: Array, deflectio
         return arm.feedforward(*states, deflection=deflection)
     except StateError:
         with np.errstate(all="ignore"):
-            _require_finite_command(arm, arm.efforts(*states), t)
+            _require_finite(arm, Feedforward._fields, arm.efforts(*states), t)
         raise
 
 
-def _require_finite_command(arm: ElasticArm, command: tuple[Array, ...], t: Array) -> None:
-    names = [arm.robot.joint_names] * 3 + [arm.motor_names] * 4
-    for field, value, of in zip(Feedforward._fields, command, names, strict=False):
+def _require_finite_command(arm: ElasticArm, states: Sequence[Array], command: Feedforward, t: Array) -> None:
+    """Refuse a command that is not finite, also in the units of the drives."""
+    _require_finite(arm, Feedforward._fields, command, t)
+    if arm.converts:
+        _require_finite(arm, (*DRIVE_NAMES, *SENT_NAMES), arm.drive_command(command, *states[:3]), t)
+
+
+def _require_finite(arm: ElasticArm, fields: Sequence[str], values: Sequence[Array], t: Array) -> None:
+    for field, value in zip(fields, values, strict=False):
+        of = arm.motor_names if "motor" in field or "drive" in field else arm.robot.joint_names
         if not np.isfinite(value).all():
             at, place = np.argwhere(~np.isfinite(value))[0]
             raise TrajectoryError(f"the motion is too fast: {field} of {of[place]} overflows at {t[at]:g} s")

@@ -150,6 +150,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
         for stamp, rows in setpoints:
             try:
                 expected.append(outputs(solver.evaluate(message(n, rows, tools), stamp=stamp, limit_policy=policy)))
+                solver.commit()
                 statuses.append(Status.FRESH.value)
             except StateError:
                 statuses.append(Status.HELD.value)
@@ -177,6 +178,7 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
         assert np.all(computed[:late, 0] == Status.FRESH.value)
         solver, dog = SetpointEvaluator(arm), Watchdog(arm, settings)
         dog.feed(solver.evaluate(message(n, rows, len(subject.tools)), stamp=stamp, limit_policy="ignore"))
+        solver.commit()
         assert dog.lose("silence") and dog.stop_duration == settings.stop_duration
         order, seen, expected = list(range(n)), [], []
         for i in range(late, 1 + silent):
@@ -184,6 +186,7 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
             solution = solver.command(
                 order, *response.flow, stamp=stamp + round(response.s * 1e9), limit_policy="ignore"
             )
+            solver.commit()
             expected.append(outputs(response.fade.of(solution) if response.fade else solution))
             seen.append(response.status)
         np.testing.assert_array_equal(computed[late:, 0], [status.value for status in seen])

@@ -151,7 +151,10 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
         for cycle, mass, x, inertia, time in CHANGES:
             if k == cycle:
                 solver.payload.change(eom.Payload(mass, [x, 0, 0], inertia * np.eye(3)), time)
-        found = solver.command(order, motion(k), stamp=START + k * 10**6, limit_policy="ignore")
+        now = START + k * 10**6
+        solver.clock = lambda now=now: now
+        found = solver.command(order, motion(k), stamp=now, limit_policy="ignore")
+        solver.commit()
         rows.append(np.concatenate([found.efforts.ravel(), found.motors.ravel()]))
     return np.array(rows)
 
@@ -208,7 +211,8 @@ def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
     measured = ([0.35, -0.40], [0.10, 0.20], [0.31, -0.42], [0.12, 0.17])
     wanted = []
     for k in range(len(lines)):
-        P = tuple(blend.at(START + k * 10**6))
+        P = tuple(blend.at(START + k * 10**6, START + k * 10**6))
+        blend.commit()
         state = eom.flat_state(elastic, *measured, payload=P)
         wanted.append(eom.linearizing_effort(elastic, state, reference, eom.chain_gains(20.0), payload=P))
     found = np.array([[float(x) for x in line.split()] for line in lines])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import processes
 from forks import ForkServer
-from tool_messages import orientation, twist, vector, world_aligned
+from tool_messages import task_message
 
 from eom_dynamics.messages.fields import WRENCH_FIELDS
 from eom_dynamics.messages.wrenches import wrench_messages
@@ -291,19 +291,12 @@ class StreamClient(Client):
         return number
 
     def publish_task(self, C, twists=AT_REST, *, at, frame=""):
-        """Publish a setpoint of a tool at a pose, with body twist and derivatives; ``at`` is its stamp, ns."""
+        """Publish a setpoint of a tool, see :func:`task_message`."""
         from eom_dynamics.msg import TaskSetpoint
-        from geometry_msgs.msg import Accel, Point, Quaternion, Twist, Vector3
 
         if self._task_setpoints is None:
             self._task_setpoints = self.publisher(TaskSetpoint, "task_setpoint")
-        message = TaskSetpoint(frame=frame)
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(at, 10**9)
-        message.pose.position, message.pose.orientation = vector(C[:3, 3], Point), orientation(C, Quaternion)
-        kinds = {"twist": Twist, "acceleration": Accel, "jerk": Accel, "snap": Accel}
-        for (name, kind), values in zip(kinds.items(), world_aligned(C, twists), strict=True):
-            setattr(message, name, twist(values, kind, Vector3))
-        self._task_setpoints.publish(message)
+        self._task_setpoints.publish(task_message(C, twists, at=at, frame=frame))
 
     def publish_serialized(self, data):
         """Publish a setpoint as bytes."""

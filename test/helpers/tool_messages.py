@@ -45,6 +45,20 @@ def transform(C):
     return SimpleNamespace(translation=vector(C[:3, 3]), rotation=orientation(C))
 
 
+def task_message(C, twists, *, at, frame=""):
+    """Setpoint of a tool at a pose, with body twist and derivatives; ``at`` is its stamp, ns."""
+    from eom_dynamics.msg import TaskSetpoint
+    from geometry_msgs.msg import Accel, Point, Quaternion, Twist, Vector3
+
+    message = TaskSetpoint(frame=frame)
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(at, 10**9)
+    message.pose.position, message.pose.orientation = vector(C[:3, 3], Point), orientation(C, Quaternion)
+    kinds = {"twist": Twist, "acceleration": Accel, "jerk": Accel, "snap": Accel}
+    for (name, kind), values in zip(kinds.items(), world_aligned(C, twists), strict=True):
+        setattr(message, name, twist(values, kind, Vector3))
+    return message
+
+
 def payload_message(payload, blend_time=0.0, tool=""):
     """Message on ``payload``, of an :class:`eom_dynamics.Payload`."""
     from eom_dynamics.msg import Payload

@@ -16,13 +16,20 @@ START = 1_700_000_000_000_000_000
 MS = 1_000_000
 
 
+def sent(blend, stamp, clock=None):
+    """The parameters of a command that is sent."""
+    found = blend.at(stamp, stamp if clock is None else clock)
+    blend.commit()
+    return found
+
+
 def along(blend, milliseconds):
-    return [blend.at(START + k * MS) for k in milliseconds]
+    return [sent(blend, START + k * MS) for k in milliseconds]
 
 
 def test_without_a_payload_there_is_none():
     blend = PayloadBlend(ROBOT)
-    assert blend.at(START) == [] == blend.target
+    assert sent(blend, START) == [] == blend.target
     assert not blend.present
 
 
@@ -46,7 +53,7 @@ def test_values_and_rates_are_continuous_and_derivatives_of_each_other_also_of_c
     for k in range(1000):
         if k in (10, 300, 350):
             blend.change(LIGHT if k == 300 else HEAVY, {10: 0.4, 300: 0.3, 350: 0.2}[k])
-        row = blend.at(START + k * MS)
+        row = sent(blend, START + k * MS)
         rows.append(np.stack([row[0], *(row[1:] or [np.zeros(10)] * 2)]) if row else np.zeros((3, 10)))
     P, Pd, Pdd = np.moveaxis(np.array(rows), 1, 0)
     h = 1e-3
@@ -72,21 +79,62 @@ def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice():
     assert np.array_equal(rows[1][0], rows[3][0])
     assert rows[4][0][0] > rows[3][0][0]
     # A clock that was set back: the change goes on from where it was.
-    again = [blend.at(k * MS) for k in (5, 15)]
+    again = [sent(blend, k * MS, START + (60 + k) * MS) for k in (5, 15)]
     assert np.array_equal(again[0][0], rows[4][0])
     assert again[1][0][0] > again[0][0][0]
 
 
-def test_which_setpoints_follow_those_before():
-    """These need no check of the stream first; without changes under way, the next one begins them."""
+def test_time_passes_with_commands_that_are_sent():
+    """What is computed for others, of any stamp and at any time, leaves no trace."""
+    blend, other = PayloadBlend(ROBOT), PayloadBlend(ROBOT)
+    for k in range(0, 320, 5):
+        if k in (0, 30):
+            for each in (blend, other):
+                each.change(HEAVY if k else LIGHT, 0.2)
+        now = START + k * MS
+        for stamp in (0, -START, START - 10**10, START + 10**10, now + 3 * MS):
+            other.at(stamp, now + MS)
+        for mine, theirs in zip(sent(blend, now), sent(other, now), strict=True):
+            assert mine.tobytes() == theirs.tobytes()
+    assert not blend.blending and not other.blending
+
+
+STAMPS = {
+    "of two publishers 3 s apart": lambda k: START + (k - 3000 * (k % 2)) * MS,
+    "of one publisher with and one without": lambda k: (START + k * MS) * (k % 2),
+    "none": lambda k: 0,
+    "from a clock ten times too fast": lambda k: START + 10 * k * MS,
+    "once far ahead": lambda k: START + (k + 10_000 * (k == 300)) * MS,
+    "that begin anew": lambda k: (START + k * MS) if k < 400 else k * MS,
+}
+
+
+@pytest.mark.parametrize("stamp", STAMPS.values(), ids=STAMPS)
+def test_time_is_never_ahead_of_the_clock_by_more_than_its_lead(stamp):
+    """Nor behind by more than two setpoints; a second change begins within the first. Masses increase."""
+    blend, exact, masses = PayloadBlend(ROBOT), PayloadBlend(ROBOT), []
+    for k in range(1800):
+        for each in (blend, exact):
+            if k in (0, 200):
+                each.change(HEAVY if k else LIGHT, 1.0)
+        now = 7 * MS + k * MS
+        masses.append([(sent(each, t, now) or [np.zeros(10)])[0][0] for each, t in ((blend, stamp(k)), (exact, 0))])
+    found, wanted = np.array(masses).T
+    assert np.all(found[:-20] <= wanted[20:] + 1e-12) and np.all(found[2:] >= wanted[:-2] - 1e-12)
+    assert found[-1] == wanted[-1] == HEAVY.parameters[0]
+    assert np.max(np.abs(np.diff(found))) < 1.875 * 3.0 * 0.021
+
+
+def test_a_change_that_lags_behind_the_clock_does_not_catch_up_in_the_next():
+    """Stamps stand still for 0.5 s of the first change; the second begins then, and is to take its time."""
     blend = PayloadBlend(ROBOT)
-    for _ in range(2):
-        blend.change(HEAVY, 0.01)
-        assert blend.follows(START) and not blend.follows(0) and not blend.follows(-START)
-        blend.at(START)
-        assert blend.follows(START + 5 * MS) and not blend.follows(START - 1) and not blend.follows(START + 101 * MS)
-        blend.at(START + 10 * MS)
-        assert not blend.blending
+    blend.change(LIGHT, 1.0)
+    for k in range(500):
+        sent(blend, START, k * MS)
+    blend.change(HEAVY, 0.3)
+    before = sent(blend, START, 500 * MS)[0]
+    after = sent(blend, START + 3000 * MS, 501 * MS)[0]
+    assert abs(after[0] - before[0]) < 1.875 / 0.3 * 3.0 * 0.022
 
 
 def test_the_payload_of_each_tool_is_its_own():
@@ -94,11 +142,11 @@ def test_the_payload_of_each_tool_is_its_own():
     blend = PayloadBlend(robot)
     for tool in robot.tools:
         blend.change(eom.Payload(1.0, tool=tool.name), 0.0)
-    (P,) = blend.at(START)
+    (P,) = sent(blend, START)
     assert P.shape == (2, 10)
     assert P[:, 0].tolist() == [1.0, 1.0]
     blend.change(eom.Payload(0.0, tool=robot.tools[0].name), 0.0)
-    assert blend.at(START + MS)[0][:, 0].tolist() == [0.0, 1.0]
+    assert sent(blend, START + MS)[0][:, 0].tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("time", [-0.1, np.nan, np.inf, LONGEST_BLEND * 1.01])
@@ -111,7 +159,7 @@ def test_changes_under_way_are_bounded():
     blend = PayloadBlend(ROBOT)
     for _ in range(MOST_CHANGES):
         blend.change(HEAVY, 1.0)
-    blend.at(START)
+    sent(blend, START)
     with pytest.raises(eom.StateError, match="8 changes of the payload are still under way"):
         blend.change(HEAVY, 1.0)
 
@@ -122,8 +170,8 @@ def test_payloads_are_taken_while_no_setpoints_come():
     for _ in range(100):
         blend.change(HEAVY, 0.1)
         blend.change(eom.Payload(0.0), 0.0)
-    blend.at(START)
-    assert blend.blending and not blend.at(START + 300 * MS) and not blend.present
+    sent(blend, START)
+    assert blend.blending and not sent(blend, START + 300 * MS) and not blend.present
 
 
 def test_a_tool_that_is_not_there_is_refused():

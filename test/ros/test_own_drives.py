@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from node_client import status_of
-from own_drives import with_drives
+from own_drives import CIA_402, with_drives
 from robot_client import RobotClient
 
 import eom_dynamics as eom
@@ -86,6 +86,25 @@ def test_limits_are_those_of_the_whole_effort(start, tmp_path):
         assert np.max(np.abs(command.tau)) == 3.0 and feedforward.effort.tobytes() == command.tau.tobytes()
         assert effort.data.tobytes() == sent.joint_effort.tobytes()
         assert setpoint.effort.tobytes() == sent.effort.tobytes()
+
+
+@pytest.mark.parametrize("limits", ["ignore", "warn", "refuse", "clip"])
+def test_numbers_that_drives_cannot_take_are_refused(start, tmp_path, limits):
+    """By the compiled stream, field by field, and by the service; the next setpoints are answered."""
+    robot = with_drives(eom.load_robot("planar_2r"), units=(CIA_402,))
+    (tmp_path / "arm.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
+    client = start("--params-file", tmp_path / "arm.yaml", "-p", f"limits:={limits}", "-p", "warning_period:=0.0")
+    huge = np.zeros((5, 2))
+    huge[0] = 1e305
+    reason = "numbers too large: drive_position of motor 'joint_1' would be inf"
+    for k in range(1, 9):
+        send(client, k, huge if k in (1, 6) else None)
+    client.answers_to(8)
+    client.wait(lambda: client.process.log.count(f"setpoint refused: {reason}") == 2, "the refusals")
+    assert [m.header.stamp.nanosec for m in client.motor_setpoint] == [2, 3, 4, 5, 7, 8]
+    assert all(np.isfinite([m.position, m.velocity, m.effort]).all() for m in client.motor_setpoint)
+    answered = client.inverse_dynamics(**dict(zip(STATE_FIELDS, huge, strict=True)))
+    assert (answered.success, answered.message) == (False, reason)
 
 
 def test_the_simulated_robot_adds_them_and_counts_in_units(start, tmp_path):

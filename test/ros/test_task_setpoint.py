@@ -152,6 +152,27 @@ def test_what_cannot_be_solved_is_refused_and_the_stream_goes_on(iiwa, given, re
     iiwa.answers_to(iiwa.publish(**rest(Q)))
 
 
+def test_a_refused_stamp_far_ahead_leaves_the_commanded_state_known(start):
+    from sensor_msgs.msg import JointState
+
+    node = start("--params-file", CONFIG / "iiwa.yaml")
+    C = eom.Kinematics(IIWA.robot, backend="numpy").pose(Q)
+    begin(node, Q)
+    stream(node, through_poses([0.0, 1.0], [C, C]), TENTHS[:2])
+    states = node.node.create_publisher(JointState, "joint_states", 1)  # of which nothing comes
+    reason = "it takes a message on joint_states from now on"
+    ahead = iter(range(10, 10_000, 10))
+    node.repeat(
+        lambda: node.publish_task(C, at=START + next(ahead) * 10**9),
+        lambda: reason in status_of(node.diagnostics[-1])[2]["last refusal"],
+        "the refusal",
+    )
+    last, count = stamp_of(node.feedforward[-1]), answered(node)
+    node.publish_task(C, at=last + 10**6)
+    node.wait(lambda: answered(node) > count, "the next answer")
+    node.node.destroy_publisher(states)
+
+
 def test_the_first_tool_is_prepared_as_soon_as_somebody_publishes_setpoints(start):
     node = start("--params-file", CONFIG / "iiwa.yaml")
     begin(node, Q)

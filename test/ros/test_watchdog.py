@@ -297,7 +297,7 @@ def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
     away = still.copy()
     away[0, 2] += 1.0
     node.publish(**setpoint(away), at=3_000_000)
-    node.publish(**setpoint(still), at=2_000_000)
+    node.publish(**setpoint(still), at=1_000_000)
     moving = still.copy()
     moving[1] = 0.01
     for k in range(4, 12):

@@ -9,16 +9,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from own_drives import CIA_402
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
+from eom_dynamics.actuators.drive_units import SIDES, DriveUnits
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.codegen.native import extension
+from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.messages.cdr import MessageLayout
 from eom_dynamics.messages.fields import ANGULAR_FIELDS, FORCE_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.samples import doubles
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.messages.wrenches import wrench_messages
 from eom_dynamics.stream.compiled_stream import (
     EFFORT_COMMAND,
@@ -110,12 +113,13 @@ class Setup:
             assert getattr(command, field) == doubles(values), field
         setpoint = self.deserialize(stream.call.written(MOTOR_SETPOINT), self.kinds[MOTOR_SETPOINT])
         assert (setpoint.header, setpoint.name) == (message.header, order.motor_names)
-        assert setpoint.position == command.motor_position
-        assert setpoint.velocity == command.motor_velocity
-        assert setpoint.effort == command.motor_effort
+        sent = solution.sent or DriveCommand(*solution.motors[[0, 1, 3]], *solution.efforts[:2])
+        for field, values in zip(("position", "velocity", "effort"), sent, strict=False):
+            assert getattr(setpoint, field) == doubles(order.motors_to_message(values)), field
         effort = self.deserialize(stream.call.written(EFFORT_COMMAND), self.kinds[EFFORT_COMMAND])
-        assert effort.data == doubles(solution.motors[-1] if self.commands_motors else solution.efforts[0])
+        assert effort.data == doubles(sent.effort if self.commands_motors else sent.joint_effort)
         stream.call.commit()
+        self.solver.commit()
         again = stream.command()
         for name in ("state", "efforts", "motors"):
             assert getattr(again, name).tobytes() == getattr(solution, name).tobytes()
@@ -465,10 +469,52 @@ def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot, lead):
     own, stream = setup.compiled.evaluator.payload, None
     for k in range(9):
         setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 1_700_000_000, k * 10**6
-        own.at(1_700_000_000 * 10**9 + k * 10**6)
+        now = 1_700_000_000 * 10**9 + k * 10**6
+        setup.solver.clock = lambda now=now: now
+        parameters = own.at(now, now)
         stream = stream or setup.stream()
         assert stream.has_payload
-        stream.set_payload(own.now)
+        stream.set_payload(parameters)
         setup.assert_equal(stream)
-        assert [x.tobytes() for x in stream.command().payload[: len(own.now)]] == [x.tobytes() for x in own.now]
+        own.commit()
+        assert [x.tobytes() for x in stream.command().payload[: len(parameters)]] == [x.tobytes() for x in parameters]
     assert not own.blending
+
+
+HUGE = {
+    f"{field} {units.get('effort', '')} of a {side} drive": (field, DriveUnits(side=side, **units))
+    for side in SIDES
+    for field, units in (
+        ("position", {"units_per_turn": 1e300}),
+        ("velocity", {"velocity_units_per_turn": 1e300}),
+        ("effort", {"effort": "per_mille", "rated_torque": 1e-300}),
+        ("effort", {"effort": "current"}),
+    )
+} | {"torque before the gear": ("effort", DriveUnits(side="motor")), "position of CiA 402": ("position", CIA_402)}
+
+
+@pytest.mark.parametrize("policy", LIMIT_POLICIES)
+@pytest.mark.parametrize(("field", "units"), HUGE.values(), ids=HUGE)
+def test_what_drives_are_sent_is_finite(field, units, policy):
+    """Numbers that are finite in SI units and not in those of a drive are refused, by its joint and field."""
+    gear_ratio = 50.0 if units is CIA_402 else 1e-18 if (field, units.effort) == ("effort", "torque") else 1.0
+    actuator = Actuator(motor=Motor(torque_constant=1e-20)) if units.effort == "current" else Actuator()
+    robot = eom.load_robot("planar_2r")
+    own = replace(robot.joints[1], drive=units, gear_ratio=gear_ratio, actuator=actuator)
+    robot = replace(robot, joints=(robot.joints[0], own))
+    setup = Setup(robot)
+    setup.limit_policy = policy
+    setup.draw(wrenches=(True, False, False))
+    stream = setup.stream()
+    setup.assert_equal(stream)
+    message = setup.setpoint
+    large = {"position": 1e305 if units is CIA_402 else 1e10, "velocity": 1e10, "effort": 1e295}[field]
+    if field == "effort":
+        message.wrench = wrench_messages(np.full((1, 6), [0, 0, large, 0, 0, 0]))
+    else:
+        setattr(message, field, doubles(np.array([0.0, large])))
+    before = stream.command()
+    assert stream.call(setup.serialize(message)) is None
+    with pytest.raises(eom.StateError, match=f"^numbers too large: drive_{field} of motor 'joint_2' would be "):
+        setup.solver.evaluate(message, stamp=1, limit_policy=policy)
+    assert stream.command().motors.tobytes() == before.motors.tobytes()

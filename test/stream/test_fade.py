@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eom_dynamics import StateError
+from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.stream.watchdog import fade
@@ -51,3 +52,7 @@ def test_rates_that_overflow_are_refused() -> None:
     assert np.isfinite(fade(0.0, 0.1).of(large).efforts).all()
     with pytest.raises(StateError, match=r"^numbers too large: derivatives of fading efforts would be infinite$"):
         fade(0.05, 0.1).of(large)
+    zero = np.zeros(1)
+    sent = large._replace(efforts=np.zeros((3, 1)), sent=DriveCommand(zero, zero, zero, zero + 1e307, zero))
+    with pytest.raises(StateError, match=r"^numbers too large: derivatives of fading efforts would be infinite$"):
+        fade(0.05, 0.1).of(sent)

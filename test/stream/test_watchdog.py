@@ -91,7 +91,11 @@ def test_the_other_policies_command_nothing(policy: str) -> None:
 
 def test_returning_setpoints_are_followed_from_near_the_commanded_position_alone() -> None:
     dog = lost("hold")
-    held = [dog.respond(k * MS) for k in range(300)][-1].flow.state[0]
+    responses = [dog.respond(k * MS) for k in range(300)]
+    held = responses[-1].flow.state[0]
+    with pytest.raises(eom.StateError, match="from where it is held"):
+        dog.admit(held + 0.09)  # nothing of the stop has been sent
+    dog.commit(responses[-1])
     away = held + np.array([0.0, 0.11])
     with pytest.raises(
         eom.StateError, match=r"^joint_2 is 0.11 rad from .*, more than 0.1 \(parameter resume_distance\)$"

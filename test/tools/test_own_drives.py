@@ -25,7 +25,9 @@ from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify.read import Source, read_recording
 from eom_dynamics.tools.identify.sides import MotorSource, read_sides
 from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.joint_states import FitFigures
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.replay.sources import Sampling, read_setpoints
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.trajectory import Cosine
@@ -80,6 +82,23 @@ def test_replay_writes_what_the_node_sends(replay: list[str], tmp_path: Path) ->
             for field in ("position", "velocity", "effort"):
                 assert np.array_equal(getattr(motors, field), getattr(SENT, field)[k]), field
             assert np.array_equal(efforts.data, effort[k])
+
+
+def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_path: Path) -> None:
+    """They are finite in SI units."""
+    x = [np.array([0.3, 1e305]), *np.zeros((4, 2))]
+    assert np.isfinite(ARM.feedforward(*x)).all()
+    messages = [
+        (nanoseconds(0.1 * k), setpoint(nanoseconds(0.1 * k), ROBOT.joint_names, x if k == 1 else [0 * y for y in x]))
+        for k in range(3)
+    ]
+    report = replay_bag(
+        Job(write_bag(tmp_path / "huge", {"/setpoint": (SETPOINT, messages)}), tmp_path / "out", replay[3])
+    )
+    assert report.refusals.reasons == {"numbers too large: drive_position of motor 'joint_2' would be inf": 1}
+    for topic, fields in (("/motor_setpoint", ("position", "velocity", "effort")), ("/effort_command", ("data",))):
+        found = [message for _, message in read_bag(tmp_path / "out")[topic]]
+        assert len(found) == 2 and all(np.isfinite(getattr(message, x)).all() for message in found for x in fields)
 
 
 def recorded(

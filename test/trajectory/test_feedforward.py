@@ -10,13 +10,14 @@ from scipy.signal import lfilter
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, equations_of_motion, load_robot
+from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot import Limits
 from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.trajectory import Scaled, check, paper_motion, rest_to_rest, through
 from eom_dynamics.trajectory import feedforward as module
-from eom_dynamics.trajectory.feedforward import trajectory_feedforward
+from eom_dynamics.trajectory.feedforward import checked, trajectory_feedforward
 
 ROBOT = load_robot("iiwa")
 ARM = ElasticArm(ROBOT)
@@ -176,3 +177,24 @@ def test_errors(motion, changes, message):
     with pytest.raises(TrajectoryError) as caught:
         trajectory_feedforward(ARM, **arguments)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("units", "field"),
+    [
+        ({"units_per_turn": 1e300}, "drive_position"),
+        ({"velocity_units_per_turn": 1e300}, "drive_velocity"),
+        ({"effort": "per_mille", "rated_torque": 1e-300}, "drive_effort"),
+    ],
+)
+def test_numbers_that_drives_cannot_take_are_refused(units, field):
+    """With the feedforward, and when a trajectory is checked before it is played."""
+    joint = SMALL_ROBOT.joints[1]
+    robot = replace(SMALL_ROBOT, joints=(SMALL_ROBOT.joints[0], replace(joint, drive=DriveUnits(**units))))
+    far = through([0, 1], [[0.0, 0.0], [0.0, 1e10]])
+    for refuse in (
+        lambda arm: trajectory_feedforward(arm, far, [0.0, 0.4, 1.0]),
+        lambda arm: checked(arm, far, 100.0, 1000),
+    ):
+        with pytest.raises(TrajectoryError, match=f"^the motion is too fast: {field} of joint_2 overflows at "):
+            refuse(ElasticArm(robot))

@@ -88,6 +88,15 @@ static inline void run_stages(StreamCall *self, Py_ssize_t from, Py_ssize_t to)
     }
 }
 
+/* Whether numbers are finite: zeros sum up to NaN where one is not. */
+static int are_finite(const double *values, Py_ssize_t count)
+{
+    double sum = 0;
+    for (Py_ssize_t i = 0; i < count; ++i)
+        sum += values[i] * 0.0;
+    return sum == 0;
+}
+
 static int compute_command(StreamCall *self)
 {
     double *scratch = scratch_of(self);
@@ -98,10 +107,7 @@ static int compute_command(StreamCall *self)
     run_stages(self, 0, self->stages - self->late);
     const double *values = scratch + STATES * self->n;
     memcpy(self->efforts, values, (size_t)(EFFORTS * self->n) * sizeof(double));
-    double sum = 0;
-    for (Py_ssize_t i = 0; i < self->size - STATES * self->n; ++i)
-        sum += values[i] * 0.0;
-    return sum == 0;
+    return are_finite(values, self->size - STATES * self->n);
 }
 
 /* Whether the command in the scratch is to be published, with its efforts clipped if that is asked for. */
@@ -135,6 +141,16 @@ static int is_within_policy(StreamCall *self)
     return 1;
 }
 
+/* Computes what drives are sent for the command within limits, which follows the voltages; whether it is finite. */
+static int convert_command(StreamCall *self)
+{
+    if (!self->late)
+        return 1;
+    run_stages(self, self->stages - self->late, self->stages);
+    const Py_ssize_t from = self->size + self->m, to = self->committed.len / (Py_ssize_t)sizeof(double);
+    return are_finite(scratch_of(self) + from, to - from);
+}
+
 /* The message of an output with the numbers of the scratch. */
 static PyObject *written(StreamCall *self, const Output *output)
 {
@@ -149,10 +165,8 @@ static PyObject *stream_call(PyObject *object, PyObject *const *args, size_t nar
         return NULL;
     }
     if (self->first < 0 || self->first >= self->outputs || !read_setpoint(self, args[0]) || !compute_command(self) ||
-        !is_within_policy(self))
+        !is_within_policy(self) || !convert_command(self))
         Py_RETURN_NONE;
-    if (self->late)
-        run_stages(self, self->stages - self->late, self->stages);
     return written(self, self->output + self->first);
 }
 

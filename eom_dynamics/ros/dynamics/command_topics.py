@@ -32,7 +32,6 @@ class CommandTopics:
 
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
-        holds_command: whether there is a valid command since :meth:`forget`, to be repeated.
         first: index of the first topic with subscribers; a compiled call returns its message.
     """
 
@@ -53,23 +52,24 @@ class CommandTopics:
             MOTOR_SETPOINT: self._create(node, JointState, "motor_setpoint"),
             EFFORT_COMMAND: self._create(node, Float64MultiArray, "effort_command"),
         }
-        self.holds_command = False
-        # Where the messages do not hold the last command: the compiled call that does.
-        self._latest: ShapeCall | None = None
+        # What was published last since :meth:`forget`, or the compiled call that has it.
+        self._latest: EvaluatedCommand | ShapeCall | None = None
         self.count_listeners()
+
+    @property
+    def holds_command(self) -> bool:
+        """Whether there is a valid command since :meth:`forget`, to be repeated."""
+        return self._latest is not None
 
     def forget(self) -> None:
         """Forget the last command."""
-        self.holds_command, self._latest = False, None
+        self._latest = None
 
     def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         """Publish a command."""
-        self.holds_command = False  # while messages are partly written
         self._fill(header, command.order, command.efforts, command.motors, command.lead, command.sent)
-        self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
-        self._latest = None
-        self.holds_command = True
-        self._send()
+        self._send(status)
+        self._latest = command
 
     def publish_bytes(self, latest: ShapeCall, first: bytes) -> None:
         """Publish a fresh command from a compiled call, given its first message."""
@@ -78,17 +78,15 @@ class CommandTopics:
         for which, publish in self._publish_others:
             publish(latest.call.written(which))
         self._latest = latest
-        self.holds_command = True
 
     def repeat(self, header: Header) -> None:
         """Publish the last command again, marked as held, with another header."""
-        if self._latest is not None:
-            latest = self._latest
+        latest = self._latest
+        if isinstance(latest, EvaluatedCommand):
+            self._fill(header, latest.order, latest.efforts, latest.motors, latest.lead, latest.sent)
+        elif latest is not None:
             self._fill(header, latest.order, *latest.efforts_and_motors(), latest.lead, latest.sent())
-            self._latest = None
-        self._feedforward.header = self._motor_setpoint.header = header
-        self._feedforward.status, self._feedforward.held = Status.HELD.value, True
-        self._send()
+        self._send(Status.HELD)
 
     def _fill(
         self,
@@ -115,7 +113,8 @@ class CommandTopics:
             setattr(motor_setpoint, field, doubles(order.motors_to_message(getattr(sent, field))))
         self._effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
 
-    def _send(self) -> None:
+    def _send(self, status: Status) -> None:
+        self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         for which in self._heard:
             self._publishers[which].publish(self._messages[which])
 

@@ -44,7 +44,8 @@ class SetpointStream:
 
     Setpoints come from the topics ``setpoint`` and ``task_setpoint``, or from the player while it plays a trajectory.
     Those of one shape, as a stream repeats it, are answered by one compiled call, others field by field. An invalid one
-    is refused and does not affect later ones. While setpoints are lost, commands come from the supervision.
+    is refused and does not affect later ones: evaluator, tasks and supervision continue from the last command that was
+    published. While setpoints are lost, commands come from the supervision.
 
     Attributes:
         evaluator: of the current robot; None without one.
@@ -162,9 +163,7 @@ class SetpointStream:
         if latest is None or evaluator is None or self.player.remembers:
             self._answer_serialised(message)
             return
-        if evaluator.payload.version != self._payload_version and not self._update_payload(
-            evaluator.payload, latest, message
-        ):
+        if evaluator.payload.version != self._payload_version and not self._update_payload(evaluator, latest, message):
             self._answer_serialised(message)
             return
         call = latest.call
@@ -186,6 +185,8 @@ class SetpointStream:
                 admit(stamp, latest.state)
             self._commands.publish_bytes(latest, command)
             call.commit()
+            if self._payload_version is None:
+                evaluator.payload.commit()
             self._tasks.command(stamp, latest.committed_state)
             if admit is not None:
                 self._supervise(stamp, latest.shape.frame_id, latest.command())
@@ -197,19 +198,16 @@ class SetpointStream:
                 self._warn_of_limits(latest.violations())
         statistics.add_time(time.perf_counter_ns() - started)
 
-    def _update_payload(self, payload: PayloadBlend, latest: ShapeCall, message: bytes) -> bool:
+    def _update_payload(self, evaluator: SetpointEvaluator, latest: ShapeCall, message: bytes) -> bool:
         """Set the changed payload of all compiled calls; return whether they may answer a message."""
-        if payload.blending:
-            stamp = stamp_of(message)
-            # After any other step the checks of the stream come first.
-            if not payload.follows(stamp):
-                return False
-            payload.at(stamp)
-        self._payload_version = None if payload.blending else payload.version
-        if latest.has_payload != payload.present:
+        payload = evaluator.payload
+        changes = payload.blending
+        parameters = payload.at(stamp_of(message), evaluator.clock()) if changes else payload.target
+        self._payload_version = None if changes else payload.version
+        if latest.has_payload != bool(parameters):
             self._shapes.forget()
             return False
-        self._shapes.set_payload(payload.now)
+        self._shapes.set_payload(parameters)
         return True
 
     def _answer_serialised(self, message: bytes) -> None:
@@ -306,6 +304,7 @@ class SetpointStream:
                 ahead=ahead,
             )
             self._commands.publish(setpoint.header, command, Status.FRESH)
+            self.evaluator.commit()
             self._tasks.command(nanoseconds, command.state)
             if self._admit is not None:
                 self._supervise(nanoseconds, setpoint.header.frame_id, command)
@@ -327,8 +326,11 @@ class SetpointStream:
 
     # --- Loss of setpoints --------------------------------------------------------------
 
-    def _publish_response(self, evaluator: SetpointEvaluator, last: EvaluatedCommand, response: Response) -> None:
-        """Publish the response to a loss of setpoints, in the joint order of the last one, by its evaluator."""
+    def _publish_response(self, evaluator: SetpointEvaluator, last: EvaluatedCommand, response: Response) -> bool:
+        """Publish the response to a loss of setpoints, in the joint order of the last one, by its evaluator.
+
+        Returns whether there is a command for it.
+        """
         now = self.supervision.clock.reading
         header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)
         # Dampers go on from the last setpoint, as the response does.
@@ -339,6 +341,7 @@ class SetpointStream:
             if response.fade:
                 command = response.fade.of(command)
             self._commands.publish(header, command, response.status)
+            evaluator.commit()
             if evaluator is self.evaluator:  # else another robot is about to take over
                 self._tasks.command(now, command.state)
         except StateError as error:
@@ -346,8 +349,9 @@ class SetpointStream:
                 f"no command for the response to lost setpoints: {error}",
                 throttle_duration_sec=self._node.warning_period,
             )
-            return
+            return False
         self._warn_of_limits(command.violations)
+        return True
 
     # --- Diagnostics --------------------------------------------------------------------
 

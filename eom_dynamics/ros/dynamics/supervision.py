@@ -55,7 +55,7 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[SetpointEvaluator, EvaluatedCommand, Response], None],
+        send: Callable[[SetpointEvaluator, EvaluatedCommand, Response], bool],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
@@ -63,7 +63,8 @@ class Supervision:
         """Wait for an arm.
 
         Args:
-            send: publishes a response to a loss by an evaluator, in the message order of a command.
+            send: publishes a response to a loss by an evaluator, in the message order of a command; returns whether
+                that was possible.
             publishers: counts publishers of setpoints.
             playing: whether setpoints are those of a trajectory.
         """
@@ -309,9 +310,10 @@ class Supervision:
             return
         self._responded = now
         response = watchdog.respond(now)
-        self._send(self._evaluator, watchdog.last, response)
-        if self._doubts is not None:
-            self._doubts.moved(response.flow.state)
+        if self._send(self._evaluator, watchdog.last, response):
+            watchdog.commit(response)
+            if self._doubts is not None:
+                self._doubts.moved(response.flow.state)
 
 
 _SETTINGS = {

@@ -106,7 +106,7 @@ class TaskTopic:
 
     def command(self, stamp: int, states: Array) -> None:
         """Remember a commanded state q … qdddd (5, n) and its stamp, ns."""
-        self._commanded = stamp, states
+        self._commanded, self._measured = (stamp, states), None
         self._unsubscribe()
 
     def forget(self) -> None:
@@ -152,7 +152,6 @@ class TaskTopic:
                 found: Array = predicted(states, after) if 0 <= after <= _PREDICTED else states[0]
                 # The derivatives of a sample need not be those of a motion.
                 return found if np.max(np.abs(found - states[0])) < LARGEST_JUMP else states[0]
-            self.forget()
         if self._measured is None:
             self._measured = JointPositions(robot.joint_names)
         if self._states is None:

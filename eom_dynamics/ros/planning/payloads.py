@@ -11,7 +11,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...dynamics import Dynamics
-from ...elastic import ElasticArm, Feedforward
+from ...elastic import DriveCommand, ElasticArm, Feedforward
 from ...exceptions import StateError
 from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
@@ -110,6 +110,10 @@ class _LoadedArm(ElasticArm):
     def feedforward(self, *states: Any, **given: Any) -> Feedforward:
         """As of :class:`ElasticArm`."""
         return self._arm.feedforward(*states, **given, payload=self._payload)
+
+    def drive_command(self, command: Feedforward, *states: Any, **given: Any) -> DriveCommand:
+        """As of :class:`ElasticArm`."""
+        return self._arm.drive_command(command, *states, **given, payload=self._payload)
 
 
 @lru_cache(maxsize=8)

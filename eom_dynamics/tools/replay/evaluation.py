@@ -213,6 +213,7 @@ class Evaluation:
             self._take_payload(*self._payloads.pop(0))
         self._evaluator.clock = lambda: recorded
         command = self._evaluator.evaluate(batch.message(row), stamp=stamp, limit_policy=self._options.limits)
+        self._evaluator.commit()
         if command.violations:
             self.violations.add(command.violations, 1)
         return command
@@ -275,19 +276,29 @@ class Evaluation:
                 computed = [x[done[rows]] for x in states]
                 self._limit(computed, np.flatnonzero(done), efforts, motors, done)
             if sent is not None:
-                self._send([x[done[rows]] for x in states], np.flatnonzero(done), efforts, motors, sent)
+                self._send([x[done[rows]] for x in states], np.flatnonzero(done), efforts, motors, sent, done)
         return done
 
     def _send(
-        self, states: list[Array], rows: NDArray[np.intp], efforts: Array, motors: Array, sent: DriveCommand
+        self,
+        states: list[Array],
+        rows: NDArray[np.intp],
+        efforts: Array,
+        motors: Array,
+        sent: DriveCommand,
+        done: NDArray[np.bool_],
     ) -> None:
-        """Compute what drives are sent for the commands at some rows, which are within limits, or clipped."""
+        """Compute what drives are sent for the commands at some rows, which are within limits, or clipped.
+
+        Those that overflow are marked as not done, to be refused.
+        """
         if not len(rows):
             return
         later = self.arm.ahead(self._lead, *states)[0] if self._lead else states
         command = Feedforward(*efforts[:, rows], *motors[:, rows])
         for values, own in zip(sent, self.arm.drive_command(command, *later[:3]), strict=True):
             values[rows] = own
+            done[rows] &= np.isfinite(own).all(axis=1)
 
     def _limit(
         self, states: list[Array], rows: NDArray[np.intp], efforts: Array, motors: Array, done: NDArray[np.bool_]

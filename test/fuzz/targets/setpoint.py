@@ -47,6 +47,7 @@ def check(data: bytes) -> None:
         with refused():
             solution = solver.evaluate(_setpoint(values, arm.robot), stamp=sent, limit_policy=limits, admit=admit)
             _check_finite(solution)
+            solver.commit()
             watchdog.feed(solution)
             doubts.answered(sent, solution.state)
         if values.below(8) == 7:
@@ -64,6 +65,8 @@ def _lose(solver: SetpointEvaluator, watchdog: Watchdog, stamp: int, count: int)
         with refused():
             solution = solver.command(watchdog.last.order, *response.flow, stamp=0, limit_policy="warn")
             _check_finite(response.fade.of(solution) if response.fade else solution)
+            solver.commit()
+            watchdog.commit(response)
 
 
 def _check_finite(solution: EvaluatedCommand) -> None:

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A refused setpoint changes nothing: what is sent later has the bits of a stream that never had it."""
+
+import re
+from array import array
+from contextlib import nullcontext
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from springs import with_springs
+from tool_messages import task_message
+
+import eom_dynamics as eom
+from eom_dynamics.actuators.springs import DampedSpring
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.samples import doubles
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.stream.doubts import Doubts, DoubtSettings
+
+START, MS = 1_700_000_000 * 10**9, 10**6
+LIMITS = Limits(upper=0.85, velocity=3.0, acceleration=20.0, jerk=1000.0, effort=500.0)
+ROBOT = with_springs(eom.load_robot("iiwa"), DampedSpring(2e4, 400.0), limits=LIMITS)
+PAYLOAD = eom.Payload(10.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
+Q = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
+KINEMATICS = eom.Kinematics(ROBOT)
+WINDOW = 8
+PARAMETERS = {
+    "setpoint_timeout": 0.5,
+    "on_setpoint_loss": "hold",
+    "stamp_check": "refuse",
+    "jump_check": "refuse",
+    "consistency_check": "refuse",
+    "consistency_window": WINDOW,
+    "hold_last_command": "always",
+    "limits": "refuse",
+    "use_sim_time": "true",
+}
+
+
+def motion(k):
+    """A smooth motion (5, n), 1 kHz."""
+    w = 3.0
+    return np.outer([np.sin(w * k * 1e-3 + j * np.pi / 2) * w**j for j in range(5)], 0.05 * np.ones(7)) + np.outer(
+        np.eye(5)[0], Q
+    )
+
+
+def setpoint(k, *, by=0, **changes):
+    """That of the joints at a time, with a stamp later by some ms and changed fields."""
+    from eom_dynamics.msg import JointTrajectorySetpoint
+
+    message = JointTrajectorySetpoint()
+    stamp = 0 if by is None else START + (k + by) * MS
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+    for field, values in (dict(zip(STATE_FIELDS, motion(k), strict=True)) | changes).items():
+        numbers = isinstance(values, np.ndarray)
+        setattr(message, field, doubles(np.ascontiguousarray(values)) if numbers else values)
+    return message
+
+
+def task(k, *, by=0, C=None, frame=""):
+    pose, *twists = KINEMATICS.motion(*motion(k))
+    return task_message(pose if C is None else C, twists, at=START + (k + by) * MS, frame=frame)
+
+
+class Recorder:
+    """In the place of a publisher: keeps the numbers and texts of messages, or fails."""
+
+    def __init__(self, kind, sent):
+        self.kind, self.sent, self.handle, self.fails, self.publish_raw = kind, sent, self, False, self.publish
+
+    def get_subscription_count(self):
+        return 1
+
+    def publish(self, message):
+        from rclpy.serialization import deserialize_message
+
+        if self.fails:
+            raise RuntimeError("publisher is gone")
+        if isinstance(message, bytes):
+            message = deserialize_message(message, self.kind)
+        values = [getattr(message, name) for name in message.get_fields_and_field_types()]
+        self.sent.append([x.tobytes() if isinstance(x, array) else str(x) for x in values])
+
+
+class Scene:
+    """A stream at 1 kHz with a payload that changes, dampers, tasks, a watchdog and all checks, from the start on."""
+
+    def __init__(self, node, compiled, path):
+        self.node, self.stream, self.path, self.k = node, node._stream, path, 0
+        self.sent = []
+        stream, commands = self.stream, self.stream._commands
+        self.publishers = [Recorder(type(message), self.sent) for message in commands._messages.values()]
+        commands._publishers = dict(zip(commands._publishers, self.publishers, strict=True))
+        commands.count_listeners()
+        stream.end()
+        self.set_time(0)
+        stream.on_parameter("setpoint_lifespan", 0.0)
+        stream.take(stream.evaluator, None if path == "field by field" else compiled)
+        if path == "tasks":  # the motion of a redundant arm is another one
+            stream.supervision._doubts = Doubts(stream.evaluator.arm, DoubtSettings("refuse", "refuse"))
+
+    def set_time(self, k):
+        from rclpy.time import Time
+
+        self.node.get_clock().set_ros_time_override(Time(nanoseconds=START + k * MS + 300_000))
+
+    @property
+    def answered(self):
+        return self.stream.statistics.published
+
+    def say(self, message):
+        from eom_dynamics.msg import TaskSetpoint
+        from rclpy.serialization import serialize_message
+
+        if isinstance(message, TaskSetpoint):
+            self.stream._answer_task(message)
+        else:
+            self.stream.answer_bytes(message if isinstance(message, bytes) else serialize_message(message))
+
+    def go_on(self, count, message=setpoint):
+        """Answer as many setpoints of the stream."""
+        for _ in range(count):
+            before = self.answered
+            self.set_time(self.k)
+            self.say(message(self.k))
+            assert self.answered == before + 1, (self.k, self.stream.statistics.last_refusal)
+            self.k += 1
+
+    def lose(self):
+        self.stream.supervision._lose("nothing comes")
+
+    def respond(self, count):
+        for _ in range(count):
+            self.set_time(self.k)
+            self.stream.supervision._tick_response()
+            self.k += 1
+
+    def play(self, refuse, reason, later=None):
+        """What is sent after a refusal; without it, with the setpoints from ``later`` on."""
+        own = task if self.path == "tasks" else setpoint
+        self.go_on(5)
+        change = partial(self.stream.evaluator.payload.change, PAYLOAD, 1.0)
+        if self.path != "as a change begins":
+            change()
+        # Within a window of the check of consistency, or at its end.
+        self.go_on(4 * WINDOW - (5 if refuse is inconsistent else 8), own)
+        self.last = self.k - 1
+        if self.path == "after a loss":
+            self.lose()
+            self.respond(10)
+        if self.path == "as a change begins":
+            change()
+        assert (self.stream._shapes.latest is None) == (self.path == "field by field")
+        self.set_time(self.k)
+        if later is None:
+            before, refused = self.answered, self.refused
+            refuse(self)
+            assert self.answered == before and self.refused > refused
+            assert re.search(reason, self.stream.statistics.last_refusal)
+        else:
+            self.k = later
+            self.set_time(later)
+        later, sent = self.k, self.sent
+        sent.clear()
+        invalid = partial(setpoint, jerk=np.full(7, np.nan))  # the last command is held, but during a response
+        self.say(invalid(self.k))
+        if self.path == "after a loss":
+            self.respond(10)
+        self.go_on(2 * WINDOW + 4, own)
+        self.say(invalid(self.k))
+        self.lose()
+        self.respond(20)
+        count = 2 * WINDOW + 4 + 1 + 21 + (10 if self.path == "after a loss" else 1)
+        assert len(sent) == 3 * count
+        return sent, later
+
+    @property
+    def refused(self):
+        return self.stream.statistics.refused + self.stream.statistics.expired
+
+
+def bad(**changes):
+    """Say the setpoint of the stream with changes."""
+    return lambda scene: scene.say(setpoint(scene.k, **changes))
+
+
+def too_old(scene):
+    scene.stream.on_parameter("setpoint_lifespan", 0.5)
+    bad(by=-10_000)(scene)
+    scene.stream.on_parameter("setpoint_lifespan", 0.0)
+
+
+def while_a_trajectory_is_played(scene):
+    player = scene.stream.player
+    player._playing, player._motion = True, object()
+    bad(by=50)(scene)
+    player._playing, player._motion = False, None
+
+
+def inconsistent(scene):
+    """The setpoint that completes a window, and those until another one is consistent."""
+    bad(jerk=motion(scene.k)[3] + 200.0)(scene)
+    for _ in range(2 * WINDOW - 1):
+        before = scene.answered
+        scene.k += 1
+        scene.set_time(scene.k)
+        bad()(scene)
+        assert scene.answered == before
+    scene.k += 1
+    scene.set_time(scene.k)
+
+
+def failing(which, make=setpoint):
+    def fail(scene):
+        scene.publishers[which].fails = True
+        scene.say(make(scene.k))
+        scene.publishers[which].fails = False
+        scene.k += 1
+        scene.set_time(scene.k)
+
+    return fail
+
+
+BEYOND = 0.09 * np.eye(7)[5]  # the range of joint 6
+NAN = np.full(7, np.nan)
+HEADER = np.array([0x100, START // 10**9 - 10, 0], dtype="<i4").tobytes()
+ELSEWHERE = eom.lie.pose(np.eye(3), [3.0, 0.0, 0.5])
+HELD, GONE = "from where it is held", "publisher is gone"
+REFUSALS = {
+    "28 bytes": (lambda scene: scene.say(HEADER + bytes([255] * 16)), "cannot be read"),
+    "no bytes": (lambda scene: scene.say(b""), "cannot be read"),
+    "not finite and 10 s old": (bad(by=-10_000, position=NAN), "is nan"),
+    "not finite and 10 s ahead": (bad(by=10_000, snap=NAN), "is nan"),
+    "not finite and without stamp": (bad(by=None, jerk=NAN), "is nan"),
+    "of another length": (bad(by=50, velocity=np.zeros(6)), "velocity has 6 entries"),
+    "of unknown joints": (bad(by=50, joint_names=[f"joint_{k}" for k in range(7)]), "no joint 'joint_0'"),
+    "beyond limits": (lambda scene: bad(by=50, position=motion(scene.k)[0] + BEYOND)(scene), "exceeds limits"),
+    "too large": (bad(by=50, snap=np.full(7, 1e308)), "numbers too large"),
+    "too old": (too_old, ""),
+    "of another publisher": (bad(by=-3000), "stamp goes back"),
+    "repeated": (lambda scene: scene.say(setpoint(scene.last)), "stamp repeated"),
+    "far from where it is held": (bad(position=Q + 0.15), HELD),
+    "a jump": (bad(position=Q + 0.5), f"jumps by|{HELD}"),
+    "inconsistent": (inconsistent, "is not the rate of acceleration"),
+    "while a trajectory is played": (while_a_trajectory_is_played, "a trajectory is being played"),
+    "not published at all": (failing(0), GONE),
+    "published in part": (failing(1), GONE),
+    "published but for the last": (failing(2), GONE),
+    "a task of an unknown frame": (lambda scene: scene.say(task(scene.k, by=50, frame="hand")), "no frame 'hand'"),
+    "a task that is out of reach": (lambda scene: scene.say(task(scene.k, by=50, C=ELSEWHERE)), "cannot reach"),
+    "a task far ahead": (lambda scene: scene.say(task(scene.k, by=3000)), "it takes a message on joint_states"),
+    "a task that is not published": (failing(0, task), GONE),
+}
+PATHS = ("compiled", "as a change begins", "field by field", "tasks", "after a loss")
+ONLY = {"inconsistent": PATHS[:3], "far from where it is held": PATHS[4:]}
+
+
+@pytest.fixture(scope="module")
+def node(ros, tmp_path_factory):
+    """An active node whose executor does not spin, with the compiled calls of its robot."""
+    from sensor_msgs.msg import JointState
+
+    from eom_dynamics.ros.dynamics_node import DynamicsNode
+    from eom_dynamics.ros.worker import end_workers
+
+    path = tmp_path_factory.mktemp("robot") / "arm.yaml"
+    path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
+    given = [word for name, value in PARAMETERS.items() for word in ("-p", f"{name}:={value}")]
+    arguments = ["--ros-args", "--params-file", str(path), "-r", "__ns:=/refused", *given]
+    stop = SimpleNamespace(came=False, interrupting=nullcontext)
+    node = DynamicsNode(stop, cli_args=arguments)
+    node.create_publisher(JointState, "joint_states", 1)
+    node.start_up()
+    stream = node._stream
+    stream.evaluator.prepare_payload()
+    from eom_dynamics.ros.dynamics.task_topic import _prepared
+
+    stream._tasks._trackers[ROBOT.tools[0].name] = _prepared(stream.evaluator.arm.robot, ROBOT.tools[0].name)
+    yield node, stream._compiled
+    end_workers(node, 2.0)
+    node.destroy_node()
+
+
+@pytest.mark.parametrize(("refusal", "path"), [(x, path) for x in REFUSALS for path in ONLY.get(x, PATHS)])
+def test_a_refused_setpoint_changes_nothing(node, refusal, path):
+    sent, later = Scene(*node, path).play(*REFUSALS[refusal])
+    assert sent == Scene(*node, path).play(*REFUSALS[refusal], later)[0]
