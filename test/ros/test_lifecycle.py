@@ -12,10 +12,12 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 SETPOINT = {name: np.full(7, 0.1) for name in STATE_FIELDS}
 UP = {"unconfigured": "configure", "inactive": "activate"}
+FRESH, HELD, STOPPING, RAMPING = range(4)
 DOWN = {"active": "deactivate", "inactive": "cleanup"}
 
 
@@ -318,3 +320,59 @@ def test_a_signal_while_the_node_comes_up_ends_it_too(start):
     client.wait(lambda: "robot iiwa" in client.process.log, "the node to configure")
     assert client.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in client.process.log
+
+
+# --- Switched off in motion -------------------------------------------------------------
+
+PANDA = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+ARM = eom.ElasticArm(eom.load_robot("panda"))
+MOVING = np.zeros((5, 7))
+MOVING[0] = 0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0
+MOVING[1], MOVING[2] = 0.3, 0.5
+END = StopPolynomial(MOVING, 0.3).end
+
+
+def in_motion(client, state=MOVING):
+    """Publish setpoints of an arm in motion until the last is answered; returns that command."""
+    for _ in range(4):  # in both ways of the node
+        number = client.publish(**dict(zip(STATE_FIELDS, state, strict=True)))
+    return client.answers_to(number)[0]
+
+
+def assert_stopped(client, effort=np.zeros(7), end=END):
+    """The arm came to rest, and the last command of each topic holds it there with these efforts of the joints."""
+    count = -1
+    while count < len(client.feedforward):  # until the node is silent; it may have ended
+        count = len(client.feedforward)
+        client.spin(0.5)
+    statuses = [message.status for message in client.feedforward]
+    first = statuses.index(STOPPING)
+    assert set(statuses[:first]) == {FRESH} and set(statuses[first:]) == {STOPPING, HELD}
+    last, setpoint = client.feedforward[-1], client.motor_setpoint[-1]
+    held = ARM.feedforward(end, *np.zeros((4, 7)))
+    np.testing.assert_allclose(last.motor_position, held.motor_position, rtol=1e-12)
+    np.testing.assert_allclose(last.effort, effort, rtol=1e-12)
+    for name in ("effort_rate", "effort_acceleration", "motor_velocity", "motor_acceleration"):
+        assert not np.any(getattr(last, name)), name
+    assert setpoint.position == last.motor_position and not np.any(setpoint.velocity)
+    assert setpoint.effort == client.effort_command[-1].data == last.motor_effort
+    assert np.any(last.motor_effort) == np.any(effort)
+
+
+SWITCHES = {
+    "deactivate": lambda client: client.transition("deactivate"),
+    "shutdown": lambda client: client.transition("active_shutdown"),
+    "SIGTERM": lambda client: client.process.stop(signal.SIGTERM) == 0,
+    "SIGINT": lambda client: client.process.stop(signal.SIGINT) == 0,
+    "SIGHUP": lambda client: client.process.stop(signal.SIGHUP) == 0,
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("executor", ["events", "single_threaded"])
+def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, switch, executor):
+    client = start(*PANDA, "-p", f"executor:={executor}", depth=0)  # as drives have it
+    in_motion(client)
+    assert SWITCHES[switch](client)
+    assert_stopped(client)
+    assert "rror" not in client.process.log

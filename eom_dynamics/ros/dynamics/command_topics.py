@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
 from rclpy.lifecycle import LifecycleNode
 from rclpy.lifecycle.publisher import LifecyclePublisher
@@ -25,6 +28,19 @@ from ..stream_qos import stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1
+
+
+class SentCommand(NamedTuple):
+    """A command that was sent.
+
+    Attributes:
+        command: the command.
+        stamp, frame_id: of its header; stamp in ns.
+    """
+
+    command: EvaluatedCommand
+    stamp: int
+    frame_id: str
 
 
 class CommandTopics:
@@ -56,11 +72,31 @@ class CommandTopics:
         self.holds_command = False
         # Where the messages do not hold the last command: the compiled call that does.
         self._latest: ShapeCall | None = None
+        # Else the last command itself.
+        self._last: SentCommand | None = None
         self.count_listeners()
 
     def forget(self) -> None:
         """Forget the last command."""
-        self.holds_command, self._latest = False, None
+        self.holds_command, self._latest, self._last = False, None, None
+
+    @property
+    def last(self) -> SentCommand | None:
+        """The last command since :meth:`forget`."""
+        if self._latest is None:
+            return self._last
+        return SentCommand(self._latest.command(), self._latest.call.committed_stamp, self._latest.shape.frame_id)
+
+    def deliver(self, timeout: float) -> None:
+        """Wait until subscribers have received the last command, for ``timeout`` s at most.
+
+        With a depth of 1 the middleware asks them with each command; with a deeper queue only every 3 s.
+        """
+        deadline = time.monotonic() + timeout
+        for which in self._heard:
+            with suppress(RuntimeError):  # of a middleware that cannot tell
+                remaining = max(deadline - time.monotonic(), 0.0)
+                self._publishers[which].wait_for_all_acked(Duration(seconds=remaining))
 
     def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         """Publish a command."""
@@ -68,6 +104,8 @@ class CommandTopics:
         self._fill(header, command.order, command.efforts, command.motors, command.lead, command.sent)
         self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
         self._latest = None
+        stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+        self._last = SentCommand(command, stamp, header.frame_id)
         self.holds_command = True
         self._send()
 
@@ -83,7 +121,7 @@ class CommandTopics:
     def repeat(self, header: Header) -> None:
         """Publish the last command again, marked as held, with another header."""
         if self._latest is not None:
-            latest = self._latest
+            latest, self._last = self._latest, self.last
             self._fill(header, latest.order, *latest.efforts_and_motors(), latest.lead, latest.sent())
             self._latest = None
         self._feedforward.header = self._motor_setpoint.header = header
