@@ -38,7 +38,7 @@ from .running import run
 from .stopping import StopSignals
 
 # Time that the end of the node waits until its last command has been received, s.
-_DELIVERY = 0.5
+_DELIVERY = 2.0
 
 PROGRAM = Executable(
     "dynamics_node",
@@ -189,10 +189,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
-        if self._stream.ending:
-            raise TrajectoryError("the node is being switched off; it plays trajectories only when active")
-        if not self.active or self._stream.evaluator is None:
-            raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
+        if self._stream.closed or self._stream.evaluator is None:
+            state = "about to be switched off" if self.active else self.state
+            raise TrajectoryError(f"the node is {state}; it plays trajectories only when active")
         return self._stream.evaluator.arm
 
     # --- Lifecycle ----------------------------------------------------------------------

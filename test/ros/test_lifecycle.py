@@ -4,6 +4,8 @@
 import os
 import re
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -107,6 +109,7 @@ def test_a_manager_brings_the_node_up_and_down(unconfigured):
     level, message, values = client.next_diagnostics()
     assert (level, message, values["state"]) == (0, "inactive: setpoints are not answered", "inactive")
     # The stop, and a last command.
+    last_commands(client)
     statuses = [message.status for message in client.feedforward[answered:]]
     assert (statuses[0], statuses[-1], {*statuses[1:]}) == (FRESH, HELD, {STOPPING, HELD})
     assert not any(client.feedforward[-1].effort) and len(client.motor_setpoint) == len(client.feedforward)
@@ -345,16 +348,21 @@ def in_motion(client, **fields):
     client.answers_to(number)
 
 
-def assert_stopped(client, effort=NO_EFFORT, end=END):
-    """The arm came to rest, and the last command of each topic holds it there with these efforts of the joints."""
+def last_commands(client):
+    """The last command on feedforward and motor_setpoint of a node that falls silent; it may have ended."""
     count = -1
-    while count < len(client.feedforward):  # until the node is silent; it may have ended
+    while count < len(client.feedforward):
         count = len(client.feedforward)
         client.spin(0.5)
+    return client.feedforward[-1], client.motor_setpoint[-1]
+
+
+def assert_stopped(client, effort=NO_EFFORT, end=END):
+    """The arm came to rest, and the last command of each topic holds it there with these efforts of the joints."""
+    last, setpoint = last_commands(client)
     statuses = [message.status for message in client.feedforward]
     first = statuses.index(STOPPING)
     assert set(statuses[:first]) == {FRESH} and set(statuses[first:]) == {STOPPING, HELD}
-    last, setpoint = client.feedforward[-1], client.motor_setpoint[-1]
     held = ARM.feedforward(end, *np.zeros((4, 7)))
     np.testing.assert_allclose(last.motor_position, held.motor_position, rtol=1e-12)
     np.testing.assert_allclose(last.effort, effort, rtol=1e-12)
@@ -379,7 +387,17 @@ SWITCHES = {
 def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, switch, executor):
     client = start(*PANDA, "-p", f"executor:={executor}", depth=0)  # as drives have it
     in_motion(client)
-    assert SWITCHES[switch](client)
+    over = threading.Event()
+
+    def stream():
+        while not over.wait(0.005):
+            client.publish(**dict(zip(STATE_FIELDS, MOVING, strict=True)))
+
+    with ThreadPoolExecutor() as threads:
+        threads.submit(stream)
+        assert SWITCHES[switch](client)
+        client.spin(0.2)
+        over.set()
     assert_stopped(client)
     assert "rror" not in client.process.log
 
@@ -396,7 +414,7 @@ def test_a_parameter_says_which_efforts_remain(start, efforts):
     client.wait(lambda: "setpoint refused" in client.process.log, f"the refusal of {refused}")
     assert client.transition("deactivate")
     held = ARM.feedforward(END, *np.zeros((4, 7)), **REMAINING[efforts])
-    last = client.feedforward[-1]
+    last, _ = last_commands(client)
     np.testing.assert_allclose(last.effort, held.tau, rtol=1e-9)
     np.testing.assert_allclose(last.motor_effort, held.motor_effort, rtol=1e-9)
     assert not np.any(last.motor_velocity) and client.effort_command[-1].data == last.motor_effort
@@ -428,7 +446,7 @@ def test_a_response_to_lost_setpoints_is_continued(start, policy, phase, efforts
     in_motion(client)
     client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
     assert client.transition("deactivate")
-    last = client.feedforward[-1]
+    last, _ = last_commands(client)
     np.testing.assert_allclose(last.effort, effort, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(last.motor_position, ARM.feedforward(END, *np.zeros((4, 7))).motor_position, rtol=1e-12)
     assert not np.any(last.motor_velocity)
@@ -441,8 +459,7 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(start):
     client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
     client.spin(0.5)
     assert client.process.stop(signal.SIGTERM) == 0
-    client.spin(0.5)
-    last, setpoint = client.feedforward[-1], client.motor_setpoint[-1]
+    last, setpoint = last_commands(client)
     assert last.status == HELD and not np.any(last.effort) and not np.any(setpoint.velocity)
     away = np.subtract(last.motor_position, MOVING[0])
     assert np.min(away) > 0.05 and np.max(away) < 2.0  # of 4.5 rad
@@ -482,7 +499,7 @@ def test_where_no_stop_is_possible_the_last_command_holds_the_position(start, tm
     in_motion(client)
     before = client.feedforward[-1]
     assert client.transition("deactivate")
-    last = client.feedforward[-1]
+    last, _ = last_commands(client)
     assert last.motor_position == before.motor_position
     assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
     assert "the arm is not brought to rest, no stop is possible: a spring would be slack" in client.process.log

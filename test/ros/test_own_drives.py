@@ -78,6 +78,8 @@ def test_the_last_command_is_in_the_units_of_the_drives(start, file, remain):
         send(client, k)
         client.answers_to(k)
     assert client.transition("deactivate")
+    client.wait(lambda: client.motor_setpoint[-1].header == client.feedforward[-1].header, "the last commands")
+    client.spin(0.5)
     feedforward, setpoint = client.feedforward[-1], client.motor_setpoint[-1]
     rest = [StopPolynomial(np.array(MOTION.derivatives(4e-3)), 0.3).end, *np.zeros((4, 2))]
     command = ARM.feedforward(*rest)

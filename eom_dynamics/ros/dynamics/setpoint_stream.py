@@ -23,7 +23,7 @@ from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEva
 from ...stream.compiled_stream import CompiledStream, ShapeCall
 from ...stream.final_command import final_command
 from ...stream.learned_shapes import LearnedShapes
-from ...stream.watchdog import Response, Status
+from ...stream.watchdog import Response, Status, moves
 from ...terminal import printable
 from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
@@ -55,6 +55,7 @@ class SetpointStream:
         player: player of trajectories.
         supervision: watchdog and checks of the stream.
         statistics: of the setpoints.
+        closed: whether setpoints are ignored: until the node is active, and from :meth:`switch_off` on.
     """
 
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
@@ -80,6 +81,7 @@ class SetpointStream:
         self._stamp, self._frame_id = 0, ""
         # The last command for the robot before, until there is one for the present robot.
         self._of_previous_robot: tuple[SetpointEvaluator, SentCommand] | None = None
+        self.closed = True
         # What is to be done when the stream has been switched off.
         self._afterwards: list[Callable[[], None]] = []
         quality = stream_qos(_INPUT_DEPTH, watched=True)
@@ -123,7 +125,7 @@ class SetpointStream:
             compiled: its compiled calls, if any.
         """
         last = self._last()
-        if last is not None and self.player.playing:
+        if last is not None and self.player.playing and moves(last[1].command):
             self._come_to_rest(*last, "the robot was replaced during a trajectory")
         self.evaluator, self._compiled, self._of_previous_robot = evaluator, compiled, last
         evaluator.payload, self._payload_version = PayloadBlend(evaluator.arm.robot), 0
@@ -147,6 +149,7 @@ class SetpointStream:
         self._shapes.forget()
         self._tasks.forget()
         self._admit = None
+        self.closed = not self._node.active
         if self.evaluator:
             self.evaluator.restart()
             if self._node.active:
@@ -155,7 +158,7 @@ class SetpointStream:
 
     @property
     def ending(self) -> bool:
-        """Whether the arm is brought to rest, since the stream is being switched off; setpoints are ignored."""
+        """Whether the arm is being brought to rest, since the stream is switched off."""
         return bool(self._afterwards)
 
     def switch_off(self, cause: str, then: Callable[[], None]) -> None:
@@ -164,6 +167,7 @@ class SetpointStream:
         self._afterwards.append(then)
         if under_way:
             return
+        self.closed = True
         self._shapes.forget()
         if (last := self._last()) is None:
             self.end()
@@ -173,6 +177,7 @@ class SetpointStream:
 
     def end(self) -> None:
         """End the stream, at once, with a command at rest, unless there was none; the node is no longer active."""
+        self.closed = True
         self._shapes.forget()
         if (last := self._last()) is not None:
             try:
@@ -217,7 +222,8 @@ class SetpointStream:
             except StateError as error:
                 remain = "zero"
                 logger.error(f"efforts that remain are zero, as those of gravity cannot be computed: {error}")
-        header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=last.frame_id)
+        self.supervision.clock.now()
+        header = Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=last.frame_id)
         self._commands.publish(header, final_command(last.command, efforts), Status.HELD)
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
@@ -320,7 +326,7 @@ class SetpointStream:
             return
         setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
         try:
-            if self._node.active and self.evaluator is not None and not self.ending:
+            if not self.closed and self.evaluator is not None:
                 setpoint = self._tasks.solve(task)
         except Exception as error:
             self.statistics.received += 1
@@ -364,7 +370,7 @@ class SetpointStream:
         started = started or time.perf_counter_ns()
         statistics = self.statistics
         statistics.received += 1
-        if not self._node.active or self.evaluator is None or self.ending:
+        if self.closed or self.evaluator is None:
             statistics.ignored += 1
             return False
         stamp = setpoint.header.stamp
@@ -412,8 +418,11 @@ class SetpointStream:
             if response.fade:
                 command = response.fade.of(command)
             self._commands.publish(header, command, response.status)
-            if evaluator is self.evaluator:  # else another robot is about to take over
+            if evaluator is self.evaluator:
                 self._tasks.command(now, command.state)
+            elif last_sent := self._commands.last:  # another robot is about to take over
+                self._of_previous_robot = evaluator, last_sent
+                self._commands.forget()
         except StateError as error:
             self._node.get_logger().error(
                 f"no command for the response to lost setpoints: {error}",

@@ -60,7 +60,7 @@ class TransitionRequests:
     afterwards, and others go on. rclpy answers a request when its callback returns.
     """
 
-    def __init__(self, node: _Reporting, switch_off: Callable[[str, Callable[[], None]], None]) -> None:
+    def __init__(self, node: LifecycleNode, switch_off: Callable[[str, Callable[[], None]], None]) -> None:
         """Take the place of the callback of rclpy.
 
         Args:
