@@ -67,7 +67,7 @@ class TransitionRequests:
             switch_off: ends what the node commands, for a reason, and calls a function afterwards.
         """
         self._node, self._switch_off = node, switch_off
-        service = node._service_change_state
+        service: Any = node._service_change_state
         self._change_state, self._send = service.callback, service.send_response
         # Of requests under way, with the header of each response, which rclpy passes on with it.
         self._waiting: list[list[Any]] = []
