@@ -30,9 +30,7 @@ All arguments: ros2 launch eom_dynamics feedforward.launch.py --show-args
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import EmitEvent, OpaqueFunction
-from launch.events import matches_action
-from launch.events.process import ShutdownProcess
+from launch.actions import OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile
@@ -40,6 +38,7 @@ from launch_ros.parameter_descriptions import ParameterFile
 from eom_dynamics.ros.launch_arguments import (
     PACKAGED_ROBOT,
     argument,
+    end_of_launch,
     files,
     given,
     of_all_nodes,
@@ -111,8 +110,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
         executable="dynamics_node",
         name="eom_dynamics",
         parameters=[*parameters, switches | {"autostart": typed("autostart", bool)}, *more],
-        # Respawned forever, the planning node would keep the launch running without a stream.
-        on_exit=[EmitEvent(event=ShutdownProcess(process_matcher=matches_action(planning)))],
+        on_exit=[end_of_launch("dynamics_node")],
         **common,
     )
     # A node that has the description in its parameters publishes it, too, if it is a robot_state_publisher.

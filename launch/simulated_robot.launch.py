@@ -29,6 +29,7 @@ from launch_ros.actions import Node
 from eom_dynamics.ros.launch_arguments import (
     PACKAGED_ROBOT,
     argument,
+    end_of_launch,
     files,
     given,
     of_all_nodes,
@@ -91,7 +92,13 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     ]
     common = of_all_nodes()
     return [
-        Node(executable="dynamics_node", name="eom_dynamics", parameters=[effort_command, *parameters], **common),
+        Node(
+            executable="dynamics_node",
+            name="eom_dynamics",
+            parameters=[effort_command, *parameters],
+            on_exit=[end_of_launch("dynamics_node")],
+            **common,
+        ),
         planning_node(parameters, **common),
         Node(
             executable="simulated_robot_node",
@@ -101,6 +108,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
                 (topic, given(context, "command_topic") or topic),
                 ("joint_states", LaunchConfiguration("joint_states_topic")),
             ],
+            on_exit=[end_of_launch("simulated_robot_node")],
             **common,
         ),
         *rviz_nodes(context, given(context, "robot_file"), "", typed("use_sim_time", bool)),

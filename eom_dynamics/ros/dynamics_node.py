@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -29,11 +31,14 @@ from .dynamics.realtime import schedule
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
-from .dynamics.transitions import refuse_impossible_transitions, reported, state_label
+from .dynamics.transitions import TransitionRequests, reported, state_label
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import run
 from .stopping import StopSignals
+
+# Time that the end of the node waits until its last command has been received, s.
+_DELIVERY = 2.0
 
 PROGRAM = Executable(
     "dynamics_node",
@@ -77,12 +82,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """
         # For the robot's parameters, whose names depend on the robot; others are refused.
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
-        refuse_impossible_transitions(self)
+        TransitionRequests(self, self.switch_off)
         self._starting_up = False
         self._scheduling_problem = self._failed_transition = ""
         self.declare(TABLE)
         # Topics exist while the node does, so that they are discovered before activation.
-        self._stream = SetpointStream(self, CommandTopics(self), self.trigger_deactivate)
+        self._commands = CommandTopics(self)
+        self._stream = SetpointStream(self, self._commands, self._deactivate)
         self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
         self._trajectories.on_finished = self._stream.supervision.expect_nothing
         self._payloads = PayloadTopic(self, self._evaluator_for_payloads)
@@ -120,6 +126,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
         if loaded.evaluator is None:
             self.reject(loaded)
+        elif self._stream.ending:
+            self.switch_off("", partial(self.on_robot, loaded))
         elif self._stream.evaluator:
             self._take_robot(loaded, loaded.evaluator)
         else:
@@ -130,14 +138,24 @@ class DynamicsNode(LifecycleNode, RobotNode):
         super().on_parameter(name, value)
         self._stream.on_parameter(name, value)
 
+    def switch_off(self, reason: str, then: Callable[[], None]) -> None:
+        """Bring the arm to rest, send the last command, and call ``then``: at once, or later from the executor."""
+        if self.active:
+            self._stream.switch_off(reason, then)
+        else:
+            then()
+
+    def _deactivate(self) -> None:
+        self.switch_off("the node deactivates itself", self.trigger_deactivate)
+
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
     def _take_robot(self, loaded: LoadedRobot, evaluator: SetpointEvaluator) -> None:
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
-        self._trajectories.stop("the stream begins anew", forget=True)
         self._stream.take(evaluator, loaded.compiled)
+        self._trajectories.stop("the stream begins anew", forget=True)
         self.refused_robot = ""
         self.supply.log_warnings(loaded)
         robot = evaluator.arm.robot
@@ -171,8 +189,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
-        if not self.active or self._stream.evaluator is None:
-            raise TrajectoryError(f"the node is {self.state}; it plays trajectories only when active")
+        if self._stream.closed or self._stream.evaluator is None:
+            state = "about to be switched off" if self.active else self.state
+            raise TrajectoryError(f"the node is {state}; it plays trajectories only when active")
         return self._stream.evaluator.arm
 
     # --- Lifecycle ----------------------------------------------------------------------
@@ -269,7 +288,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = "; ".join(problems)
 
     def destroy_node(self) -> None:
-        """Destroy the node and its lifecycle state machine, which rclpy does not."""
+        """Destroy the node, after its last command, and its lifecycle state machine, which rclpy does not."""
+        if self.context.ok():
+            self._stream.end()
+            self._commands.deliver(_DELIVERY)
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument
+from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction
 from launch.conditions import IfCondition
+from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
@@ -103,6 +104,19 @@ def of_all_nodes() -> dict[str, Any]:
         "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
         "output": "screen",
     }
+
+
+def end_of_launch(node: str) -> OpaqueFunction:
+    """End the launch, when a node has ended without which the others are of no use; for ``on_exit`` of the node.
+
+    A planning node, which is respawned forever, would keep it running.
+    """
+
+    def end(context: LaunchContext) -> list[EmitEvent]:
+        # Once: launch_ros fails on a second Shutdown, and with it ros2 launch.
+        return [] if context.is_shutdown else [EmitEvent(event=Shutdown(reason=f"{node} has ended"))]
+
+    return OpaqueFunction(function=end)
 
 
 def planning_node(parameters: Sequence[Any], **options: Any) -> Node:

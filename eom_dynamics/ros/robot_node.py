@@ -85,6 +85,10 @@ class RobotNode(Node):
     def report(self, seconds: float) -> StatusReport:
         """Return the diagnostic status of the last ``seconds``."""
 
+    def switch_off(self, reason: str, then: Callable[[], None]) -> None:
+        """End what the node commands, and call ``then``: at once, or later from the executor."""
+        then()
+
     def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter."""
         if name == "warning_period":

@@ -8,12 +8,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
-from rclpy.node import Node
 from rclpy.qos_overriding_options import InvalidQosOverridesError
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
@@ -22,10 +22,11 @@ from rclpy.utilities import try_shutdown
 from ..terminal import prepare_streams, printable
 from .command_line import Executable, read_arguments
 from .executors import make_executor
+from .robot_node import RobotNode
 from .stopping import StopSignals
 from .worker import end_workers
 
-AnyNode = TypeVar("AnyNode", bound=Node)
+AnyNode = TypeVar("AnyNode", bound=RobotNode)
 
 # Longest time from a signal to the end of spinning, s: Python handles signals between two calls of the executor.
 _SPIN_PERIOD = 0.1
@@ -81,7 +82,11 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], be
     for node in nodes:
         executor.add_node(node)
         begin(node)
-    _spin(executor, first, stop)
+    _spin(executor, first, lambda: stop.came)
+    busy = set(nodes)
+    for node in nodes:
+        node.switch_off("the process ends", partial(busy.discard, node))
+    _spin(executor, first, lambda: stop.insists or not busy)
     for node in nodes:
         end_workers(node, _LONGEST_JOB)
         # Before the context ends, so that other nodes know at once.
@@ -97,9 +102,9 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], be
     os._exit(0)
 
 
-def _spin(executor: Executor, node: Node, stop: StopSignals) -> None:
-    """Spin until a signal comes or the context ends; log exceptions of callbacks and continue."""
-    while node.context.ok() and not stop.came:
+def _spin(executor: Executor, node: RobotNode, until: Callable[[], bool]) -> None:
+    """Spin until a condition holds or the context ends; log exceptions of callbacks and continue."""
+    while node.context.ok() and not until():
         try:
             # Not spin(): in rclpy built for an old C library, as in the wheels on PyPI, the events executor's wait
             # without a deadline overflows and busy-waits.

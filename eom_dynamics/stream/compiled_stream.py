@@ -79,7 +79,7 @@ class ScratchLayout:
     """Layout of all vectors of a command in one array, including the motion ahead if there is a lead.
 
     A row of state, efforts and motors comes first, then the voltages of the motors, whose ranges are checked with it,
-    then what is sent to the drives, where that differs.
+    then what is sent to the drives, where that differs, then payload, wrench, base and stiffness.
 
     Attributes:
         offsets, lengths: by name of a vector.
@@ -94,12 +94,13 @@ class ScratchLayout:
         lengths |= {"voltage": m}
         if arm.converts:
             lengths |= dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
-        self.kept_length = sum(lengths.values()) if arm.converts else self.row_length
-        lengths |= dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
         lengths |= dict.fromkeys(PAYLOAD_NAMES, prod(payload_shape(arm.robot)))
         lengths |= dict.fromkeys(WRENCH_NAMES, wrench) | dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
+        lengths |= dict.fromkeys(STIFFNESS_NAMES, n)
+        self.kept_length = sum(lengths.values())
+        lengths |= dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
         # The memory of springs with dampers follows the step.
-        lengths |= dict.fromkeys(STIFFNESS_NAMES, n) | {DEFLECTION: n, "step": 1, "start": n}
+        lengths |= {DEFLECTION: n, "step": 1, "start": n}
         lengths |= dict.fromkeys(_BEFORE, n)
         moving = [name for group in AHEAD for name in group]
         self.ahead = {name: f"{name}_ahead" for name in moving}
@@ -205,10 +206,11 @@ class ShapeCall:
         if not self._arm.converts:
             return None
         n, m, start = self._arm.robot.n, len(self._arm.motor_names), self._offsets[DRIVE_NAMES[0]]
-        return DriveCommand(*np.split(self._committed[start:], np.cumsum([m, m, m, n])))
+        ends = np.cumsum([m, m, m, n, n])
+        return DriveCommand(*np.split(self._committed[start : start + ends[-1]], ends[:-1]))
 
     def command(self) -> EvaluatedCommand:
-        """Copy of the last committed command, if it belongs to the last setpoint read."""
+        """Copy of the last committed command."""
         row, n = self._committed.copy(), self._arm.robot.n
         wrench: tuple[Array, ...] = ()
         if any(self.shape.wrenches):
@@ -216,7 +218,7 @@ class ShapeCall:
         stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
         base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
         state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        payload = tuple(self._payload.copy()) if self.has_payload else ()
+        payload = tuple(self._vectors(PAYLOAD_NAMES, self._payload_shape)) if self.has_payload else ()
         efforts, motors = self._split(row)
         sent = self.sent()
         kept = None if sent is None else DriveCommand(*(x.copy() for x in sent))
@@ -227,7 +229,7 @@ class ShapeCall:
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits exceeded by the command for the last setpoint read, before clipping, the worst first."""
         last, n = self.command(), self._arm.robot.n
-        (deflection,) = self._vectors((DEFLECTION,), (n,))
+        deflection = self._scratch[self._offsets[DEFLECTION] :][:n].copy()
         command = self._arm.feedforward(
             *self.state.copy(),
             wrench=last.wrench,
@@ -240,9 +242,9 @@ class ShapeCall:
         return self._limits.violations(self.state, command)
 
     def _vectors(self, names: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
-        """Copies of vectors in the scratch."""
+        """Copies of vectors of the last committed command."""
         size = int(np.prod(shape))
-        return [self._scratch[self._offsets[x] : self._offsets[x] + size].copy().reshape(shape) for x in names]
+        return [self._committed[self._offsets[x] : self._offsets[x] + size].copy().reshape(shape) for x in names]
 
     def _split(self, row: Array) -> tuple[Array, Array]:
         n, m = self._arm.robot.n, len(self._arm.motor_names)

@@ -216,6 +216,28 @@ class Watchdog:
                 self.phase = Phase.STOPPING
         return self.responding
 
+    def end(self, last: EvaluatedCommand, cause: str) -> None:
+        """Bring the arm to rest after the last command of a stream, whatever the policy.
+
+        A response under way goes on. An arm at rest is held.
+
+        Raises:
+            StateError: the motors can realise no stop; the last command is held.
+        """
+        if self.responding:
+            return
+        self.settings = self.settings._replace(policy="hold")
+        self.feed(last)
+        if moves(last):
+            self.lose(cause)
+        else:
+            self.phase, self.cause, self._position = Phase.HELD, cause, last.state[0]
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the response has come to its end."""
+        return self.phase is Phase.HELD or self.phase is Phase.RELEASED
+
     @property
     def within_limits(self) -> bool:
         """Whether the stop meets all limits that the last command met."""
@@ -252,6 +274,12 @@ class Watchdog:
         self.phase = Phase.RAMPING if ramps else Phase.RELEASED
         status = Status.RAMPING if ramps else Status.HELD
         return Response(self._s, flow, status, fade(self._s, self.settings.ramp_duration))
+
+
+def moves(command: EvaluatedCommand) -> bool:
+    """Whether joints, wrenches, stiffness or base change at a command."""
+    rows = [command.state, *(group for group in (command.wrench, command.stiffness) if group), *(command.base or ())]
+    return any(np.any(x) for row in rows for x in row[1:])
 
 
 _RESPONDING = (Phase.STOPPING, Phase.HELD, Phase.RAMPING, Phase.RELEASED)

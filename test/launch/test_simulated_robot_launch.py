@@ -99,6 +99,16 @@ def test_a_killed_planning_node_is_respawned(observer: Node) -> None:
         assert parameters(observer, "/eom_dynamics_planning", "robot.name") == ["iiwa"]
 
 
+@pytest.mark.parametrize("executable", ["dynamics_node", "simulated_robot_node"])
+def test_the_launch_ends_with_each_node_that_the_others_need(observer: Node, executable: str) -> None:
+    with launched(FILE, nodes=2) as launch:
+        # Only a node that is up exits cleanly.
+        for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
+            assert parameters(observer, f"/{node}", "robot.name") == ["iiwa"]
+        os.kill(node_process(launch, executable), signal.SIGKILL)
+        wait_for(lambda: not command_line(launch))
+
+
 def test_a_robot_in_the_section_of_one_node_reaches_all(observer: Node, tmp_path: Path) -> None:
     file = tmp_path / "arm.yaml"
     text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")

@@ -12,6 +12,8 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.states import STATE_NAMES
 
+HELD = 1
+
 
 @pytest.fixture(scope="module")
 def shared(start_shared, ros):
@@ -101,6 +103,30 @@ def test_a_new_robot_takes_over_between_two_setpoints_and_none_is_lost(active, s
     assert len(meanwhile) > 10 and np.median(np.diff(meanwhile)) < 0.1 * (taken_over - described[0])
     assert client.process.log.count("robot after with 2 joints") == 1
     assert client.next_diagnostics()[2]["refused"] == refused
+
+
+def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, describe):
+    """By the commands of the robot before, until there is a setpoint for the new one."""
+    from eom_dynamics.msg import SplineTrajectory
+
+    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.trajectory import rest_to_rest
+
+    client = active(urdf_arm("before"))
+    client.feedforward.clear()
+    message = SplineTrajectory()
+    write_spline(message, rest_to_rest(np.zeros(2), np.full(2, 2.0), 60.0), ("shoulder", "elbow"))
+    client.publisher(SplineTrajectory, "spline_trajectory").publish(message)
+    client.wait(lambda: len(client.feedforward) > 1000, "the trajectory")
+    describe(urdf_arm("new", mass=fresh_mass()))
+    client.wait(lambda: client.feedforward[-1].status == HELD, "the end of the stop")
+    assert "the robot was replaced during a trajectory: the arm stops within 0.3 s" in client.process.log
+    assert not np.any(client.feedforward[-1].motor_velocity)
+    state = np.zeros((5, 2))
+    state[0] = client.feedforward[-1].motor_position
+    assert not client.answers_to(client.publish(**dict(zip(STATE_FIELDS, state, strict=True))))[0].held
+    client.spin(0.2)
+    assert not client.feedforward[-1].held
 
 
 BAD = {

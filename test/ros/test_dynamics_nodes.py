@@ -12,6 +12,7 @@ from paths import CONFIG
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 
+HELD, STOPPING = 1, 2
 ROBOTS = {"/composed_left": "iiwa", "/composed_right": "sea_planar_2r"}
 
 
@@ -84,3 +85,27 @@ def test_help(ros, tmp_path):
     code, output, errors = ended("dynamics_nodes", tmp_path, "--help")
     assert (code, errors) == (0, "")
     assert "--params-file left.yaml --node" in output
+
+
+def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    _, (left, right) = composed
+    for client in composed[1]:
+        client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
+    assert (
+        left.transition("deactivate") and not left.set_parameter("stop_duration", 3.0) and left.transition("activate")
+    )
+    left.answers_to(left.publish(**{name: np.full(7, 0.1) for name in STATE_FIELDS}))
+    request = ChangeState.Request(transition=Transition(label="deactivate"))
+    answer = left.client(ChangeState, "change_state").call_async(request)
+    left.wait(lambda: left.feedforward[-1].status == STOPPING, "the stop")
+    for _ in range(20):
+        right.answers_to(right.publish(**{name: np.full(2, 0.1) for name in STATE_FIELDS}))
+    left.spin()
+    assert not answer.done()
+    left.wait(answer.done, "the deactivation")
+    assert answer.result().success
+    left.wait(lambda: left.feedforward[-1].status == HELD, "the last command")
+    assert not np.any(left.feedforward[-1].effort)

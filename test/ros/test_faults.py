@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults around the node: its standard streams, its compiler, signals, its arguments."""
 
+import contextlib
 import os
+import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import processes
 import pytest
-from node_client import FRESH, ended
+from node_client import FRESH, NodeProcess, ended
 from paths import CONFIG
 
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -88,6 +91,8 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
     paths = {"configure": (), "activate": ("configure",), "deactivate": ("configure", "activate")}
     for failing, path in {**paths, "cleanup": ("configure",), "unconfigured_shutdown": ()}.items():
         assert all(map(client.transition, path))
+        if failing == "deactivate":
+            client.answers_to(client.publish(**good))
         (tmp_path / failing).touch()
         assert not client.transition(failing)
         assert client.state == "unconfigured"
@@ -105,7 +110,9 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
     assert client.process.log.count("transition activate from inactive") == 2
     last = client.publish(**good)
     client.answers_to(last)
-    assert [m.header.stamp.nanosec for m in client.feedforward] == [last]
+    # The second one is the last command before the transition that failed.
+    assert [m.held for m in client.feedforward] == [False, True, False]
+    assert client.feedforward[-1].header.stamp.nanosec == last and not any(client.feedforward[1].effort)
 
 
 def test_a_bring_up_that_fails_is_reported(start, tmp_path, monkeypatch):
@@ -216,3 +223,43 @@ def test_arguments_that_nothing_reads_are_refused(ros, tmp_path, arguments):
     code, _, errors = ended("dynamics_node", tmp_path, *arguments)
     assert code == 2
     assert "arm.yaml; parameters and remappings follow --ros-args" in errors
+
+
+def files_in_shared_memory(pid):
+    """Names of the middleware's files that a process uses; none where it has ended.
+
+    Not those of ports below 7400, which processes of all domains share.
+    """
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        names = {Path(line.split()[5]).name for line in lines if "/dev/shm/" in line}
+        return {name for name in names if re.search(r"fastrtps_([0-9a-f]{16}|port(?!7[0-3])\d+)", name)}
+    return set()
+
+
+MOMENTS = [0.0, 0.03, 0.1, 0.3, 0.6, 1.0]
+"""From the first file of a node to the signal, s."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("node", ["dynamics_node", "planning_node", "simulated_robot_node"])
+def test_a_signal_leaves_nothing_in_shared_memory(ros, tmp_path, node, number):
+    names = set()
+    for moment in MOMENTS:
+        process = NodeProcess(tmp_path, *IIWA, module=node)
+        pid, signals = process.process.pid, 0
+        deadline = time.monotonic() + 60
+        while process.process.poll() is None:
+            names |= (found := files_in_shared_memory(pid))
+            if found and not signals:
+                signals, deadline = 1, time.monotonic() + moment
+            elif signals == 1 and time.monotonic() > deadline:
+                process.process.send_signal(number)
+                signals = 2
+            time.sleep(0.005)
+        assert process.process.returncode == 0 and signals == 2, process.log
+        process.end()
+    used = set().union(*(files_in_shared_memory(path.name) for path in Path("/proc").glob("[0-9]*")))
+    assert names and not [
+        file for name in names - used for file in (name, f"{name}_el") if Path("/dev/shm", file).exists()
+    ]

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """States and parameters of the node, and the ways in which it starts and ends."""
 
+import os
 import re
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import yaml
+from node_client import FRESH as NO_FORK
 from node_client import PATIENCE, NodeProcess
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 SETPOINT = {name: np.full(7, 0.1) for name in STATE_FIELDS}
 UP = {"unconfigured": "configure", "inactive": "activate"}
+FRESH, HELD, STOPPING, RAMPING = range(4)
 DOWN = {"active": "deactivate", "inactive": "cleanup"}
 
 
@@ -102,7 +108,11 @@ def test_a_manager_brings_the_node_up_and_down(unconfigured):
     client.wait_for_diagnostics(lambda *s: s[2]["ignored while not active"] == str(ignored + 2), "one more")
     level, message, values = client.next_diagnostics()
     assert (level, message, values["state"]) == (0, "inactive: setpoints are not answered", "inactive")
-    assert len(client.feedforward) == len(client.motor_setpoint) == answered + 1
+    # The stop, and a last command.
+    last_commands(client)
+    statuses = [message.status for message in client.feedforward[answered:]]
+    assert (statuses[0], statuses[-1], {*statuses[1:]}) == (FRESH, HELD, {STOPPING, HELD})
+    assert not any(client.feedforward[-1].effort) and len(client.motor_setpoint) == len(client.feedforward)
 
 
 def test_a_transition_that_the_state_does_not_allow_is_refused(active):
@@ -318,3 +328,178 @@ def test_a_signal_while_the_node_comes_up_ends_it_too(start):
     client.wait(lambda: "robot iiwa" in client.process.log, "the node to configure")
     assert client.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in client.process.log
+
+
+# --- Switched off in motion -------------------------------------------------------------
+
+PANDA = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+ARM = eom.ElasticArm(eom.load_robot("panda"))
+MOVING = np.zeros((5, 7))
+MOVING[0] = 0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0
+MOVING[1], MOVING[2] = 0.3, 0.5
+END, NO_EFFORT = StopPolynomial(MOVING, 0.3).end, np.zeros(7)
+
+
+def in_motion(client, **fields):
+    """Publish setpoints of an arm in motion until the last is answered."""
+    client.frame = "base"
+    for _ in range(4):  # in both ways of the node
+        number = client.publish(**dict(zip(STATE_FIELDS, MOVING, strict=True)), **fields)
+    client.answers_to(number)
+
+
+def last_commands(client):
+    """The last command on feedforward and motor_setpoint of a node that falls silent; it may have ended."""
+    count = -1
+    while count < len(client.feedforward):
+        count = len(client.feedforward)
+        client.spin(0.5)
+    return client.feedforward[-1], client.motor_setpoint[-1]
+
+
+def assert_stopped(client, effort=NO_EFFORT, end=END):
+    """The arm came to rest, and the last command of each topic holds it there with these efforts of the joints."""
+    last, setpoint = last_commands(client)
+    statuses = [message.status for message in client.feedforward]
+    first = statuses.index(STOPPING)
+    assert set(statuses[:first]) == {FRESH} and set(statuses[first:]) == {STOPPING, HELD}
+    held = ARM.feedforward(end, *np.zeros((4, 7)))
+    np.testing.assert_allclose(last.motor_position, held.motor_position, rtol=1e-12)
+    np.testing.assert_allclose(last.effort, effort, rtol=1e-12)
+    for name in ("effort_rate", "effort_acceleration", "motor_velocity", "motor_acceleration"):
+        assert not np.any(getattr(last, name)), name
+    assert setpoint.position == last.motor_position and not np.any(setpoint.velocity)
+    assert setpoint.effort == client.effort_command[-1].data == last.motor_effort
+    assert np.any(last.motor_effort) == np.any(effort)
+
+
+SWITCHES = {
+    "deactivate": lambda client: client.transition("deactivate"),
+    "shutdown": lambda client: client.transition("active_shutdown"),
+    "SIGTERM": lambda client: client.process.stop(signal.SIGTERM) == 0,
+    "SIGINT": lambda client: client.process.stop(signal.SIGINT) == 0,
+    "SIGHUP": lambda client: client.process.stop(signal.SIGHUP) == 0,
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("executor", ["events", "single_threaded"])
+def test_an_arm_that_moves_is_stopped_before_the_node_is_switched_off(start, switch, executor):
+    client = start(*PANDA, "-p", f"executor:={executor}", depth=0)  # as drives have it
+    in_motion(client)
+    over = threading.Event()
+
+    def stream():
+        while not over.wait(0.005):
+            client.publish(**dict(zip(STATE_FIELDS, MOVING, strict=True)))
+
+    with ThreadPoolExecutor() as threads:
+        threads.submit(stream)
+        assert SWITCHES[switch](client)
+        client.spin(0.2)
+        over.set()
+    assert_stopped(client)
+    assert "rror" not in client.process.log
+
+
+WRENCH = {name: np.full((1, 6), 1.0 * (name == "wrench")) for name in WRENCH_FIELDS}
+REMAINING = {"gravity": {}, "keep": {"wrench": tuple(row[0] for row in WRENCH.values())}}
+
+
+@pytest.mark.parametrize("efforts", REMAINING)
+def test_a_parameter_says_which_efforts_remain(start, efforts):
+    client = start(*PANDA, "-p", f"effort_on_deactivate:={efforts}", depth=0)
+    in_motion(client, **WRENCH)
+    refused = client.publish(**dict(zip(STATE_FIELDS, MOVING * np.nan, strict=True)))  # changes nothing
+    client.wait(lambda: "setpoint refused" in client.process.log, f"the refusal of {refused}")
+    assert client.transition("deactivate")
+    held = ARM.feedforward(END, *np.zeros((4, 7)), **REMAINING[efforts])
+    last, _ = last_commands(client)
+    np.testing.assert_allclose(last.effort, held.tau, rtol=1e-9)
+    np.testing.assert_allclose(last.motor_effort, held.motor_effort, rtol=1e-9)
+    assert not np.any(last.motor_velocity) and client.effort_command[-1].data == last.motor_effort
+
+
+def test_a_node_that_has_commanded_nothing_since_its_activation_commands_nothing(start):
+    client = start(*PANDA)
+    in_motion(client)
+    assert client.transition("deactivate") and client.transition("activate")
+    client.spin(0.3)
+    count = len(client.feedforward)
+    assert client.process.stop(signal.SIGTERM) == 0
+    client.spin(0.5)
+    assert len(client.feedforward) == count
+
+
+POLICIES = {
+    "hold": ("hold", "held", "gravity", ARM.dynamics.gravity(END)),
+    "ramp": ("ramp", "released", "keep", NO_EFFORT),
+    "none": ("none", "lost", "zero", NO_EFFORT),
+}
+
+
+@pytest.mark.parametrize(("policy", "phase", "efforts", "effort"), POLICIES.values(), ids=POLICIES)
+def test_a_response_to_lost_setpoints_is_continued(start, policy, phase, efforts, effort):
+    parameters = {"setpoint_timeout": 0.05, "on_setpoint_loss": policy, "effort_on_deactivate": efforts}
+    parameters |= {"ramp_duration": 0.2}
+    client = start(*PANDA, *(word for item in parameters.items() for word in ("-p", "{}:={}".format(*item))), depth=0)
+    in_motion(client)
+    client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
+    assert client.transition("deactivate")
+    last, _ = last_commands(client)
+    np.testing.assert_allclose(last.effort, effort, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(last.motor_position, ARM.feedforward(END, *np.zeros((4, 7))).motor_position, rtol=1e-12)
+    assert not np.any(last.motor_velocity)
+
+
+def test_a_second_signal_ends_the_node_at_once_and_at_rest(start):
+    client = start(*PANDA, "-p", "stop_duration:=30.0", depth=0)
+    in_motion(client)
+    client.process.process.send_signal(signal.SIGINT)
+    client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
+    client.spin(0.5)
+    assert client.process.stop(signal.SIGTERM) == 0
+    last, setpoint = last_commands(client)
+    assert last.status == HELD and not np.any(last.effort) and not np.any(setpoint.velocity)
+    away = np.subtract(last.motor_position, MOVING[0])
+    assert np.min(away) > 0.05 and np.max(away) < 2.0  # of 4.5 rad
+
+
+def test_the_node_answers_while_its_arm_is_stopped(start):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    client = start(*PANDA, "-p", "stop_duration:=2.0")
+    in_motion(client)
+    service = client.client(ChangeState, "change_state")
+    request = ChangeState.Request(transition=Transition(label="deactivate"))
+    first, second = service.call_async(request), service.call_async(request)
+    client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
+    assert client.state == "active"
+    assert client.inverse_dynamics(**dict(zip(STATE_FIELDS, MOVING, strict=True))).success
+    ignored = client.publish(**dict(zip(STATE_FIELDS, MOVING, strict=True)))
+    client.wait_for_diagnostics(lambda *s: s[2]["ignored while not active"] == "1", "the setpoint")
+    assert "read-only while the node is active" in client.set_parameter("effort_command", "joint")
+    assert not first.done()
+    client.wait(lambda: first.done() and second.done(), "the answers")
+    assert (first.result().success, second.result().success) == (True, False)
+    assert client.state == "inactive"
+    assert all(message.header.stamp.nanosec != ignored for message in client.feedforward)
+
+
+def test_where_no_stop_is_possible_the_last_command_holds_the_position(start, tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        "from eom_dynamics.exceptions import StateError\n"
+        "from eom_dynamics.stream import watchdog\n"
+        "def fail(*_): raise StateError('a spring would be slack')\n"
+        "watchdog.choose_stop = fail\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    client = start(*PANDA, prefix=NO_FORK)
+    in_motion(client)
+    before = client.feedforward[-1]
+    assert client.transition("deactivate")
+    last, _ = last_commands(client)
+    assert last.motor_position == before.motor_position
+    assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
+    assert "the arm is not brought to rest, no stop is possible: a spring would be slack" in client.process.log

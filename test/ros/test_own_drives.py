@@ -15,6 +15,7 @@ from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Cosine
+from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
 
 ROBOT = with_drives(eom.load_robot("sea_planar_2r"), "gravity", "coriolis", "friction", "payload")
 ARM = eom.ElasticArm(ROBOT)
@@ -68,6 +69,25 @@ def test_joint_efforts_are_sent_without_what_the_robot_adds(start, file):
         send(client, k)
         _, _, effort = client.answers_to(k)
         assert effort.data.tobytes() == of_library(k)[1].joint_effort.tobytes()
+
+
+@pytest.mark.parametrize("remain", ["zero", "gravity", "keep"])
+def test_the_last_command_is_in_the_units_of_the_drives(start, file, remain):
+    client = start("--params-file", file, "-p", "command_lead:=0.0", "-p", f"effort_on_deactivate:={remain}", depth=0)
+    for k in (1, 2, 3, 4):
+        send(client, k)
+        client.answers_to(k)
+    assert client.transition("deactivate")
+    client.wait(lambda: client.motor_setpoint[-1].header == client.feedforward[-1].header, "the last commands")
+    client.spin(0.5)
+    feedforward, setpoint = client.feedforward[-1], client.motor_setpoint[-1]
+    rest = [StopPolynomial(np.array(MOTION.derivatives(4e-3)), 0.3).end, *np.zeros((4, 2))]
+    command = ARM.feedforward(*rest)
+    sent = ARM.drive_command(command, *rest[:3])
+    np.testing.assert_allclose(feedforward.effort, command.tau * (remain != "zero"), rtol=1e-9)
+    np.testing.assert_allclose(setpoint.position, sent.position, rtol=1e-9)
+    np.testing.assert_allclose(setpoint.effort, sent.effort * (remain != "zero"), rtol=1e-9, atol=1e-9)
+    assert not np.any(setpoint.velocity) and client.effort_command[-1].data == setpoint.effort
 
 
 def test_limits_are_those_of_the_whole_effort(start, tmp_path):

@@ -179,7 +179,8 @@ def test_deactivate_deactivates_the_node(node, configure):
     level, message, _ = node.wait_for_diagnostics(lambda *s: s[2]["state"] == "inactive", "the node to deactivate")
     level, message, _ = node.next_diagnostics()
     assert level == 2 and message.startswith("setpoints lost, deactivated: no valid setpoint for 0.0")
-    assert node.state == "inactive" and set(statuses(node)) == {FRESH}
+    node.wait(lambda: ended(node) and not any(since(node)[-1].effort), "the last command")
+    assert node.state == "inactive" and set(statuses(node)) == {FRESH, STOPPING, HELD}
     assert node.transition("activate")
     assert not node.next_diagnostics()[1].startswith("setpoints lost")
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
 from rclpy.lifecycle import LifecycleNode
 from rclpy.lifecycle.publisher import LifecyclePublisher
@@ -25,6 +28,19 @@ from ..stream_qos import stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1
+
+
+class SentCommand(NamedTuple):
+    """A command that was sent.
+
+    Attributes:
+        command: the command.
+        stamp, frame_id: of its header; stamp in ns.
+    """
+
+    command: EvaluatedCommand
+    stamp: int
+    frame_id: str
 
 
 class CommandTopics:
@@ -53,7 +69,7 @@ class CommandTopics:
             EFFORT_COMMAND: self._create(node, Float64MultiArray, "effort_command"),
         }
         # What was published last since :meth:`forget`, or the compiled call that has it.
-        self._latest: EvaluatedCommand | ShapeCall | None = None
+        self._latest: SentCommand | ShapeCall | None = None
         self.count_listeners()
 
     @property
@@ -65,11 +81,31 @@ class CommandTopics:
         """Forget the last command."""
         self._latest = None
 
+    @property
+    def last(self) -> SentCommand | None:
+        """The last command since :meth:`forget`."""
+        latest = self._latest
+        if latest is None or isinstance(latest, SentCommand):
+            return latest
+        return SentCommand(latest.command(), latest.call.committed_stamp, latest.shape.frame_id)
+
+    def deliver(self, timeout: float) -> None:
+        """Wait until subscribers have received the last command, for ``timeout`` s at most.
+
+        With a depth of 1 the middleware asks them with each command; with a deeper queue only every 3 s.
+        """
+        deadline = time.monotonic() + timeout
+        for which in self._heard:
+            with suppress(RuntimeError):  # of a middleware that cannot tell
+                remaining = max(deadline - time.monotonic(), 0.0)
+                self._publishers[which].wait_for_all_acked(Duration(seconds=remaining))
+
     def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         """Publish a command."""
         self._fill(header, command.order, command.efforts, command.motors, command.lead, command.sent)
         self._send(status)
-        self._latest = command
+        stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+        self._latest = SentCommand(command, stamp, header.frame_id)
 
     def publish_bytes(self, latest: ShapeCall, first: bytes) -> None:
         """Publish a fresh command from a compiled call, given its first message."""
@@ -82,8 +118,9 @@ class CommandTopics:
     def repeat(self, header: Header) -> None:
         """Publish the last command again, marked as held, with another header."""
         latest = self._latest
-        if isinstance(latest, EvaluatedCommand):
-            self._fill(header, latest.order, latest.efforts, latest.motors, latest.lead, latest.sent)
+        if isinstance(latest, SentCommand):
+            last = latest.command
+            self._fill(header, last.order, last.efforts, last.motors, last.lead, last.sent)
         elif latest is not None:
             self._fill(header, latest.order, *latest.efforts_and_motors(), latest.lead, latest.sent())
         self._send(Status.HELD)

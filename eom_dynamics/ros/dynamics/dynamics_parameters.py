@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ...messages.setpoint_to_command import LIMIT_POLICIES
 from ...stream.doubts import DOUBT_POLICIES
+from ...stream.final_command import EFFORTS_ON_DEACTIVATE
 from ...stream.watchdog import DEFAULTS, LOSS_POLICIES
 from ..node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from ..trajectory_limits import START_TOLERANCE, TRAJECTORY_LIMITS
@@ -31,13 +32,20 @@ TABLE: Table = {
         "none",
         "what to do when setpoints are lost, by setpoint_timeout, a missed deadline, or since no publisher is left: "
         "report it (none), bring the arm to rest and hold it (hold), the same while efforts fade to zero (ramp), or "
-        "deactivate the node (deactivate)",
+        "bring it to rest and deactivate the node (deactivate)",
         choices=LOSS_POLICIES,
     ),
     "stop_duration": while_inactive(
         DEFAULTS.stop_duration,
-        "duration of the stop when setpoints are lost, in s; longer or shorter where limits require it",
+        "duration of the stop when setpoints are lost or the node is switched off, in s; longer or shorter where "
+        "limits require it",
         limits=(0.01, 60.0),
+    ),
+    "effort_on_deactivate": Definition(
+        "zero",
+        "efforts that remain commanded when the node is deactivated, shut down or ended, once the arm rests: none "
+        "(zero), those of gravity (gravity), or those of the last command (keep). Positions are held",
+        choices=EFFORTS_ON_DEACTIVATE,
     ),
     "ramp_duration": while_inactive(
         DEFAULTS.ramp_duration,

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -20,13 +21,15 @@ from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
 from ...stream.compiled_stream import CompiledStream, ShapeCall
+from ...stream.final_command import final_command
 from ...stream.learned_shapes import LearnedShapes
-from ...stream.watchdog import Response, Status
+from ...stream.watchdog import Response, Status, moves
+from ...terminal import printable
 from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
-from .command_topics import CommandTopics
+from .command_topics import CommandTopics, SentCommand
 from .statistics import StreamStatistics
 from .stream_warnings import StreamWarnings
 from .supervision import Supervision
@@ -53,6 +56,7 @@ class SetpointStream:
         player: player of trajectories.
         supervision: watchdog and checks of the stream.
         statistics: of the setpoints.
+        closed: whether setpoints are ignored: until the node is active, and from :meth:`switch_off` on.
     """
 
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
@@ -76,6 +80,11 @@ class SetpointStream:
         # Of the supervision, where setpoints are supervised; stamp, ns, and frame of the last answered one.
         self._admit: Callable[[int, Array], None] | None = None
         self._stamp, self._frame_id = 0, ""
+        # The last command for the robot before, until there is one for the present robot.
+        self._of_previous_robot: tuple[SetpointEvaluator, SentCommand] | None = None
+        self.closed = True
+        # What is to be done when the stream has been switched off.
+        self._afterwards: list[Callable[[], None]] = []
         quality = stream_qos(_INPUT_DEPTH, watched=True)
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
@@ -116,7 +125,10 @@ class SetpointStream:
             evaluator: its evaluator.
             compiled: its compiled calls, if any.
         """
-        self.evaluator, self._compiled = evaluator, compiled
+        last = self._last()
+        if last is not None and self.player.playing and moves(last[1].command):
+            self._come_to_rest(*last, "the robot was replaced during a trajectory")
+        self.evaluator, self._compiled, self._of_previous_robot = evaluator, compiled, last
         evaluator.payload, self._payload_version = PayloadBlend(evaluator.arm.robot), 0
         evaluator.clock = self.supervision.clock.now
         self._take_lead()
@@ -138,16 +150,83 @@ class SetpointStream:
         self._shapes.forget()
         self._tasks.forget()
         self._admit = None
+        self.closed = not self._node.active
         if self.evaluator:
             self.evaluator.restart()
             if self._node.active:
                 self.supervision.begin(self.evaluator)
                 self._admit = self.supervision.admit if self.supervision.on else None
 
-    def end(self) -> None:
-        """End the stream: the node is no longer active."""
+    @property
+    def ending(self) -> bool:
+        """Whether the arm is being brought to rest, since the stream is switched off."""
+        return bool(self._afterwards)
+
+    def switch_off(self, cause: str, then: Callable[[], None]) -> None:
+        """Bring the arm to rest, end the stream, and call ``then``: at once, or from a timer."""
+        under_way = self.ending
+        self._afterwards.append(then)
+        if under_way:
+            return
+        self.closed = True
         self._shapes.forget()
+        if (last := self._last()) is None:
+            self.end()
+            return
+        self.player.stop(cause, forget=True)
+        self._come_to_rest(*last, cause, self.end)
+
+    def end(self) -> None:
+        """End the stream, at once, with a command at rest, unless there was none; the node is no longer active."""
+        self.closed = True
+        self._shapes.forget()
+        if (last := self._last()) is not None:
+            try:
+                self._send_final(*last)
+            except Exception as error:
+                self._node.get_logger().error(f"no last command: {printable(refusal_reason(error))}")
         self.supervision.end()
+        self._commands.forget()
+        self._of_previous_robot = None
+        afterwards, self._afterwards = self._afterwards, []
+        for then in afterwards:
+            then()
+
+    def _last(self) -> tuple[SetpointEvaluator, SentCommand] | None:
+        """The last command since activation, and its evaluator."""
+        last = self._commands.last
+        return self._of_previous_robot if last is None or self.evaluator is None else (self.evaluator, last)
+
+    def _come_to_rest(
+        self, evaluator: SetpointEvaluator, last: SentCommand, cause: str, done: Callable[[], None] | None = None
+    ) -> None:
+        if not self.supervision.responding:
+            self._stamp, self._frame_id = last.stamp, last.frame_id
+        self.supervision.come_to_rest(evaluator, last.command, cause, done)
+
+    def _send_final(self, evaluator: SetpointEvaluator, last: SentCommand) -> None:
+        """Send the command that remains in effect after the last one."""
+        remain = self._node.get_parameter("effort_on_deactivate").value
+        efforts, logger = None, self._node.get_logger()
+        if self.supervision.released:
+            remain = "zero"
+        elif remain == "keep":
+            efforts = last.command
+        elif remain == "gravity":
+            command = last.command
+            state = np.zeros_like(command.state)
+            state[0] = command.state[0]
+            try:
+                efforts = evaluator.command(
+                    command.order, state, (), command.stiffness, command.base, limit_policy="ignore"
+                )
+            except StateError as error:
+                remain = "zero"
+                logger.error(f"efforts that remain are zero, as those of gravity cannot be computed: {error}")
+        self.supervision.clock.now()
+        header = Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=last.frame_id)
+        self._commands.publish(header, final_command(last.command, efforts), Status.HELD)
+        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
@@ -245,7 +324,7 @@ class SetpointStream:
             return
         setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
         try:
-            if self._node.active and self.evaluator is not None:
+            if not self.closed and self.evaluator is not None:
                 setpoint = self._tasks.solve(task)
         except Exception as error:
             self.statistics.received += 1
@@ -289,7 +368,7 @@ class SetpointStream:
         started = started or time.perf_counter_ns()
         statistics = self.statistics
         statistics.received += 1
-        if not self._node.active or self.evaluator is None:
+        if self.closed or self.evaluator is None:
             statistics.ignored += 1
             return False
         stamp = setpoint.header.stamp
@@ -342,8 +421,11 @@ class SetpointStream:
                 command = response.fade.of(command)
             self._commands.publish(header, command, response.status)
             evaluator.commit()
-            if evaluator is self.evaluator:  # else another robot is about to take over
+            if evaluator is self.evaluator:
                 self._tasks.command(now, command.state)
+            elif last_sent := self._commands.last:  # another robot is about to take over
+                self._of_previous_robot = evaluator, last_sent
+                self._commands.forget()
         except StateError as error:
             self._node.get_logger().error(
                 f"no command for the response to lost setpoints: {error}",

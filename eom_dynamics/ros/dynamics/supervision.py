@@ -14,6 +14,7 @@ from rclpy.subscription import Subscription
 
 from ...arrays import Array
 from ...exceptions import StateError
+from ...messages.refusals import refusal_reason
 from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
@@ -88,6 +89,8 @@ class Supervision:
         self._clock_stands_still = False
         # Time of the last response.
         self._responded = -1
+        # Called at the end of a response that ends the stream.
+        self._done: Callable[[], None] | None = None
         period = 1.0 / node.get_parameter("stream_rate").value
         # Steady, since the clock of the node may stand still or go back, and its timers with it.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -117,7 +120,7 @@ class Supervision:
             self.end()
             self._watchdog, self._evaluator = (Watchdog(arm, settings) if watches else None), evaluator
         self._doubts = Doubts(arm, checks) if checks.any else None
-        self.on = watches or checks.any
+        self.on = watches or checks.any or self._successor is not None
         self._lost_and_inactive = False
         self._reported = 0
         self._announce(settings)
@@ -136,8 +139,49 @@ class Supervision:
         """End the supervision: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._watchdog = self._doubts = self._evaluator = self._successor = None
+        self._watchdog = self._doubts = self._evaluator = self._successor = self._done = None
         self.on = False
+
+    def come_to_rest(
+        self, evaluator: SetpointEvaluator, last: EvaluatedCommand, cause: str, done: Callable[[], None] | None = None
+    ) -> None:
+        """Bring the arm to rest from the last command of an evaluator, whatever the policy.
+
+        A response under way goes on.
+
+        Args:
+            done: called at the end, at once or by a timer; it ends the stream.
+        """
+        watchdog = self._watchdog
+        if watchdog is None or not watchdog.responding:
+            settings = Settings(
+                stop_duration=self._node.get_parameter("stop_duration").value,
+                resume_distance=self._node.get_parameter("resume_distance").value,
+            )
+            self._watchdog, self._evaluator = Watchdog(evaluator.arm, settings), evaluator
+            watchdog = self._watchdog
+            self._responded = -1
+            try:
+                watchdog.end(last, cause)
+            except Exception as error:
+                reason = printable(refusal_reason(error))
+                self._node.get_logger().error(f"{cause}: the arm is not brought to rest, no stop is possible: {reason}")
+                if done:
+                    done()
+                return
+            if watchdog.stop_duration:
+                self._node.get_logger().info(f"{cause}: {_description_of_stop(watchdog)}")
+        if watchdog.at_rest and done:
+            done()
+            return
+        self._done, self._successor = done, None
+        self._responses.reset()
+        self._tick_response()
+
+    @property
+    def released(self) -> bool:
+        """Whether efforts fade, or have faded, to zero."""
+        return self._watchdog is not None and self._watchdog.phase in (Phase.RAMPING, Phase.RELEASED)
 
     def expect_nothing(self) -> None:
         """Record that the stream has ended as intended."""
@@ -210,7 +254,8 @@ class Supervision:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
         if watchdog is not None and watchdog.phase in _MESSAGES:
             own, what = _MESSAGES[watchdog.phase]
-            level, message = Level(max(level, own)), f"setpoints lost, {what}: {watchdog.cause}"
+            lost = "" if self._done else "setpoints lost, "
+            level, message = Level(max(level, own)), f"{lost}{what}: {watchdog.cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
         return StatusReport(level, message, values)
@@ -285,12 +330,9 @@ class Supervision:
             logger.error(f"setpoints lost: {cause}; the last command is repeated, as no stop is possible: {error}")
             responds = True
         else:
-            beyond = (
-                "" if watchdog.within_limits else f", beyond limits by {100 * watchdog.excess / 2:.2g} % of their range"
-            )
-            stops = f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
+            stops = _description_of_stop(watchdog)
             fades = f"efforts fade to zero within {watchdog.settings.ramp_duration:g} s, {stops}"
-            what = {"hold": stops, "ramp": fades, "deactivate": "the node deactivates itself"}
+            what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
             logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
         if responds:
             self._responded = -1
@@ -314,6 +356,14 @@ class Supervision:
             watchdog.commit(response)
             if self._doubts is not None:
                 self._doubts.moved(response.flow.state)
+        if watchdog.at_rest and self._done:
+            done, self._done = self._done, None
+            done()
+
+
+def _description_of_stop(watchdog: Watchdog) -> str:
+    beyond = "" if watchdog.within_limits else f", beyond limits by {100 * watchdog.excess / 2:.2g} % of their range"
+    return f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
 
 
 _SETTINGS = {

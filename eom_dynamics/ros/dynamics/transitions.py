@@ -53,18 +53,64 @@ def state_label(node: LifecycleNode) -> str:
     return label
 
 
-def refuse_impossible_transitions(node: LifecycleNode) -> None:
-    """Refuse transitions that the state does not allow; rclpy would end the process."""
-    service = node._service_change_state
-    change_state = service.callback
+class TransitionRequests:
+    """Requests for transitions of a node, of which impossible ones are refused; rclpy would end the process.
 
-    def guarded(request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+    Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
+    afterwards, and others go on. rclpy answers a request when its callback returns.
+    """
+
+    def __init__(self, node: LifecycleNode, switch_off: Callable[[str, Callable[[], None]], None]) -> None:
+        """Take the place of the callback of rclpy.
+
+        Args:
+            switch_off: ends what the node commands, for a reason, and calls a function afterwards.
+        """
+        self._node, self._switch_off = node, switch_off
+        service: Any = node._service_change_state
+        self._change_state, self._send = service.callback, service.send_response
+        # Of requests under way, with the header of each response, which rclpy passes on with it.
+        self._waiting: list[list[Any]] = []
+        service.callback, service.send_response = self._receive, self._answer
+
+    def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        if not self._leaves_active_state(request):
+            return self._change(request, response)
+        waiting, done = [response, None], []
+
+        def change() -> None:
+            self._change(request, response)
+            done.append(True)
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                self._send(*waiting)
+
+        self._switch_off("the node is deactivated", change)
+        if not done:
+            self._waiting.append(waiting)
+        return response
+
+    def _answer(self, response: ChangeState.Response, header: Any) -> None:
+        for waiting in self._waiting:
+            if waiting[0] is response:
+                waiting[1] = header
+                return
+        self._send(response, header)
+
+    def _change(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         try:
-            return change_state(request, response)
+            return self._change_state(request, response)
         except Exception as error:
-            if node.context.ok():  # at shutdown the transition event cannot be published
-                node.get_logger().warning(f"transition refused in state {state_label(node)}: {error}")
+            if self._node.context.ok():  # at shutdown the transition event cannot be published
+                label = state_label(self._node)
+                self._node.get_logger().warning(f"transition refused in state {label}: {error}")
             response.success = False
             return response
 
-    service.callback = guarded
+    def _leaves_active_state(self, request: ChangeState.Request) -> bool:
+        """Whether a transition is possible, and ends the active state: each one from there does."""
+        wanted, machine = request.transition, self._node._state_machine
+        return state_label(self._node) == "active" and any(
+            wanted.label == label if wanted.label else wanted.id == number
+            for number, label, *_ in machine.available_transitions
+        )
