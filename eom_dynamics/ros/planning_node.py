@@ -43,7 +43,7 @@ from .robot_sources import LoadedRobot
 from .running import run
 from .stopping import StopSignals
 from .stream_qos import stream_qos
-from .trajectory_limits import within_limits
+from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"
 
@@ -215,9 +215,10 @@ class PlanningNode(RobotNode):
         self._refused_trajectory = printable(refusal_reason(error))
         told.status, told.message = TrajectoryStatus.REFUSED, self._refused_trajectory
         self._status.publish(told)
-        self.get_logger().warning(
-            f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
-        )
+        self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}")
+        if self.get_parameter("on_refused_trajectory").value == "stop":
+            self._goals.abort(STOPPED_BY_REFUSAL)
+            self._stop()
 
     # --- Diagnostics --------------------------------------------------------------------
 
