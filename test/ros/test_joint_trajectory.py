@@ -197,9 +197,9 @@ def test_one_that_starts_where_a_moving_arm_was_measured_takes_over(stack):
     now = 40 / RATE
     measured = first.derivatives(now - 0.08, 0)[0]
     assert 0.02 < np.max(np.abs(measured - first.derivatives(now, 0)[0])) < 0.05
-    away = measured + 0.15
+    away = first.derivatives(now, 0)[0] + 0.17
     stack.send([0.0, 2.0], [away, away])
-    stack.wait_for_refusal("from its commanded position")
+    stack.wait_for_refusal("starts 0.17 rad or m from its commanded position")
     node, count = stack.node, stack.node.process.log.count("trajectory accepted")
     second = np.array([measured, measured + 0.1])
     stack.send([0.0, 2.0], second)
@@ -218,8 +218,8 @@ def test_one_takes_over_from_a_moving_stream(stack):
     stack.stream(SWING, stack.origin, stack.now + 3 * PERIOD)
     here, velocity = SWING.derivatives(now, 1)
     assert np.max(np.abs(velocity)) > 0.2
-    stack.send([0.0, 2.0], [here + 0.2, here + 0.2])
-    stack.wait_for_refusal("from its commanded position")
+    stack.send([0.0, 2.0], [here + 0.23, here + 0.23])
+    stack.wait_for_refusal("starts 0.23 rad or m from its commanded position")
     stack.node.feedforward.clear()
     stack.send([0.0, 2.0], [here, here])
     stack.wait_until_playing()
@@ -357,8 +357,8 @@ def test_it_follows_a_clock_but_not_back(stack):
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     assert "trajectory stopped: the clock went back by " in node.process.log
     # A robot that was set back, too, is where nothing has been commanded.
-    stack.send(positions=POSITIONS + 1.0)
-    stack.wait_for_refusal("from its commanded position")
+    stack.send(positions=POSITIONS + 1.7)
+    stack.wait_for_refusal("starts 1.7 rad or m from its commanded position")
     assert node.transition("deactivate") and node.transition("activate")
     stack.send(positions=POSITIONS + 1.0)
     stack.wait_until_playing()
@@ -375,8 +375,8 @@ def test_a_jump_forward_of_the_clock_ends_it(stack):
     assert stamp_of(node.feedforward[-1]) == begin + 10 * PERIOD
     assert "trajectory stopped: the clock jumped forward by 1.5 s" in node.process.log
     # The drives hold the last command, from which the next one starts.
-    stack.send(positions=POSITIONS + 1.0)
-    stack.wait_for_refusal("from its commanded position")
+    stack.send(positions=POSITIONS + 1.4)
+    stack.wait_for_refusal("starts 1.4 rad or m from its commanded position")
     stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(10 / RATE, 0)[0])
     stack.wait_until_playing()
     stack.play(stack.now + 8 * 10**8)
