@@ -117,11 +117,6 @@ class TrajectoryPlayer:
         """Whether a trajectory waits for its start."""
         return bool(self._waiting)
 
-    @property
-    def knows_commanded_state(self) -> bool:
-        """Whether anything has been commanded since :meth:`stop` with ``forget``."""
-        return self._commanded is not None
-
     def command(self, state: Array) -> None:
         """Remember the state q … qdddd (5, n) of a published command."""
         now: int = self._node.get_clock().handle.get_now().nanoseconds  # in a quarter of the time of now()
