@@ -186,7 +186,7 @@ ENDS = {
 
 @pytest.mark.soak
 def test_trajectories_end_or_continue_as_documented_and_the_next_one_begins(start_node):
-    client = start_node("-p", f"stream_rate:={10**9 / TICK}", discovered=False)
+    client = start_node("-p", f"stream_rate:={10**9 / TICK}", "-p", "command_lead:=0.0", discovered=False)
     disturbances = Disturbances(client, jumps=False)
     client.wait_for_node()
     player = Trajectories(client, disturbances)

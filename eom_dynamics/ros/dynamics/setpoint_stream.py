@@ -341,6 +341,8 @@ class SetpointStream:
             self._commands.publish(header, command, response.status)
             if evaluator is self.evaluator:  # else another robot is about to take over
                 self._tasks.command(now, command.state)
+            present = self.evaluator or evaluator
+            if present.arm.robot.joint_names == evaluator.arm.robot.joint_names:
                 self.player.command(command.state)
         except StateError as error:
             self._node.get_logger().error(
