@@ -104,7 +104,8 @@ class PlanningNode(RobotNode):
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
-        self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse)
+        players = self._splines.get_subscription_count
+        self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse, players)
         plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
         self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
         self.create_subscription(

@@ -281,6 +281,24 @@ def test_goals_with_the_same_header_have_different_identities(at_home):
     assert len({refused(), refused()}) == 2
 
 
+def test_a_goal_ends_with_the_node_that_plays_it(start):
+    arm = Arm(start)
+    handles = []
+
+    def accepted():
+        handles.append(arm.send([0.0, 60.0], [HOME, HOME]))
+        return handles[-1].accepted
+
+    assert any(accepted() for _ in range(20))
+    future = handles[-1].get_result_async()
+    arm.planning.join(arm.node)
+    arm.node.process.process.kill()
+    # The middleware notices after 20 s.
+    arm.planning.wait(future.done, "the result")
+    result = future.result().result
+    assert (result.error_code, result.error_string[:35]) == (CODES.INVALID_GOAL, "the node that played it is gone: ha")
+
+
 def test_without_a_node_that_plays(start):
     planning = start.planning("--params-file", CONFIG / "panda.yaml")
     action = ActionClient(planning.node, FollowJointTrajectory, f"{planning.process.name}/follow_joint_trajectory")

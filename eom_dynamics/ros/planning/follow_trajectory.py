@@ -78,6 +78,7 @@ class FollowTrajectory:
         publish: Callable[[Spline, Header, str], None],
         stop: Callable[[], None],
         refuse: Callable[[TrajectoryStatus, Exception], None],
+        players: Callable[[], int],
     ) -> None:
         """Create the action; logs that control_msgs is missing if it is.
 
@@ -86,8 +87,10 @@ class FollowTrajectory:
             publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
             stop: has the dynamics node bring the motion under way to rest.
             refuse: reports that the trajectory of a status is refused, and why.
+            players: counts the nodes to which motions are sent.
         """
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
+        self._players = players
         self._names = RequestNames(_NAME)
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
@@ -129,7 +132,7 @@ class FollowTrajectory:
         """Accept a goal once the dynamics node plays its motion."""
         warn_of_former(self._node, name)
         told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
-        execution = self._executions[told.request] = _Execution(self._node, request, self.kind)
+        execution = self._executions[told.request] = _Execution(self._node, request, self.kind, self._players)
         published = False
         try:
             under_way = any(other.is_under_way for other in self._executions.values())
@@ -225,8 +228,8 @@ class _Execution:
 
     plan: GoalMotion
 
-    def __init__(self, node: RobotNode, request: Any, kind: Any) -> None:
-        self._node, self.request, self._kind = node, request, kind
+    def __init__(self, node: RobotNode, request: Any, kind: Any, players: Callable[[], int]) -> None:
+        self._node, self.request, self._kind, self._players = node, request, kind, players
         self.goal: ServerGoalHandle | None = None
         self.accepted, self.done = Future(), Future()
         self.is_playing = self.is_cancelled = self._finished = False
@@ -321,6 +324,8 @@ class _Execution:
         elif self.goal.is_cancel_requested:
             self.is_cancelled = True
             self.end(self._kind.Result.SUCCESSFUL, "cancelled")
+        elif self.is_playing and not self._players():
+            self.abort("the node that played it is gone: has dynamics_node ended?")
         else:
             try:
                 self._observe(self.goal)
