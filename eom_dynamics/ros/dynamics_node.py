@@ -154,8 +154,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _take_robot(self, loaded: LoadedRobot, evaluator: SetpointEvaluator) -> None:
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
+        # Another description of the same joints leaves them where they are.
+        same_joints = self.arm is not None and self.arm.robot.joint_names == evaluator.arm.robot.joint_names
         self._stream.take(evaluator, loaded.compiled)
-        self._trajectories.stop("the stream begins anew", forget=True)
+        self._trajectories.stop("the stream begins anew", forget=not same_joints)
         self.refused_robot = ""
         self.supply.log_warnings(loaded)
         robot = evaluator.arm.robot
@@ -310,6 +312,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         player = self._stream.player
         if player.playing:
             values["trajectory"] = "under way"
+        elif player.waiting:
+            values["trajectory"] = "waits for its start"
         if player.skipped:
             values["trajectory commands left out"] = str(player.skipped)
         if self._trajectories.last_refusal:

@@ -43,7 +43,7 @@ from .robot_sources import LoadedRobot
 from .running import run
 from .stopping import StopSignals
 from .stream_qos import stream_qos
-from .trajectory_limits import within_limits
+from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"
 
@@ -104,7 +104,8 @@ class PlanningNode(RobotNode):
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
-        self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse)
+        players = self._splines.get_subscription_count
+        self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse, players)
         plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
         self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
         self.create_subscription(
@@ -217,9 +218,10 @@ class PlanningNode(RobotNode):
         self._refused_trajectory = printable(refusal_reason(error))
         told.status, told.message = TrajectoryStatus.REFUSED, self._refused_trajectory
         self._status.publish(told)
-        self.get_logger().warning(
-            f"trajectory refused: {self._refused_trajectory}", throttle_duration_sec=self.warning_period
-        )
+        self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}")
+        if self.get_parameter("on_refused_trajectory").value == "stop":
+            self._goals.abort(STOPPED_BY_REFUSAL)
+            self._stop()
 
     # --- Diagnostics --------------------------------------------------------------------
 

@@ -27,6 +27,22 @@ START_TOLERANCE = Definition(
     limits=(1e-6, 1000.0),
 )
 
+START_LATENCY = Definition(
+    0.1,
+    "time by which the start of a trajectory may be behind the position of a moving joint, in s: start_tolerance grows "
+    "by the velocity of the joint times this, as planners start where the arm was measured",
+    limits=(0.0, 10.0),
+)
+
+ON_REFUSED_TRAJECTORY = Definition(
+    "continue",
+    "what a trajectory or goal that is refused does to the one under way, or that waits: nothing (continue), or bring "
+    "the arm to rest (stop)",
+    choices=("continue", "stop"),
+)
+
+STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
+
 PLANNED_LIMITS = replace(
     TRAJECTORY_LIMITS,
     description="what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it "

@@ -43,8 +43,8 @@ class Handover:
 
     Attributes:
         transition: that polynomial, in the time of the old trajectory.
-        distance: between the two trajectories when the new one starts, or at the replacement if that is later; the
-            largest of all joints, rad or m.
+        is_near: whether the two trajectories are within the tolerance when the new one starts, or at the replacement
+            if that is later.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Handover:
         period: float = 0.0,
         duration: float = 0.0,
         tolerance: float = START_TOLERANCE,
+        latency: float = 0.0,
     ) -> None:
         """Hand over from ``old`` to ``new``.
 
@@ -69,7 +70,9 @@ class Handover:
             period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
                 a transition between two commands would be a step.
             duration: smallest duration of the transition, s; with 0 it ends at the next knot.
-            tolerance: largest distance of that start, rad or m.
+            tolerance: largest distance of that start, rad or m, of joints at rest.
+            latency: time by which that start may be behind ``old``, s: it was planned from where ``old`` was then, and
+                may be off by the velocity of ``old`` times this.
 
         Raises:
             TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
@@ -79,13 +82,15 @@ class Handover:
         after = new.t[new.t > own]
         state = old.derivatives(at)
         start = max(own, new.start)
-        away = np.abs(new.derivatives(start, 0)[0] - old.derivatives(begin + start, 0)[0])
-        self.distance = float(np.max(away))
-        if own + period >= new.start and self.distance > tolerance:
-            joint = int(np.argmax(away))
+        position, velocity = old.derivatives(begin + start, 1)
+        away = np.abs(new.derivatives(start, 0)[0] - position)
+        most = tolerance + latency * np.abs(velocity)
+        self.is_near = bool(np.all(away <= most))
+        if own + period >= new.start and not self.is_near:
+            joint = int(np.argmax(away - most))
             raise TrajectoryError(
                 f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from its "
-                f"commanded position at that time, must be at most {tolerance:g}"
+                f"commanded position at that time, must be at most {most[joint]:.3g}: start there"
             )
         if own > new.end:
             raise TrajectoryError("the trajectory ends before it starts; check its time stamp")

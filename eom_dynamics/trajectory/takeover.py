@@ -68,6 +68,7 @@ def take_over(
     at: float,
     period: float = 0.0,
     tolerance: float = START_TOLERANCE,
+    latency: float = 0.0,
 ) -> tuple[Handover, Verdict]:
     """Replace a trajectory by another one, with a transition that meets the limits of joints and motors.
 
@@ -77,7 +78,7 @@ def take_over(
 
     Args:
         arm: the arm.
-        old, new, begin, at, period, tolerance: as for :class:`.Handover`.
+        old, new, begin, at, period, tolerance, latency: as for :class:`.Handover`.
 
     Returns:
         The trajectories in sequence, and the check of the transition.
@@ -89,11 +90,11 @@ def take_over(
     names = arm.robot.joint_names
 
     def handovers() -> Iterator[Handover]:
-        shortest = Handover(old, new, begin, at, names, period, tolerance=tolerance)
+        shortest = Handover(old, new, begin, at, names, period, tolerance=tolerance, latency=latency)
         yield shortest
-        if shortest.distance <= tolerance:
+        if shortest.is_near:
             for duration in DURATIONS[shortest.transition.end - at < DURATIONS]:
-                yield Handover(old, new, begin, at, names, period, duration, tolerance)
+                yield Handover(old, new, begin, at, names, period, duration, tolerance, latency)
 
     return first_within_limits(arm, handovers(), attrgetter("transition"))
 

@@ -129,6 +129,29 @@ def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, desc
     assert not client.feedforward[-1].held
 
 
+def test_trajectories_start_where_the_robot_before_was_commanded(active):
+    """Another description of the same joints moves none of them."""
+    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+
+    client = active(urdf_arm("before"))
+    statuses = client.collect(TrajectoryStatus, "trajectory_status")
+    publisher = client.publisher(SplineTrajectory, "spline_trajectory")
+    names = list(eom.load_robot(urdf_arm("before")).joint_names)
+
+    def send(position):
+        message = SplineTrajectory(joint_names=names, knots=[0.0, 0.1], degree=0, coefficients=[position] * 2)
+        publisher.publish(message)
+
+    client.answers_to(client.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
+    active(urdf_arm("after", mass=fresh_mass()))
+    client.repeat(lambda: send(1.2), lambda: statuses, "a status")
+    assert statuses[0].status == TrajectoryStatus.REFUSED
+    assert "starts 1.2 rad or m from its commanded position" in statuses[0].message
+    count = len(statuses)
+    send(0.0)
+    client.wait(lambda: statuses[-1].status == TrajectoryStatus.FINISHED, f"the end, of {count}")
+
+
 BAD = {
     "line 1, column 1: not valid XML": "hello",
     "line 1, column 1: not valid XML: no element found": "",

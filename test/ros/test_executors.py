@@ -24,6 +24,7 @@ def simulated(ros, request):
     node = ros.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
     node.declare_parameter("stream_rate", 1e9 / PERIOD)
     node.declare_parameter("start_tolerance", 0.01)
+    node.declare_parameter("start_latency", 0.1)
     executor = make_executor(events=request.param == "events")
     executor.add_node(node)
 

@@ -31,7 +31,7 @@ class Arm:
     """The nodes of an arm, a client of the action, and joint states that follow the commands."""
 
     def __init__(self, start):
-        arguments = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+        arguments = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=60.0")
         self.node = start(*arguments)
         self.planning = start.planning(*arguments, beside=self.node.process)
         name = f"{self.planning.process.name}/follow_joint_trajectory"
@@ -92,6 +92,7 @@ class Arm:
         self.node.wait(lambda: self.statuses, "its status")
         (status,) = self.statuses
         assert status.status == status.REFUSED and status.request.startswith(("follow_joint_trajectory/",))
+        self.node.wait(lambda: f"refused: {status.message}" in self.planning.process.log, "the reason in the log")
         return status.message
 
 
@@ -166,8 +167,13 @@ def assert_stopped_before_the_target(arm):
     commands = arm.node.feedforward
     position, velocity = (np.array([getattr(m, f"motor_{x}") for m in commands]) for x in ("position", "velocity"))
     assert np.all(position[-1] < TARGET - 0.05) and np.max(np.abs(velocity[-1])) < 1e-6
-    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in commands[-500:]])
-    acceleration = np.diff(velocity[-500:], axis=0) / np.diff(stamps)[:, np.newaxis]
+    assert_no_step(commands[-500:])
+
+
+def assert_no_step(commands):
+    velocity = np.array([m.motor_velocity for m in commands])
+    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in commands])
+    acceleration = np.diff(velocity, axis=0) / np.diff(stamps)[:, np.newaxis]
     # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
     assert np.max(np.abs(acceleration)) < 30
 
@@ -179,6 +185,40 @@ def test_a_new_goal_replaces_the_current_one(at_home):
     second = at_home.send([0.8, 2.0], [here + 0.05, HOME])
     assert at_home.result(first) == (ABORTED, CODES.INVALID_GOAL, "replaced by another trajectory")
     assert at_home.result(second) == (SUCCEEDED, 0, "")
+
+
+def test_a_new_goal_from_the_measured_state_replaces_the_current_one(at_home):
+    """As MoveIt replans on the move: at once, from where the moving arm was measured."""
+    handles, node = [at_home.send([0.0, 2.0], [HOME, TARGET])], at_home.node
+    for each in (node, at_home.planning):  # on a busy machine, states and goals take long
+        assert each.set_parameter("start_latency", 1.0) == ""
+    for _ in range(3):
+        node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) > 0.2, "motion")
+        node.spin(0.1)
+        here = np.array(at_home.position)
+        handles.append(at_home.send([0.0, 2.0], [here, TARGET]))
+        assert handles[-1].accepted, at_home.statuses
+    for handle in handles[:-1]:
+        assert at_home.result(handle) == (ABORTED, CODES.INVALID_GOAL, "replaced by another trajectory")
+    assert at_home.result(handles[-1]) == (SUCCEEDED, 0, "")
+    assert_no_step(node.feedforward[1:])
+    for each in (node, at_home.planning):
+        assert each.set_parameter("start_latency", 0.1) == ""
+
+
+def test_a_new_goal_that_is_refused_stops_the_current_one_on_request(at_home):
+    nodes = at_home.node, at_home.planning
+    assert {node.set_parameter("on_refused_trajectory", "stop") for node in nodes} == {""}
+    reason = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
+    for times in ([0.0, 0.02], [0.1, 1.5]):  # refused by the planning node, and by the dynamics node
+        first = at_home.send([0.0, 2.0], [HOME, TARGET])
+        at_home.node.wait(lambda: len(at_home.feedback) > 5, "feedback")
+        assert not at_home.send(times, [HOME - 0.3, HOME]).accepted
+        assert at_home.result(first) == (ABORTED, CODES.INVALID_GOAL, reason)
+        assert_stopped_before_the_target(at_home)
+        assert at_home.ask([1.0], [HOME])[0] == SUCCEEDED
+        at_home.feedback.clear()
+    assert {node.set_parameter("on_refused_trajectory", "continue") for node in nodes} == {""}
 
 
 def test_a_new_goal_that_cannot_be_followed_leaves_the_current_one_alone(at_home):
@@ -243,6 +283,24 @@ def test_goals_with_the_same_header_have_different_identities(at_home):
         return at_home.statuses[0].request
 
     assert len({refused(), refused()}) == 2
+
+
+def test_a_goal_ends_with_the_node_that_plays_it(start):
+    arm = Arm(start)
+    handles = []
+
+    def accepted():
+        handles.append(arm.send([0.0, 60.0], [HOME, HOME]))
+        return handles[-1].accepted
+
+    assert any(accepted() for _ in range(20))
+    future = handles[-1].get_result_async()
+    arm.planning.join(arm.node)
+    arm.node.process.process.kill()
+    # The middleware notices after 20 s.
+    arm.planning.wait(future.done, "the result")
+    result = future.result().result
+    assert (result.error_code, result.error_string[:35]) == (CODES.INVALID_GOAL, "the node that played it is gone: ha")
 
 
 def test_without_a_node_that_plays(start):

@@ -12,8 +12,10 @@ from node_client import PATIENCE, joint_trajectory, stamp_of, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
+from eom_dynamics.kinematics.tracking import predicted
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.trajectory import through
+from eom_dynamics.trajectory import Spline, through
+from eom_dynamics.trajectory.takeover import take_over
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -32,7 +34,7 @@ class Stack:
         from trajectory_msgs.msg import JointTrajectory
 
         arguments = (
-            *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", "-p", "warning_period:=0.0"),
+            *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", "-p", "warning_period:=60.0"),
             *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", f"executor:={executor}"),
         )
         self.node = start(*arguments, discovered=False)
@@ -85,12 +87,27 @@ class Stack:
     def wait_until_playing(self):
         self.node.wait_for_diagnostics(lambda *s: "trajectory" in s[2], "the trajectory")
 
-    def restart(self):
-        """Have the node forget where the joints are; time begins at 100 s."""
+    def wait_for_refusal(self, text):
+        self.node.wait(lambda: text in self.refusals(), f"the refusal: {text}")
+
+    def stream(self, motion, begin, until):
+        """Send the setpoints of a motion that began at a time, ns, each with its time on the clock, to be answered."""
+        while self.now < until:
+            self.tick(self.now + PERIOD)
+            state = motion.derivatives((self.now - begin) * 1e-9)
+            number = self.node.publish(
+                **dict(zip(STATE_FIELDS, state, strict=True)), seconds=self.now // 10**9, at=self.now % 10**9
+            )
+            self.node.answers_to(number)
+
+    def restart(self, **parameters):
+        """Have the node forget where the joints are, with other parameters; time begins at 100 s."""
         client = self.node
         while client.state != "active":
             assert client.transition("activate")
-        assert client.transition("deactivate") and client.transition("activate")
+        assert client.transition("deactivate")
+        assert all(client.set_parameter(name, value) == "" for name, value in parameters.items())
+        assert client.transition("activate")
         self.tick(self.now + 10 * 10**9 if self.now else 100 * 10**9)
         for answers in (client.feedforward, client.motor_setpoint, client.effort_command):
             answers.clear()
@@ -164,6 +181,131 @@ def test_the_next_one_takes_over_smoothly(stack):
     assert_commands(answers[int((at + 0.3) * RATE) + 1 :], begin + round(at * 1e9), through(TIMES, second))
 
 
+def assert_taken_over(stack, answers, old, new, begin):
+    """The answers are those of a motion that took over from another one at a time ``begin`` of that, s."""
+    expected, verdict = take_over(ARM, old, new, begin, begin, 1 / RATE, latency=0.1)
+    assert verdict.ok
+    assert_commands(answers, stack.origin, expected)
+
+
+def test_one_that_starts_where_a_moving_arm_was_measured_takes_over(stack):
+    """As MoveIt replans on the move: from where the arm was some time ago, at rest."""
+    stack.origin, first = stack.now, through(TIMES * 5, POSITIONS)
+    stack.send(TIMES * 5)
+    stack.wait_until_playing()
+    stack.play(stack.origin + 40 * PERIOD)
+    now = 40 / RATE
+    measured = first.derivatives(now - 0.08, 0)[0]
+    assert 0.02 < np.max(np.abs(measured - first.derivatives(now, 0)[0])) < 0.05
+    away = first.derivatives(now, 0)[0] + 0.17
+    stack.send([0.0, 2.0], [away, away])
+    stack.wait_for_refusal("starts 0.17 rad or m from its commanded position")
+    node, count = stack.node, stack.node.process.log.count("trajectory accepted")
+    second = np.array([measured, measured + 0.1])
+    stack.send([0.0, 2.0], second)
+    node.wait(lambda: node.process.log.count("trajectory accepted") > count, "the second one")
+    stack.play(stack.origin + 140 * PERIOD)
+    before = sum(stamp_of(answer) <= stack.origin + 40 * PERIOD for answer in node.feedforward)
+    assert_commands(node.feedforward[:before], stack.origin, first)
+    assert_taken_over(stack, node.feedforward[before:], first, through([0.0, 2.0], second), now)
+
+
+SWING = through([0.0, 2.0, 4.0], [[0.0, 0.5], [0.4, 0.2], [0.0, 0.5]])
+
+
+def test_one_takes_over_from_a_moving_stream(stack):
+    stack.origin, now = stack.now - 65 * PERIOD, 68 / RATE
+    stack.stream(SWING, stack.origin, stack.now + 3 * PERIOD)
+    here, velocity = SWING.derivatives(now, 1)
+    assert np.max(np.abs(velocity)) > 0.2
+    stack.send([0.0, 2.0], [here + 0.23, here + 0.23])
+    stack.wait_for_refusal("starts 0.23 rad or m from its commanded position")
+    stack.node.feedforward.clear()
+    stack.send([0.0, 2.0], [here, here])
+    stack.wait_until_playing()
+    stack.play(stack.now + 100 * PERIOD)
+    assert_taken_over(stack, stack.node.feedforward, SWING, through([0.0, 2.0], [here, here]), now)
+
+
+@pytest.mark.parametrize("ends", ["plays", "is far", "is cancelled"])
+def test_the_stream_goes_on_until_a_later_start(stack, ends):
+    from eom_dynamics.msg import TrajectoryStatus
+
+    node = stack.node
+    stack.restart(setpoint_timeout=0.2, on_setpoint_loss="ramp")
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    node.repeat(lambda: stack.send(stamp=1), lambda: statuses, "the subscription")
+    losses = node.process.log.count("setpoints lost")
+    stack.origin, start = stack.now - 50 * PERIOD, stack.now + 20 * PERIOD
+    stack.stream(SWING, stack.origin, stack.now + 2 * PERIOD)
+    here = SWING.derivatives(70 / RATE, 0)[0]
+    positions = [here + ([1.0, 0.0] if ends == "is far" else 0.0)] * 2
+    stack.send([0.0, 2.0], positions, stamp=start, frame=ends)
+
+    def told():
+        return [(status.status, status.message) for status in statuses if status.header.frame_id == ends]
+
+    node.wait(lambda: told() == [(TrajectoryStatus.ACCEPTED, "")], "the acceptance")
+    assert node.next_diagnostics()[2]["trajectory"] == "waits for its start"
+    stack.stream(SWING, stack.origin, start - PERIOD)
+    if ends == "plays":
+        node.feedforward.clear()
+        stack.play(start + 100 * PERIOD)
+        last = SWING.derivatives(69 / RATE)  # after which the stream moves on
+        state = np.array([[predicted(last[k:], 1 / RATE)] for k in range(5)])
+        assert np.max(np.abs(state[1])) > 0.2
+        assert_taken_over(
+            stack, node.feedforward, Spline([70 / RATE], state), through([0.0, 2.0], positions), 70 / RATE
+        )
+        wanted = TrajectoryStatus.FINISHED, ""
+    else:
+        if ends == "is cancelled":
+            stack.send([])
+            wanted = TrajectoryStatus.STOPPED, "stopped by an empty trajectory"
+            node.wait(lambda: told()[-1] == wanted, "the cancellation")
+        stack.stream(SWING, stack.origin, start + 5 * PERIOD)
+    node.wait(lambda: len(told()) == 2, "the end")
+    if ends == "is far":
+        wanted = TrajectoryStatus.STOPPED, told()[-1][1]
+        assert "refused at its start: joint_1 starts 1 rad or m from its commanded position" in wanted[1]
+    assert told()[-1] == wanted
+    assert node.process.log.count("setpoints lost") == losses
+    stack.restart(setpoint_timeout=0.0, on_setpoint_loss="none")
+
+
+@pytest.mark.parametrize("refused", [{"names": ["elbow", "wrist"]}, {"positions": POSITIONS + 1.0}])
+@pytest.mark.parametrize("policy", ["continue", "stop"])
+def test_a_refused_one_leaves_the_motion_under_way_or_stops_it(stack, policy, refused):
+    from eom_dynamics.msg import TrajectoryStatus
+
+    node = stack.node
+    assert {client.set_parameter("on_refused_trajectory", policy) for client in (node, stack.planning)} == {""}
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    node.repeat(lambda: stack.send(stamp=1), lambda: statuses, "the subscription")
+    del statuses[:]
+    begin = stack.now
+    stack.send(TIMES * 2, frame="first")
+    stack.wait_until_playing()
+    stack.play(begin + 15 * PERIOD)
+    stack.send(frame="second", **refused)
+
+    def told(frame):
+        return [(status.status, status.message) for status in statuses if status.header.frame_id == frame]
+
+    node.wait(lambda: any(status == TrajectoryStatus.REFUSED for status, _ in told("second")), "the refusal")
+    if policy == "stop":
+        node.wait(lambda: len(told("first")) == 2, "the stop")
+    stack.play(begin + 80 * PERIOD if policy == "continue" else stack.now + 5 * PERIOD)
+    stack.tick(stack.now + PERIOD)  # the end may be within rounding of the last command
+    node.wait(lambda: len(told("first")) == 2, "the end")
+    ended, reason = told("first")[1]
+    assert ended == (TrajectoryStatus.STOPPED if policy == "stop" else TrajectoryStatus.FINISHED)
+    assert reason.startswith("stopped" * (policy == "stop")) and len(told("second")) == 1
+    speed = np.abs([command.motor_velocity for command in node.feedforward]).max(axis=1)
+    assert speed[10] > 0.1 and speed[-1] < 1e-9
+    assert {client.set_parameter("on_refused_trajectory", "continue") for client in (node, stack.planning)} == {""}
+
+
 @on_both_executors
 def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
     node = stack.node
@@ -174,7 +316,7 @@ def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
     node.publish(**setpoint)
     reason = "a trajectory is being played; an empty one stops it"
     node.wait_for_diagnostics(lambda *s: s[2]["last refusal"] == reason, "the refusal of the setpoint")
-    stops = node.process.log.count("trajectory stops within 0.05 s: an empty one has arrived")
+    stops = node.process.log.count("trajectory stops within 0.05 s: stopped by an empty trajectory")
     stack.send([])
     node.wait(lambda: node.process.log.count("trajectory stops within 0.05 s") > stops, "the stop")
     stack.play(stack.now + 10**8)
@@ -182,9 +324,11 @@ def test_an_empty_one_ends_it_and_setpoints_are_taken_again(stack):
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     np.testing.assert_allclose(node.feedforward[-1].motor_velocity, 0.0, atol=1e-9)
     node.answers_to(node.publish(**setpoint))
-    # The joints are commanded elsewhere now: what follows begins by itself.
+    # The joints are commanded elsewhere now: what follows begins there.
     node.feedforward.clear()
-    stack.send(positions=POSITIONS + 1.0)
+    stack.send()
+    stack.wait_for_refusal("joint_2 starts 0.5 rad or m from its commanded position")
+    stack.send(positions=POSITIONS - POSITIONS[0])
     stack.wait_until_playing()
     stack.play(stack.now + 10**9 * 8 // 10)
     np.testing.assert_allclose(node.feedforward[-1].effort_rate, 0.0, atol=1e-9)
@@ -212,6 +356,10 @@ def test_it_follows_a_clock_but_not_back(stack):
     stack.tick(6 * 10**9)
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     assert "trajectory stopped: the clock went back by " in node.process.log
+    # A robot that was set back, too, is where nothing has been commanded.
+    stack.send(positions=POSITIONS + 1.7)
+    stack.wait_for_refusal("starts 1.7 rad or m from its commanded position")
+    assert node.transition("deactivate") and node.transition("activate")
     stack.send(positions=POSITIONS + 1.0)
     stack.wait_until_playing()
     stack.play(6 * 10**9 + 8 * 10**8)
@@ -226,8 +374,10 @@ def test_a_jump_forward_of_the_clock_ends_it(stack):
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     assert stamp_of(node.feedforward[-1]) == begin + 10 * PERIOD
     assert "trajectory stopped: the clock jumped forward by 1.5 s" in node.process.log
-    # One that is far from where this one was begins by itself.
-    stack.send(positions=POSITIONS + 1.0)
+    # The drives hold the last command, from which the next one starts.
+    stack.send(positions=POSITIONS + 1.4)
+    stack.wait_for_refusal("starts 1.4 rad or m from its commanded position")
+    stack.send(positions=POSITIONS - POSITIONS[0] + through(TIMES * 10, POSITIONS).derivatives(10 / RATE, 0)[0])
     stack.wait_until_playing()
     stack.play(stack.now + 8 * 10**8)
 
@@ -369,6 +519,7 @@ def test_it_ends_where_a_setpoint_of_it_cannot_be_used(ros):
     executor.add_node(node)
     node.declare_parameter("stream_rate", RATE)
     node.declare_parameter("start_tolerance", 0.01)
+    node.declare_parameter("start_latency", 0.1)
     sent = []
     player = TrajectoryPlayer(node, lambda setpoint, _: sent.append(setpoint) or len(sent) < 3)
     player.play(through(TIMES, POSITIONS), 0, "", ARM, lambda verdict: None)
@@ -390,6 +541,7 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     executor.add_node(node)
     node.declare_parameter("stream_rate", RATE)
     node.declare_parameter("start_tolerance", 0.01)
+    node.declare_parameter("start_latency", 0.1)
     node.declare_parameter("on_clock_jump", "stop")
     ends = []
     player = TrajectoryPlayer(node, lambda setpoint, _: True)

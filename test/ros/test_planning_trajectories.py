@@ -186,6 +186,37 @@ def test_twenty_clients_that_ask_at_once_are_all_answered(node):
         node.node.destroy_client(client)
 
 
+def test_goals_of_twenty_clients_at_once_are_all_answered(node):
+    """Where the queues of each client hold what all of them are sent; those of rclpy's default hold ten."""
+    from action_msgs.msg import GoalStatus
+    from eom_dynamics.action import ComputeTrajectoryFeedforward
+    from rclpy.action import ActionClient
+    from rclpy.qos import QoSProfile
+
+    name = f"{node.process.namespace}/{node.process.name}/compute_trajectory_feedforward"
+    queues = dict.fromkeys(("goal_service_qos_profile", "result_service_qos_profile"), QoSProfile(depth=100))
+    clients = [ActionClient(node.node, ComputeTrajectoryFeedforward, name, **queues) for _ in range(20)]
+    goal = ComputeTrajectoryFeedforward.Goal(trajectory=message(), outputs=8)
+
+    def all_done(futures):
+        node.wait(lambda: all(future.done() for future in futures), "all answers")
+        return [future.result() for future in futures]
+
+    # A server drops answers to those that it has not discovered yet.
+    for client in clients:
+        met = []
+        node.repeat(
+            lambda client=client, met=met: met.append(client.send_goal_async(goal)),
+            lambda met=met: any(future.done() for future in met),
+            "the action",
+        )
+    handles = all_done([client.send_goal_async(goal) for client in clients for _ in range(4)])
+    results = all_done([handle.get_result_async() for handle in handles])
+    assert {result.status for result in results} == {GoalStatus.STATUS_SUCCEEDED}
+    for client in clients:
+        client.destroy()
+
+
 def test_exceeded_limits_and_the_scaling_that_meets_them(node):
     answer = ask(node, message(TIMES / 2, fields=("positions",)), outputs=8)
     assert answer.success, answer.message

@@ -8,7 +8,7 @@ from ...stream.doubts import DOUBT_POLICIES
 from ...stream.final_command import EFFORTS_ON_DEACTIVATE
 from ...stream.watchdog import DEFAULTS, LOSS_POLICIES
 from ..node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
-from ..trajectory_limits import START_TOLERANCE, TRAJECTORY_LIMITS
+from ..trajectory_limits import ON_REFUSED_TRAJECTORY, START_LATENCY, START_TOLERANCE, TRAJECTORY_LIMITS
 from .realtime import HIGHEST
 
 TABLE: Table = {
@@ -139,6 +139,8 @@ TABLE: Table = {
         "does near singularities: refuse it (refuse), publish and report it (warn), or no check (ignore)",
         choices=("refuse", "warn", "ignore"),
     ),
+    "on_refused_trajectory": ON_REFUSED_TRAJECTORY,
+    "start_latency": START_LATENCY,
     "start_tolerance": START_TOLERANCE,
     "trajectory_limits": TRAJECTORY_LIMITS,
     "hold_last_command": Definition(

@@ -239,7 +239,7 @@ class SetpointStream:
         """Answer a serialised setpoint by a compiled call if one accepts the message, else field by field."""
         started = time.perf_counter_ns()
         latest, evaluator = self._shapes.latest, self.evaluator
-        if latest is None or evaluator is None or self.player.remembers:
+        if latest is None or evaluator is None or self.player.playing:
             self._answer_serialised(message)
             return
         if evaluator.payload.version != self._payload_version and not self._update_payload(evaluator, latest, message):
@@ -267,6 +267,7 @@ class SetpointStream:
             if self._payload_version is None:
                 evaluator.payload.commit()
             self._tasks.command(stamp, latest.committed_state)
+            self.player.command(latest.committed_state)
             if admit is not None:
                 self._supervise(stamp, latest.shape.frame_id, latest.command())
         except Exception as error:
@@ -333,14 +334,12 @@ class SetpointStream:
             self.answer(setpoint, self._task_limits, started)
 
     def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
-        """Refuse a setpoint that is too old or comes during a trajectory; else forget a trajectory that has ended."""
+        """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
         if self._lifespan and self._node.active:
             stamp = setpoint.header.stamp
             if self._drop_if_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
                 return False
         if not self.player.playing:
-            # The setpoint, not a trajectory, now determines the commanded state.
-            self.player.stop("", forget=True)
             return True
         self.statistics.received += 1
         self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
@@ -385,6 +384,7 @@ class SetpointStream:
             self._commands.publish(setpoint.header, command, Status.FRESH)
             self.evaluator.commit()
             self._tasks.command(nanoseconds, command.state)
+            self.player.command(command.state)
             if self._admit is not None:
                 self._supervise(nanoseconds, setpoint.header.frame_id, command)
         except Exception as error:
@@ -426,6 +426,9 @@ class SetpointStream:
             elif last_sent := self._commands.last:  # another robot is about to take over
                 self._of_previous_robot = evaluator, last_sent
                 self._commands.forget()
+            present = self.evaluator or evaluator
+            if present.arm.robot.joint_names == evaluator.arm.robot.joint_names:
+                self.player.command(command.state)
         except StateError as error:
             self._node.get_logger().error(
                 f"no command for the response to lost setpoints: {error}",

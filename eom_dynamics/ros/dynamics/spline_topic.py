@@ -18,7 +18,7 @@ from ...trajectory.takeover import stop
 from ..interfaces import SplineTrajectory, TrajectoryStatus
 from ..robot_node import RobotNode
 from ..stream_qos import stream_qos
-from ..trajectory_limits import enforce_limits
+from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
@@ -52,7 +52,9 @@ class SplineTopic:
         self._waiting = self._epoch = 0
         # Identity of the stop being computed.
         self._stopping: object = None
-        self._requests, self._played = RequestNames("spline_trajectory"), TrajectoryStatus()
+        self._requests = RequestNames("spline_trajectory")
+        # Header and identity of the trajectory that is played or waits for its start.
+        self._played: TrajectoryStatus | None = None
         self.last_refusal = ""
         self.on_finished: Callable[[], None] = lambda: None
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
@@ -77,7 +79,8 @@ class SplineTopic:
             self._refuse(error, told)
             return
         if not message.knots:
-            self._come_to_rest(arm, told)
+            self._epoch += 1
+            self._come_to_rest(arm, told, _STOPPED)
             return
         self._waiting += 1
         self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, told, self._epoch))
@@ -115,41 +118,40 @@ class SplineTopic:
         self,
         motion: Spline,
         stamp: int,
-        told: TrajectoryStatus,
+        told: TrajectoryStatus | None,
         arm: ElasticArm,
         judge: Callable[[Verdict], None],
         reason: str,
     ) -> None:
-        """Replace the current motion, and report both."""
-        replaces = self._player.playing
-        self._player.play(motion, stamp, told.header.frame_id, arm, judge)
-        if replaces:
-            self._ended(False, reason)
+        """Replace the current motion, and report both; ``told`` is None for a motion that nobody has sent."""
+        self._player.play(motion, stamp, told.header.frame_id if told else "", arm, judge)
+        self._ended(False, reason)
         self._played = told
-        self._tell(told, TrajectoryStatus.ACCEPTED)
+        if told is not None:
+            self._tell(told, TrajectoryStatus.ACCEPTED)
 
     def _tell(self, told: TrajectoryStatus, status: int, message: str = "") -> None:
         """Publish a status of the trajectory of an identity."""
         self._status.publish(TrajectoryStatus(header=told.header, request=told.request, status=status, message=message))
 
-    def _come_to_rest(self, arm: ElasticArm, told: TrajectoryStatus, lead: int = _LEAD) -> None:
+    def _come_to_rest(self, arm: ElasticArm, told: TrajectoryStatus | None, reason: str, lead: int = _LEAD) -> None:
         """Replace the motion under way by one that stops, from ``lead`` ns on; it is computed in a thread."""
-        self._epoch += 1
         self._stopping = stopping = object()
         now = self._node.get_clock().now().nanoseconds
         under_way = self._player.under_way(now)
         if under_way is None:
-            self._player.stop(_STOPPED)
+            self._player.stop(reason)
             return
         motion, t = under_way[0], under_way[1] + lead * 1e-9
         if t < motion.end:  # else it is about to end, at rest
-            done = partial(self._stop, arm, told, now + lead, lead, stopping)
+            done = partial(self._stop, arm, told, reason, now + lead, lead, stopping)
             self._stops.submit(partial(stop, arm, motion, t), done)
 
     def _stop(
         self,
         arm: ElasticArm,
-        told: TrajectoryStatus,
+        told: TrajectoryStatus | None,
+        reason: str,
         stamp: int,
         lead: int,
         stopping: object,
@@ -163,19 +165,21 @@ class SplineTopic:
                 raise found
             # On a busy machine, the motion has left the state from which it was to stop, and may be far from it.
             if (late := self._node.get_clock().now().nanoseconds - stamp) > 0:
-                self._come_to_rest(arm, told, 2 * (lead + late))
+                self._come_to_rest(arm, told, reason, 2 * (lead + late))
                 return
             # Whatever the limits, it is the best that can be done.
-            self._replace(found, stamp, told, arm, lambda verdict: None, _STOPPED)
-            self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: an empty one has arrived")
+            self._replace(found, stamp, told, arm, lambda verdict: None, reason)
+            self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: {reason}")
         except Exception as error:
             self._node.get_logger().error(f"trajectory stopped with a step: {printable(refusal_reason(error))}")
-            self._player.stop(_STOPPED)
+            self._player.stop(reason)
 
     def _ended(self, finished: bool, reason: str) -> None:
         if finished:
             self.on_finished()
-        self._tell(self._played, TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED, reason)
+        told, self._played = self._played, None
+        if told is not None:
+            self._tell(told, TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED, reason)
 
     def _require_start(self, motion: Spline, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts; its time 0 is at ``stamp``, ns."""
@@ -190,7 +194,8 @@ class SplineTopic:
 
     def _refuse(self, error: Exception, told: TrajectoryStatus) -> None:
         self.last_refusal = printable(refusal_reason(error))
-        self._node.get_logger().warning(
-            f"trajectory refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
-        )
+        self._node.get_logger().warning(f"trajectory refused: {self.last_refusal}")
         self._tell(told, TrajectoryStatus.REFUSED, self.last_refusal)
+        stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
+        if stops and self._played is not None and self._stopping is None:
+            self._come_to_rest(self._arm(), None, STOPPED_BY_REFUSAL)

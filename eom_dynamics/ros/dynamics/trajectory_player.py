@@ -6,17 +6,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
+from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
+from ...kinematics.tracking import predicted
 from ...messages.fields import STATE_FIELDS
+from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
 from ...messages.setpoint_to_command import Ahead
+from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import Handover, Shifted
 from ...trajectory.takeover import take_over
@@ -35,14 +40,33 @@ _JUMP_PERIODS, _SHORTEST_JUMP = 10, _SECOND // 10
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
 
+# Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
+_MOVES_ON = _SECOND // 10
+
+
+class _Planned(NamedTuple):
+    """A trajectory to be played; arguments as of :meth:`TrajectoryPlayer.play`, ``begin`` is its time 0, ns."""
+
+    motion: Spline
+    begin: int
+    frame_id: str
+    arm: ElasticArm
+    judge: Callable[[Verdict], None]
+
+    @property
+    def first_knot(self) -> int:
+        """Time of its first knot, ns."""
+        return self.begin + round(self.motion.start * _SECOND)
+
 
 class TrajectoryPlayer:
     """Player of trajectories at the rate ``stream_rate``, each from its own start time.
 
-    A trajectory takes over from the current one, or from the last commanded state if that was of a trajectory
-    (:func:`.take_over`). Where the clock jumps, the next command would be a step: the motion ends, or after a jump
-    forward, with the parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are
-    called by the node's executor.
+    A trajectory takes over from the commanded state (:func:`.take_over`): that of the current one, or of the last
+    command, which may be one for a setpoint. One that starts later waits meanwhile, and the commanded state is that of
+    setpoints. Where the clock jumps, the next command would be a step: the motion ends, or after a jump forward, with
+    the parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are called by the
+    node's executor.
 
     Attributes:
         lead: time by which commands are ahead of the motion, s.
@@ -60,14 +84,19 @@ class TrajectoryPlayer:
         self._node, self._send = node, send
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._message = JointTrajectorySetpoint()
+        # State q … qdddd (5, n) of the last command; its time and the time since the one before, ns.
+        self._commanded: Array | None = None
+        self._commanded_at = self._interval = 0
         # Motion times count from here in s, since a float cannot resolve the time of day.
         self._origin = 0
+        # While playing.
         self._motion: Trajectory | None = None
+        # In order of their start; none while playing.
+        self._waiting: list[_Planned] = []
         self._last = -1
         # Latest time of the clock, ns.
         self._latest = 0
         self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
-        self._playing = False
         self.lead = 0.0
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
@@ -80,25 +109,31 @@ class TrajectoryPlayer:
 
     @property
     def playing(self) -> bool:
-        """Whether a trajectory is being played or waits for its start time."""
-        return self._playing
+        """Whether a trajectory is being played."""
+        return self._motion is not None
 
     @property
-    def remembers(self) -> bool:
-        """Whether the commanded state comes from a trajectory, playing or ended."""
-        return self._motion is not None
+    def waiting(self) -> bool:
+        """Whether a trajectory waits for its start."""
+        return bool(self._waiting)
+
+    def command(self, state: Array) -> None:
+        """Remember the state q … qdddd (5, n) of a published command."""
+        now: int = self._node.get_clock().handle.get_now().nanoseconds  # in a quarter of the time of now()
+        self._interval, self._commanded_at = now - self._commanded_at, now
+        self._commanded = state
 
     def under_way(self, now: int) -> tuple[Trajectory, float] | None:
         """Return the motion being played and its time, s, at a time of the clock, ns; None if nothing moves."""
         motion, t = self._motion, (now - self._origin) / _SECOND
-        if not self._playing or motion is None or not np.any(motion.derivatives(t)[1:]):
+        if motion is None or not np.any(motion.derivatives(t)[1:]):
             return None
         return motion, t
 
     def play(
         self, motion: Spline, stamp: int, frame_id: str, arm: ElasticArm, judge: Callable[[Verdict], None]
     ) -> None:
-        """Play a motion.
+        """Play a motion, or have it wait for its start if nothing is being played.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
@@ -114,55 +149,129 @@ class TrajectoryPlayer:
         now, steady = self._node.get_clock().now().nanoseconds, time.monotonic_ns()
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
-        if self._playing:
+        if self.playing or self._waiting:
             self._follow_clock(now)
-        elif self._went_back(now):
-            self._motion = None
-        if self._motion is None:
-            self._origin = self._latest = now
-            self._last = -1
-        begin = ((stamp or now) - self._origin) / _SECOND
-        present = (now - self._origin) / _SECOND
-        if begin + motion.end < present:
-            raise TrajectoryError(f"it ended {present - begin - motion.end:.3g} s ago")
-        if isinstance(self._motion, Handover):
-            self._motion = self._motion.from_then_on(present)
-        at = max(begin, present)
-        tolerance = self._node.get_parameter("start_tolerance").value
-        # A motion that has not started by then commands nothing to take over from.
-        if self._motion is None or at <= self._motion.start:
-            _require_first_knot(motion, present - begin, arm.robot.joint_names, tolerance)
-            self._motion = Shifted(motion, begin)
+        planned = _Planned(motion, stamp or now, frame_id, arm, judge)
+        late = (now - planned.begin) / _SECOND - motion.end
+        if late > 0:
+            raise TrajectoryError(f"it ended {late:.3g} s ago")
+        if self.playing:
+            self._replace(planned, now)
+        elif self._start(planned) > now:
+            self._wait(planned)
         else:
-            replaced, verdict = take_over(arm, self._motion, motion, begin, at, self._period / _SECOND, tolerance)
-            judge(verdict)
-            self._motion = replaced
-        self._message.header.frame_id = frame_id
-        self._due = None
-        self._playing = True
+            self._begin(planned, now)
+        self._latest = now
         self._watch.restart(now, steady)
         self._timer.reset()
         self._watch_timer.reset()
 
     def stop(self, reason: str, *, forget: bool = False) -> None:
-        """Stop; with ``forget``, the next trajectory does not take over from the last commanded state."""
+        """Stop; with ``forget``, the commanded state is unknown from now on."""
         if forget:
-            self._motion = None
-        if self._playing:
+            self._commanded = None
+        if self.playing or self._waiting:
             self._end(finished=False, reason=reason)
 
     def _end(self, *, finished: bool, reason: str = "") -> None:
         self._timer.cancel()
         self._watch_timer.cancel()
-        self._playing = False
+        self._motion = None
+        self._waiting = []
         self.on_end(finished, reason)
 
+    # --- Start --------------------------------------------------------------------------
+
+    def _start(self, planned: _Planned) -> int:
+        """Time at which to start, ns: its first knot if there is no commanded state from which to move to that."""
+        return planned.begin if self._commanded is not None else max(planned.begin, planned.first_knot)
+
+    def _wait(self, planned: _Planned) -> None:
+        """Have a motion wait for its start, in place of those that start later."""
+        before = [other for other in self._waiting if other.first_knot < planned.begin]
+        if before:
+            begin = (planned.begin - before[-1].begin) / _SECOND
+            self._transition(before[-1].motion, planned, begin, begin)
+        self._waiting = [*before, planned]
+
+    def _begin(self, planned: _Planned, now: int) -> None:
+        """Begin to play a motion from the commanded state, at a time of the clock, ns."""
+        begin = (planned.begin - now) / _SECOND
+        # Up to a period late, the motion is as if on time; else, a part of it would be a step.
+        at = now if now - planned.begin >= self._period else planned.begin
+        state = self._commanded_state(at)
+        if state is None:
+            tolerance = self._node.get_parameter("start_tolerance").value
+            _require_first_knot(planned.motion, -begin, planned.arm.robot.joint_names, tolerance)
+            motion: Trajectory = Shifted(planned.motion, begin)
+        else:
+            t = (at - now) / _SECOND
+            motion = self._transition(Spline([t], state[:, np.newaxis]), planned, begin, t)
+        self._origin, self._last, self._waiting = now, -1, []
+        self._take(motion, planned)
+
+    def _replace(self, planned: _Planned, now: int) -> None:
+        """Replace the motion being played, at a time of the clock, ns, or later."""
+        assert self._motion is not None  # while playing
+        begin, present = ((t - self._origin) / _SECOND for t in (planned.begin, now))
+        if isinstance(self._motion, Handover):
+            self._motion = self._motion.from_then_on(present)
+        self._take(self._transition(self._motion, planned, begin, max(begin, present)), planned)
+
+    def _take(self, motion: Trajectory, planned: _Planned) -> None:
+        self._motion, self._due = motion, None
+        self._message.header.frame_id = planned.frame_id
+
+    def _transition(self, old: Trajectory, planned: _Planned, begin: float, at: float) -> Handover:
+        """The motions in sequence, with a transition at a time ``at``, s; raises errors as :meth:`play`."""
+        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
+        period = self._period / _SECOND
+        found, verdict = take_over(planned.arm, old, planned.motion, begin, at, period, tolerance, latency)
+        planned.judge(verdict)
+        return found
+
+    def _start_waiting(self, now: int) -> bool:
+        """Begin to play what waits if its time has come; return whether it is played."""
+        first, *others = self._waiting
+        if self._start(first) > now:
+            return False
+        steady = time.monotonic_ns()
+        try:
+            self._begin(first, now)
+            for planned in others:
+                self._replace(planned, now)
+        except Exception as error:
+            reason = f"refused at its start: {printable(refusal_reason(error))}"
+            self._node.get_logger().warning(f"trajectory {reason}")
+            self.stop(reason)
+            return False
+        self._watch.restart(now, steady)
+        return True
+
+    def _commanded_state(self, at: int) -> Array | None:
+        """State (5, n) that is commanded at a time of the clock, ns; None if nothing has been commanded.
+
+        Up to the next command, that of a stream moves on as its last one; one that has ended is held at rest.
+        """
+        if self._commanded is None:
+            return None
+        age = at - self._commanded_at
+        if abs(age) > _MOVES_ON:
+            at_rest = np.zeros_like(self._commanded)
+            at_rest[0] = self._commanded[0]
+            return at_rest
+        step = max(min(age, self._interval), 0) / _SECOND
+        with np.errstate(over="ignore", invalid="ignore"):  # a state that is not finite is refused
+            return np.stack([predicted(self._commanded[k:], step) for k in range(len(self._commanded))])
+
+    # --- Playback -----------------------------------------------------------------------
+
     def _tick(self) -> None:
-        if not self._playing:
+        if not (self.playing or self._waiting):
             return
         keep_pace(self._node, self._timer)
         now = self._node.get_clock().now().nanoseconds
-        if not self._follow_clock(now):
+        if not self._follow_clock(now) or not (self.playing or self._start_waiting(now)):
             return
         motion = self._motion
         assert motion is not None  # while playing
@@ -179,22 +288,21 @@ class TrajectoryPlayer:
         if not self._send(self._setpoint(motion, at), ahead) and self._node.context.ok():
             reason = f"{at - motion.start:.3g} s after its start: setpoint refused"
             self._node.get_logger().warning(f"trajectory stopped {reason}")
-            self.stop(reason, forget=True)
+            self.stop(reason)
         elif at == motion.end:
             # The next trajectory takes over from here.
             self._end(finished=True)
 
     def _observe(self) -> None:
-        if self._playing:
+        if self.playing or self._waiting:
             self._follow_clock(self._node.get_clock().now().nanoseconds)
 
     def _follow_clock(self, now: int) -> bool:
         """Stop or delay the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, time.monotonic_ns())
-        waits = self._due is None and self._motion is not None and now < self._origin + self._motion.start * _SECOND
         if self._went_back(now):
             reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
-        elif not jump or waits:
+        elif not jump or (self._waiting and now < self._start(self._waiting[0])):
             self._latest = max(self._latest, now)
             return True
         else:
@@ -205,13 +313,14 @@ class TrajectoryPlayer:
                 self._delay(jump)
                 return True
         self._node.get_logger().warning(f"trajectory stopped: the clock {reason}")
-        self.stop(f"the clock {reason}", forget=True)
+        self.stop(f"the clock {reason}")
         return False
 
     def _delay(self, by: int) -> None:
-        """Delay the rest of the motion by a time in ns."""
-        assert self._motion is not None  # while playing
-        self._motion = Shifted(self._motion, by / _SECOND)
+        """Delay the rest of the motion, or what waits, by a time in ns."""
+        if self._motion is not None:
+            self._motion = Shifted(self._motion, by / _SECOND)
+        self._waiting = [planned._replace(begin=planned.begin + by) for planned in self._waiting]
         self._due = None  # nothing is left out
 
     def _went_back(self, now: int) -> bool:

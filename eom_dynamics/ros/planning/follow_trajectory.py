@@ -78,6 +78,7 @@ class FollowTrajectory:
         publish: Callable[[Spline, Header, str], None],
         stop: Callable[[], None],
         refuse: Callable[[TrajectoryStatus, Exception], None],
+        players: Callable[[], int],
     ) -> None:
         """Create the action; logs that control_msgs is missing if it is.
 
@@ -86,8 +87,10 @@ class FollowTrajectory:
             publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
             stop: has the dynamics node bring the motion under way to rest.
             refuse: reports that the trajectory of a status is refused, and why.
+            players: counts the nodes to which motions are sent.
         """
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
+        self._players = players
         self._names = RequestNames(_NAME)
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
@@ -119,14 +122,21 @@ class FollowTrajectory:
         for action in self._actions:
             action.destroy()
 
+    def abort(self, reason: str) -> None:
+        """Abort the goals whose motion is played; it is stopped by others."""
+        for execution in tuple(self._executions.values()):
+            if execution.is_playing:
+                execution.abort(reason)
+
     async def _consider(self, name: str, request: Any) -> GoalResponse:
         """Accept a goal once the dynamics node plays its motion."""
         warn_of_former(self._node, name)
         told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
-        execution = self._executions[told.request] = _Execution(self._node, request, self.kind)
+        execution = self._executions[told.request] = _Execution(self._node, request, self.kind, self._players)
         published = False
         try:
-            measured = {} if any(x.is_under_way for x in self._executions.values()) else await execution.state()
+            under_way = any(other.is_under_way for other in self._executions.values())
+            measured = {} if under_way else await execution.state()
             execution.plan = plan = await self._worker.compute(lambda: self._planned(request, measured))
             self._publish(plan.motion, told.header, told.request)
             published = True
@@ -166,8 +176,8 @@ class FollowTrajectory:
             self._node.get_logger().warning(f"goal aborted: {printable(text)}")
         return self.kind.Result(error_code=code, error_string=text)
 
-    def _planned(self, request: Any, measured: Mapping[str, float]) -> GoalMotion:
-        """Check a goal and fit its motion from measured positions of joints; runs in the worker's thread."""
+    def _planned(self, request: Any, measured: Mapping[str, _Measured]) -> GoalMotion:
+        """Check a goal and fit its motion from the measured state of joints; runs in the worker's thread."""
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
         names, motion = self._fit(_from(measured, request.trajectory))
@@ -181,14 +191,16 @@ class FollowTrajectory:
         stamp = request.trajectory.header.stamp
         return GoalMotion(tuple(names), motion, stamp.sec * _SECOND + stamp.nanosec, path, goal, goal_time)
 
-    def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, float]) -> None:
-        """Raise TrajectoryError for a motion that starts away from the measured positions of an arm at rest."""
-        largest = self._node.get_parameter("start_tolerance").value
+    def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, _Measured]) -> None:
+        """Raise TrajectoryError for a motion that starts away from the measured positions."""
+        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
         for name, start in zip(names, motion.derivatives(motion.start, 0)[0].tolist(), strict=True):
-            if abs(start - measured.get(name, start)) > largest:
+            state = measured.get(name, _Measured(start, 0.0))
+            away, largest = abs(start - state.position), tolerance + latency * abs(state.velocity)
+            if away > largest:
                 raise TrajectoryError(
-                    f"{name} is {abs(start - measured[name]):.3g} rad or m from the start of the trajectory, must be "
-                    f"at most {largest:g} (parameter start_tolerance): plan from the present position"
+                    f"{name} is {away:.3g} rad or m from the start of the trajectory, must be at most {largest:.3g} "
+                    "(parameters start_tolerance and start_latency): plan from the present position"
                 )
 
     def _on_status(self, status: TrajectoryStatus) -> None:
@@ -196,7 +208,7 @@ class FollowTrajectory:
             # That of a node that has restarted: the one before never said so.
             for name, execution in tuple(self._executions.items()):
                 if execution.is_playing and name != status.request:
-                    execution.replaced()
+                    execution.abort("replaced by another trajectory")
         if status.request in self._executions:
             self._executions[status.request].on_status(status)
 
@@ -216,8 +228,8 @@ class _Execution:
 
     plan: GoalMotion
 
-    def __init__(self, node: RobotNode, request: Any, kind: Any) -> None:
-        self._node, self.request, self._kind = node, request, kind
+    def __init__(self, node: RobotNode, request: Any, kind: Any, players: Callable[[], int]) -> None:
+        self._node, self.request, self._kind, self._players = node, request, kind, players
         self.goal: ServerGoalHandle | None = None
         self.accepted, self.done = Future(), Future()
         self.is_playing = self.is_cancelled = self._finished = False
@@ -243,13 +255,16 @@ class _Execution:
         """Whether the motion is played, as far as is known: a node that was killed does not say that it ends."""
         return self.is_playing and self.elapsed <= self.plan.motion.end + self.plan.goal_time
 
-    async def state(self) -> dict[str, float]:
-        """Measured positions, rad or m, by joint; empty if nobody publishes joint states."""
+    async def state(self) -> dict[str, _Measured]:
+        """Measured state by joint; empty if nobody publishes joint states."""
         if self._node.count_publishers(self._states.topic_name):
             await self._within_patience(self._known, None)
         state = self._state
-        known = {} if state is None else dict(zip(state.name, state.position, strict=False))
-        return {name: x for name, x in known.items() if math.isfinite(x)}
+        if state is None:
+            return {}
+        velocity = state.velocity if len(state.velocity) == len(state.name) else [0.0] * len(state.name)
+        rows = zip(state.name, state.position, velocity, strict=False)
+        return {name: _Measured(x, v if math.isfinite(v) else 0.0) for name, x, v in rows if math.isfinite(x)}
 
     async def answer(self) -> None:
         """Wait for the dynamics node, to which the motion was sent."""
@@ -269,10 +284,10 @@ class _Execution:
         finally:
             self._node.destroy_timer(timer)
 
-    def replaced(self) -> None:
-        """End, since another trajectory is played."""
+    def abort(self, reason: str) -> None:
+        """End, since the motion is no longer played."""
         self.is_playing = False
-        self.end(self._kind.Result.INVALID_GOAL, "replaced by another trajectory")
+        self.end(self._kind.Result.INVALID_GOAL, reason)
 
     def end(self, code: int, text: str) -> None:
         """Complete, once."""
@@ -309,6 +324,8 @@ class _Execution:
         elif self.goal.is_cancel_requested:
             self.is_cancelled = True
             self.end(self._kind.Result.SUCCESSFUL, "cancelled")
+        elif self.is_playing and not self._players():
+            self.abort("the node that played it is gone: has dynamics_node ended?")
         else:
             try:
                 self._observe(self.goal)
@@ -369,11 +386,18 @@ class _Execution:
         return feedback
 
 
+class _Measured(NamedTuple):
+    """Measured position and velocity of a joint, rad or m, and per s."""
+
+    position: float
+    velocity: float
+
+
 class _RefusedByPlayerError(TrajectoryError):
     """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
 
 
-def _from(measured: Mapping[str, float], trajectory: JointTrajectory) -> JointTrajectory:
+def _from(measured: Mapping[str, _Measured], trajectory: JointTrajectory) -> JointTrajectory:
     """Trajectory that begins at measured positions, where its first point comes later and all are known."""
     first = trajectory.points[:1]
     names = trajectory.joint_names
@@ -383,7 +407,7 @@ def _from(measured: Mapping[str, float], trajectory: JointTrajectory) -> JointTr
         or not {*names} <= {*measured}
     ):
         return trajectory
-    start = JointTrajectoryPoint(positions=[measured[name] for name in names])
+    start = JointTrajectoryPoint(positions=[measured[name].position for name in names])
     return JointTrajectory(header=trajectory.header, joint_names=names, points=[start, *trajectory.points])
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..node_parameters import COMMON, Definition, Table, fixed
-from ..trajectory_limits import PLANNED_LIMITS, START_TOLERANCE
+from ..trajectory_limits import ON_REFUSED_TRAJECTORY, PLANNED_LIMITS, START_LATENCY, START_TOLERANCE
 
 TABLE: Table = {
     "allow_nonzero_velocity_at_trajectory_end": Definition(
@@ -43,6 +43,8 @@ TABLE: Table = {
         "(refuse), or no check (ignore)",
         choices=("warn", "refuse", "ignore"),
     ),
+    "on_refused_trajectory": ON_REFUSED_TRAJECTORY,
+    "start_latency": START_LATENCY,
     "start_tolerance": START_TOLERANCE,
     "trajectory_limits": PLANNED_LIMITS,
     **COMMON,

@@ -38,7 +38,7 @@ def execution(ros):
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, Mock(), kind)
+        execution = _Execution(node, Mock(), kind, Mock(return_value=1))
         execution.goal, execution.plan = goal, GoalMotion(NAMES, motion, 10**9, none, none, 1.0)
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
