@@ -107,5 +107,5 @@ def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
     assert not answer.done()
     left.wait(answer.done, "the deactivation")
     assert answer.result().success
-    left.wait(lambda: left.feedforward[-1].status == HELD, "the last command")
-    assert not np.any(left.feedforward[-1].effort)
+    left.wait(lambda: not np.any(left.feedforward[-1].effort), "the last command")
+    assert left.feedforward[-1].status == HELD
