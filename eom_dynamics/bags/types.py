@@ -29,6 +29,9 @@ STRING = "std_msgs/msg/String"
 # Definitions of ROS 2 have at most some ten thousand characters; longer ones could take minutes to read.
 _LONGEST_TEXT = 2**16
 
+# Between the types of a definition.
+_RULE = "=" * 80 + "\n"
+
 
 class BagError(EomDynamicsError):
     """A bag cannot be read or written, or lacks required contents."""
@@ -74,13 +77,14 @@ def typestore(name: str, definition: str = "") -> Typestore:
     if len(definition) > _LONGEST_TEXT:
         raise BagError(f"the bag's definition of {name} has over {_LONGEST_TEXT:,} characters")
     try:
-        if definition.startswith("=" * 80 + "\nIDL: "):
-            types = get_types_from_idl(definition)
+        if definition.startswith(f"{_RULE}IDL: "):
+            parts = (part.partition("\n")[2] for part in definition.split(_RULE)[1:])
+            types = dict(item for part in parts for item in get_types_from_idl(part).items())
         else:
             types = get_types_from_msg(definition, name)
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
-    for each in {name, *types}:
+    for each in dict.fromkeys([name, *types]):
         own, ours = (dict(found[each][1]) if each in found else {} for found in (types, known.fielddefs))
         if other := [field for field in {**ours, **own} if own.get(field) != ours.get(field)]:
             raise BagError(f"the bag defines {each} with another {listed(other)} than this release; record it anew")
