@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rosbags.interfaces import Connection, Nodetype
-from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from ..exceptions import EomDynamicsError
@@ -28,9 +28,6 @@ STRING = "std_msgs/msg/String"
 
 # Definitions of ROS 2 have at most some ten thousand characters; longer ones could take minutes to read.
 _LONGEST_TEXT = 2**16
-
-# Between the types of a definition.
-_RULE = "=" * 80 + "\n"
 
 
 class BagError(EomDynamicsError):
@@ -63,8 +60,8 @@ def typestore(name: str, definition: str = "") -> Typestore:
 
     Args:
         name: of the type, such as ``sensor_msgs/msg/JointState``.
-        definition: its text in the bag, in the language of .msg or .idl files, with the types that it uses; empty if
-            the bag has none.
+        definition: its text in the bag, in the language of .msg files, with the types that it uses; empty if the bag has
+            none.
 
     Raises:
         BagError: the type is unknown, or the bag defines it with other fields.
@@ -77,11 +74,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
     if len(definition) > _LONGEST_TEXT:
         raise BagError(f"the bag's definition of {name} has over {_LONGEST_TEXT:,} characters")
     try:
-        if definition.startswith(f"{_RULE}IDL: "):
-            parts = (part.partition("\n")[2] for part in definition.split(_RULE)[1:])
-            types = dict(item for part in parts for item in get_types_from_idl(part).items())
-        else:
-            types = get_types_from_msg(definition, name)
+        types = get_types_from_msg(definition, name)
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
     for each in dict.fromkeys([name, *types]):

@@ -306,36 +306,6 @@ def test_definitions_that_deviate_are_refused_on_one_line(
     assert reason in line, line
 
 
-def idl(name: str) -> str:
-    """The definition of a type of texts and numbers in .idl, with those of the types in it, as recorders write it."""
-    kinds = {"int32": "long", "uint32": "unsigned long", "float64": "double", "string": "string"}
-    others: list[str] = []
-
-    def text(description: Any) -> str:
-        kind, what = description
-        if kind == Nodetype.SEQUENCE:
-            return f"sequence<{text(what[0])}>"
-        if kind == Nodetype.NAME:
-            others.append(what)
-            return str(what.replace("/", "::"))
-        return kinds[what[0]]
-
-    fields = "".join(f"      {text(description)} {field};\n" for field, description in STORE.fielddefs[name][1])
-    package, _, short = name.split("/")
-    own = f"{RULE[1:]}IDL: {name}\nmodule {package} {{\n  module msg {{\n    struct {short} {{\n{fields}    }};\n  }};\n}};\n"
-    return own + "".join(map(idl, others))
-
-
-@pytest.mark.parametrize("other", [False, True])
-def test_definitions_in_idl(other: bool) -> None:
-    text = idl(JOINT_STATE)
-    if other:
-        with pytest.raises(BagError, match="defines std_msgs/msg/Header with another frame_id"):
-            typestore(JOINT_STATE, text.replace("string frame_id", "double frame_id"))
-        return
-    assert typestore(JOINT_STATE, text) is typestore(JOINT_STATE)
-
-
 @pytest.mark.parametrize("kind", [JOINT_STATE, SETPOINT, TRAJECTORY, COMMAND])
 def test_definitions_written_by_recorders_are_those_of_this_release(kind: str) -> None:
     assert typestore(kind, STORE.generate_msgdef(kind, ros_version=2)[0]) is typestore(kind)
