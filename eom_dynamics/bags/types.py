@@ -60,8 +60,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
 
     Args:
         name: of the type, such as ``sensor_msgs/msg/JointState``.
-        definition: its text in the bag, in the language of .msg files, with the types that it uses; empty if the bag has
-            none.
+        definition: its text in the bag, in the language of .msg files, with the types that it uses; empty without one.
 
     Raises:
         BagError: the type is unknown, or the bag defines it with other fields.
