@@ -35,6 +35,14 @@ _LARGEST_KNOT = 1e9
 _JUMP_OF_RANGE, _JUMP_OF_POSITION = 1e-6, 1e-11
 
 
+# Coefficients that are counted for each piece and joint at least: a spline takes memory for its pieces, whatever their
+# degree, and pieces of a lower degree are one polynomial.
+_FEWEST_POWERS = 6
+
+# Pieces that are read together, so that the working memory is bounded.
+_CHUNK = 1024
+
+
 class SplineMessage(Protocol):
     """The fields of SplineTrajectory that describe the motion."""
 
@@ -80,21 +88,30 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
             f"coefficients has {len(message.coefficients)} entries, must have {pieces * powers * n}: {pieces} pieces, "
             f"{powers} powers, {n} joints"
         )
-    coefficients = np.zeros((pieces, DEGREE + 1, n))
-    coefficients[:, :powers] = np.array(message.coefficients, dtype=float).reshape(pieces, powers, n)
+    if pieces * n * max(powers, _FEWEST_POWERS) > MAX_COEFFICIENTS:
+        most = MAX_COEFFICIENTS // (n * _FEWEST_POWERS)
+        raise StateError(
+            f"{pieces} pieces of {n} joints and degree {message.degree} are more than {most}: pieces of degree "
+            f"{_FEWEST_POWERS - 2} or less that are continuous up to the snap are one polynomial; send fewer pieces"
+        )
+    coefficients = np.asarray(message.coefficients, dtype=float).reshape(pieces, powers, n)
     if not np.isfinite(coefficients).all():
         piece, power, joint = np.argwhere(~np.isfinite(coefficients))[0]
         raise StateError(
             f"coefficients[{(piece * powers + power) * n + joint}] (piece {piece}, power {power}, joint "
             f"{order.names[joint]!r:.60}) is {coefficients[piece, power, joint]}"
         )
+    states = np.empty((ORDERS, len(knots), n))
     with np.errstate(all="ignore"):
-        starts = _states(coefficients, np.zeros(pieces))
-        if not len(steps):
-            return Spline(knots, order.to_robot(starts))
-        ends = _states(coefficients, steps)
-        _check_continuity(knots, steps, coefficients, starts, ends, order.names)
-    return Spline(knots, order.to_robot(np.concatenate([starts, ends[:, -1:]], axis=1)))
+        for first in range(0, pieces, _CHUNK):
+            part = slice(first, first + _CHUNK + 1)  # with the piece after them, for the jump to it
+            starts = _states(coefficients[part], np.zeros(len(coefficients[part])))
+            states[:, first : first + len(coefficients[part])] = order.to_robot(starts)
+            if len(steps):
+                ends = _states(coefficients[part], steps[part])
+                _check_continuity(first, knots, steps[part], coefficients[part], starts, ends, order.names)
+                states[:, -1] = order.to_robot(ends[:, -1])
+    return Spline(knots, states)
 
 
 def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> None:
@@ -104,13 +121,8 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
         StateError: the motion has more coefficients, shorter pieces or later knots than a message may have.
     """
     _check_knots(motion.t)
+    check_waypoints(len(motion.t), motion.n)
     single = len(motion.t) == 1
-    count = (ORDERS if single else (DEGREE + 1) * (len(motion.t) - 1)) * motion.n
-    if count > MAX_COEFFICIENTS:
-        raise StateError(
-            f"{len(motion.t)} waypoints of {motion.n} joints make {count} coefficients, must be at most "
-            f"{MAX_COEFFICIENTS}: send the trajectory in parts"
-        )
     degree = ORDERS - 1 if single else DEGREE
     derivatives = motion.derivatives(motion.t[: max(len(motion.t) - 1, 1)], degree)
     coefficients = np.stack([values / factorial(p) for p, values in enumerate(derivatives)], axis=1)
@@ -118,6 +130,16 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     message.knots = doubles(motion.t)
     message.degree = degree
     message.coefficients = doubles(coefficients)
+
+
+def check_waypoints(count: int, n: int) -> None:
+    """Raise StateError if a motion through so many waypoints of n joints has more coefficients than a message may."""
+    coefficients = (DEGREE + 1) * max(count - 1, 1) * n
+    if coefficients > MAX_COEFFICIENTS:
+        raise StateError(
+            f"{count} waypoints of {n} joints make {coefficients} coefficients, must be at most "
+            f"{MAX_COEFFICIENTS}: send the trajectory in parts"
+        )
 
 
 def _check_knots(knots: Array) -> None:
@@ -141,28 +163,33 @@ def _states(coefficients: Array, local: Array) -> Array:
     states = []
     for order in range(ORDERS):
         value = np.zeros_like(coefficients[:, 0])
-        for power in range(DEGREE, order - 1, -1):
+        for power in range(coefficients.shape[1] - 1, order - 1, -1):
             value = value * local[:, np.newaxis] + perm(power, order) * coefficients[:, power]
         states.append(value)
     return np.stack(states)
 
 
 def _check_continuity(
-    knots: Array, steps: Array, coefficients: Array, starts: Array, ends: Array, names: Sequence[str]
+    first: int, knots: Array, steps: Array, coefficients: Array, starts: Array, ends: Array, names: Sequence[str]
 ) -> None:
-    """Refuse states (ORDERS, pieces, n) at the ends of pieces that are not those at the starts of the next pieces."""
+    """Refuse states (ORDERS, pieces, n) at the ends of pieces that are not those at the starts of the next pieces.
+
+    Args:
+        first: number of the first of these pieces; ``knots`` are those of all pieces.
+    """
     if not np.isfinite(ends).all():
         order, piece, joint = np.argwhere(~np.isfinite(ends))[0]
-        raise StateError(f"the motion is too fast: {STATE_FIELDS[order]} of {names[joint]} overflows on piece {piece}")
+        name = f"{STATE_FIELDS[order]} of {names[joint]}"
+        raise StateError(f"the motion is too fast: {name} overflows on piece {first + piece}")
     size = np.abs(coefficients)
     size[:, 0] *= _JUMP_OF_POSITION
-    size[:, 1:] *= _JUMP_OF_RANGE * (steps[:, np.newaxis] ** np.arange(1, DEGREE + 1))[..., np.newaxis]
+    size[:, 1:] *= _JUMP_OF_RANGE * (steps[:, np.newaxis] ** np.arange(1, coefficients.shape[1]))[..., np.newaxis]
     allowed = size.sum(axis=1) / (steps ** np.arange(ORDERS)[:, np.newaxis])[..., np.newaxis]
     jumps = starts[:, 1:] - ends[:, :-1]
     too_large = ~(np.abs(jumps) <= allowed[:, 1:] + allowed[:, :-1])  # also where a bound overflows
     if too_large.any():
         place, order, joint = np.argwhere(too_large.transpose(1, 0, 2))[0]
         raise StateError(
-            f"{STATE_FIELDS[order]} of {names[joint]} jumps by {jumps[order, place, joint]:.3g} at knots[{place + 1}] "
-            f"({knots[place + 1]:g} s): position to snap must be continuous"
+            f"{STATE_FIELDS[order]} of {names[joint]} jumps by {jumps[order, place, joint]:.3g} at "
+            f"knots[{first + place + 1}] ({knots[first + place + 1]:g} s): position to snap must be continuous"
         )

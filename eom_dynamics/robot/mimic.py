@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .description import SINGLE_TYPES, Description, JointDescription, MimicDescription
+from .readers.numbers import positive_violation, violation
 
 
 def resolve_mimics(description: Description) -> Description:
@@ -31,6 +32,7 @@ def _resolve(
         name = leader.mimic.leader
         if name in chain:
             description.refuse(f"{joint.where}: mimic", f"joints mimic each other: {' -> '.join([*chain, name])}")
+        _check_size(ratio, offset, [*chain, name], joint, description)
         if leader.mimic.ratio == 0:
             return _lock(joint, offset, f"the mimic ratio of {leader.name} is 0")
         if name not in by_name:
@@ -45,6 +47,19 @@ def _resolve(
     if leader.type not in SINGLE_TYPES:
         description.refuse(f"{joint.where}: mimic", f"its leader {leader.name!r} is a {leader.type} joint")
     return replace(joint, mimic=mimic)
+
+
+def _check_size(
+    ratio: float, offset: float, chain: list[str], joint: JointDescription, description: Description
+) -> None:
+    """Refuse a relation to the last joint of a chain whose numbers exceed the bounds of robot descriptions."""
+    too_small = positive_violation(abs(ratio)) if ratio else None
+    for what, reason in (("multiplier", violation(ratio) or too_small), ("offset", violation(offset))):
+        if reason:
+            whose = (
+                f" over the chain {joint.name}, {chain[1]} … {chain[-1]}: check the factors" if len(chain) > 2 else ""
+            )
+            description.refuse(f"{joint.where}: mimic", f"{what} {reason}{whose}")
 
 
 def _lock(joint: JointDescription, offset: float, reason: str) -> JointDescription:

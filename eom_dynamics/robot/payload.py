@@ -18,6 +18,7 @@ from ..states import real_array
 from .inertia import Inertial, symmetric
 from .model import Robot, frames_by_name
 from .physical_consistency import body_violation
+from .readers.numbers import violation
 
 _SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
 
@@ -38,7 +39,7 @@ class Payload:
         tool: name of the tool, or of another frame of the same body; empty for the first tool.
 
     Raises:
-        RobotDescriptionError: no rigid body has this mass and inertia, or a value has the wrong shape.
+        RobotDescriptionError: no rigid body has this mass and inertia, a value has the wrong shape, or exceeds 1e12.
     """
 
     mass: float
@@ -60,14 +61,14 @@ class Payload:
             raise RobotDescriptionError(f"payload: {error}") from None
         if not isinstance(self.tool, str):
             raise RobotDescriptionError(f"payload: tool must be the name of a tool, is {shown(self.tool)}")
+        for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
+            if reason := violation(float(np.max(np.abs(value)))):  # the bound of robot descriptions
+                raise RobotDescriptionError(f"payload: {name} {reason}")
         # About the centre of mass, where the inertia is exactly as it was given.
-        if violation := body_violation(Inertial(mass, np.zeros(3), inertia)):
-            raise RobotDescriptionError(f"payload: {violation}")
+        if reason := body_violation(Inertial(mass, np.zeros(3), inertia)):
+            raise RobotDescriptionError(f"payload: {reason}")
         for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
             object.__setattr__(self, name, value)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(self.parameters).all():
-                raise RobotDescriptionError("payload: mass and center_of_mass are too large")
 
     @property
     def body(self) -> Inertial:

@@ -22,7 +22,7 @@ from ..exceptions import StateError, TrajectoryError
 from ..messages.joint_order import JointOrders
 from ..messages.refusals import refusal_reason
 from ..messages.request_identity import RequestNames
-from ..messages.spline_trajectory import write_spline
+from ..messages.spline_trajectory import check_waypoints, write_spline
 from ..messages.waypoints import read_times, require_rest_at_the_end
 from ..terminal import printable
 from ..trajectory import Spline
@@ -172,6 +172,7 @@ class PlanningNode(RobotNode):
     def _fitted(self, message: JointTrajectory) -> _Planned:
         """Robot's joint names, and the motion of a trajectory, checked."""
         arm = self._arm()
+        check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
         if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
             require_rest_at_the_end(message)
         order = JointOrders(arm).of(list(message.joint_names))
@@ -180,6 +181,7 @@ class PlanningNode(RobotNode):
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
         """Robot's joint names, and the motion for that of a tool, checked."""
         arm = self._arm()
+        check_waypoints(len(message.points), arm.robot.n)
         start = self._measured.positions(arm.robot.joint_names)
         return self._checked(arm, tool_motion(arm.robot, message, start)[1])
 

@@ -161,10 +161,12 @@ class JumpCheck:
         """
         orders = len(self._limits)
         most = self._limits * (min(max(dt, 0.0), LONGEST_GAP) + JITTER)
-        steps = np.abs(state[:orders] - before[:orders])
-        if not (steps > most).any():
+        with np.errstate(all="ignore"):  # differences of any numbers, and limits of zero or infinity
+            steps = np.abs(state[:orders] - before[:orders])
+            ratios = np.where(steps > most, steps / most, 0.0)
+        if not ratios.any():
             return ""
-        k, joint = map(int, np.unravel_index(np.argmax(steps / most), steps.shape))
+        k, joint = map(int, np.unravel_index(np.argmax(ratios), steps.shape))
         return (
             f"{STATE_FIELDS[k]} of {self._names[joint]} jumps by {steps[k, joint]:.3g} within {dt:.3g} s, the limit of "
             f"{STATE_FIELDS[k + 1]} allows {most[k, joint]:.3g}: start from the commanded state, or deactivate and "

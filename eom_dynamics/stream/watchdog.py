@@ -170,7 +170,8 @@ class Watchdog:
         if self.settings.policy == "ramp":
             raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if self._position is not None and q is not None:
-            away = np.abs(q - self._position)
+            with np.errstate(over="ignore"):
+                away = np.abs(q - self._position)
             joint = int(np.argmax(away))
             if away[joint] > self.settings.resume_distance:
                 held = self._arm.robot.independent_joints[joint]

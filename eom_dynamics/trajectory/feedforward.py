@@ -14,7 +14,8 @@ from ..elastic import ElasticArm, Feedforward
 from ..exceptions import StateError, TrajectoryError
 from ..renamed import former_keywords
 from ..states import STATE_NAMES
-from .limits import Verdict, check
+from .limits import Verdict, check, verdict_of
+from .quantities import Load, SampledLoad
 from .spline import check_times
 from .trajectory import Samples, Trajectory, sample_times
 
@@ -114,10 +115,13 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     duration = trajectory.end - trajectory.start
     finest = min(rate, most / duration) if duration else rate
     t = check_times(trajectory, finest)
+
+    def require_finite(t: Array, load: Load) -> None:
+        _require_finite_command(arm, _feedforward(arm, load.states, t), t)
+
     with np.errstate(all="ignore"):
-        states = _states(arm, trajectory, t)
-        _require_finite_command(arm, _feedforward(arm, states, t), t)
-        return check(arm, trajectory, rate=finest, samples=Samples(t, *states))
+        load = SampledLoad(arm, t, lambda selection: _states(arm, trajectory, t[selection]))
+        return verdict_of(arm, trajectory, load, finest, inspect=require_finite)
 
 
 def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, ...]:

@@ -18,7 +18,7 @@ from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, ra
 from ..exceptions import TrajectoryError
 from ..renamed import former_keywords, warn_renamed
 from ..states import STATE_NAMES, joint_states
-from .quantities import Load, effort_rms, quantities
+from .quantities import Load, SampledLoad, Selection, effort_rms, quantities
 from .spline import check_times
 from .time_scaling import SLOWEST, fastest_time_scaling, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory
@@ -92,10 +92,9 @@ class Verdict:
 
     peaks: tuple[Peak, ...]
     _arm: ElasticArm
-    _load: Load
+    _load: SampledLoad
     _limits: Bounds
-    _t: Array
-    _slowed: Callable[[float], tuple[Array, Load]] | None
+    _slowed: Callable[[float], SampledLoad] | None
 
     @cached_property
     def exceeded(self) -> tuple[Peak, ...]:
@@ -140,7 +139,7 @@ class Verdict:
             if s is None or self._slowed is None:
                 break
             s *= 1 + _MARGIN
-            more = least_time_scaling(self._arm, self._slowed(s)[1], self._limits)
+            more = least_time_scaling(self._arm, self._slowed(s), self._limits)
             if more == 1:
                 break
             s = s * more if more else None
@@ -152,11 +151,8 @@ class Verdict:
             return s
 
         def is_met(s: float) -> bool:
-            if self._slowed is None:
-                t, slower = self._t, self._load.at(np.arange(len(self._t)), np.array(s))
-            else:
-                t, slower = self._slowed(s)
-            return bool(np.all(effort_rms(self._arm, t, slower) <= (1 + TOLERANCE) * self._limits.effort_rms))
+            load, factor = (self._load, np.array(s)) if self._slowed is None else (self._slowed(s), None)
+            return bool(np.all(effort_rms(self._arm, load, factor) <= (1 + TOLERANCE) * self._limits.effort_rms))
 
         low = high = s
         while not is_met(high):
@@ -175,7 +171,7 @@ class Verdict:
         1 means that a limit is used up, 0.8 that the motion may take 80 % of its time. Computed at first access, at the
         same samples of the path, see :func:`.fastest_time_scaling`.
         """
-        return fastest_time_scaling(self._arm, self._load, self._limits, self._t) if self.ok else None
+        return fastest_time_scaling(self._arm, self._load, self._limits) if self.ok else None
 
 
 @former_keywords(stiffness="commanded_stiffness")
@@ -210,41 +206,70 @@ def check(
             unknown.
         StateError: a state, wrench or stiffness has the wrong shape or is not finite, or a stiffness is out of range.
     """
-    samples = samples or _samples(arm, trajectory, rate)
-    own = bounds(arm, limits)
-    load = Load.of(arm, samples[1:], wrench, commanded_stiffness)
-    E, e = arm.robot.coupling
-    peaks = list(_position_peaks(own, samples.q @ E.T + e, samples.t))
-    for quantity, values in quantities(arm, load).items():
-        peaks += _peaks(quantity, own, values, samples.t)
-    if len(samples.t) > 1 and np.any(np.isfinite(own.effort_rms)):
-        peaks += _rms_peaks(own, effort_rms(arm, samples.t, load), samples.t)
-    given = zip((*wrench, *commanded_stiffness), (*load.wrench, *load.stiffness), strict=True)
-    constant = all(np.ndim(value) < rows.ndim for value, rows in given)
-    if isinstance(trajectory, Samples) or rate is None or not constant:
-        return Verdict(tuple(peaks), arm, load, own, samples.t, None)
+    if samples is None:
+        t, states_at = _sampled(arm, trajectory, rate)
+    else:
+        t, states_at = samples.t, _rows_of(samples)
+    load = SampledLoad(arm, t, states_at, wrench, commanded_stiffness)
+    return verdict_of(arm, trajectory, load, rate, limits, wrench, commanded_stiffness)
 
-    def slowed(s: float) -> tuple[Array, Load]:
+
+def verdict_of(
+    arm: ElasticArm,
+    trajectory: Trajectory | Samples,
+    load: SampledLoad,
+    rate: float | None,
+    limits: GivenLimits | None = None,
+    wrench: Sequence[ArrayLike] = (),
+    commanded_stiffness: Sequence[ArrayLike] = (),
+    inspect: Callable[[Array, Load], None] = lambda t, load: None,
+) -> Verdict:
+    """Check a load that is sampled on a trajectory.
+
+    Args:
+        arm, trajectory, rate, limits, wrench, commanded_stiffness: as for :func:`check`.
+        load: of the samples.
+        inspect: called with the times and the load of each part before it is checked; its exceptions end the check.
+    """
+    own, peaks = bounds(arm, limits), _Peaks()
+    E, e = arm.robot.coupling
+    for part, values in load.parts():
+        t = load.t[part]
+        inspect(t, values)
+        _add_positions(peaks, own, values.states[0] @ E.T + e, t, part.start)
+        for quantity, x in quantities(arm, values).items():
+            _add(peaks, quantity, own, x, t, part.start)
+    found = peaks.known
+    if len(load.t) > 1 and np.any(np.isfinite(own.effort_rms)):
+        found += _rms_peaks(own, effort_rms(arm, load), load.t)
+    if isinstance(trajectory, Samples) or rate is None or not load.is_constant:
+        return Verdict(tuple(found), arm, load, own, None)
+
+    def slowed(s: float) -> SampledLoad:
         slower = Scaled(trajectory, s)
         duration = slower.end - slower.start
         finest = rate if rate * duration <= _MOST else _MOST / duration
         t = slower.start + s * (check_times(trajectory, finest * s) - slower.start)
-        states = slower.derivatives(t, len(STATE_NAMES) - 1)
         # A constant wrench may have derivatives, which are slowed down with the motion.
-        load = Load.of(arm, tuple(x * s**k for k, x in enumerate(states)), wrench, commanded_stiffness)
-        return t, load.at(np.arange(len(t)), np.array(s))
+        own_wrench, own_stiffness = (
+            [np.asarray(x, dtype=float) / s**k for k, x in enumerate(given)] for given in (wrench, commanded_stiffness)
+        )
+        return SampledLoad(arm, t, _states_of(slower, t), own_wrench, own_stiffness)
 
-    return Verdict(tuple(peaks), arm, load, own, samples.t, slowed)
+    return Verdict(tuple(found), arm, load, own, slowed)
 
 
-def _samples(arm: ElasticArm, trajectory: Trajectory | Samples, rate: float | None) -> Samples:
+def _sampled(
+    arm: ElasticArm, trajectory: Trajectory | Samples, rate: float | None
+) -> tuple[Array, Callable[[Selection], Sequence[Array]]]:
+    """Times to check a trajectory at, and a function that returns the states there."""
     if not isinstance(trajectory, Samples):
         if rate is None:
             raise TrajectoryError("a trajectory requires a sample rate in Hz")
         if trajectory.n != arm.robot.n:
             raise TrajectoryError(f"the trajectory has {trajectory.n} joints, {arm.robot.name} has {arm.robot.n}")
         t = check_times(trajectory, rate)
-        return Samples(t, *trajectory.derivatives(t, len(STATE_NAMES) - 1))
+        return t, _states_of(trajectory, t)
     if rate is not None:
         raise TrajectoryError("samples have times and require no rate")
     states = joint_states(arm.robot.n, *trajectory[1:])
@@ -253,23 +278,56 @@ def _samples(arm: ElasticArm, trajectory: Trajectory | Samples, rate: float | No
         raise TrajectoryError(
             f"{STATE_NAMES[0]} must have shape ({len(np.atleast_1d(t))}, {arm.robot.n}), one row for each time"
         )
-    return Samples(t, *states)
+    return t, _rows_of(Samples(t, *states))
 
 
-def _peaks(quantity: str, limits: Bounds, values: Array, t: Array) -> list[Peak]:
+def _states_of(trajectory: Trajectory, t: Array) -> Callable[[Selection], Sequence[Array]]:
+    return lambda selection: trajectory.derivatives(t[selection], len(STATE_NAMES) - 1)
+
+
+def _rows_of(samples: Samples) -> Callable[[Selection], Sequence[Array]]:
+    return lambda selection: [x[selection] for x in samples[1:]]
+
+
+class _Peaks:
+    """Peaks of all parts of a motion."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], tuple[float, Peak]] = {}
+        self._unknown: set[tuple[str, str]] = set()
+
+    def add(self, size: float, peak: Peak) -> None:
+        """Take the peak of a part; the largest size stays, of equal ones the first."""
+        before = self._found.get(peak[:2])
+        if before is None or size > before[0]:
+            self._found[peak[:2]] = size, peak
+
+    def leave_out(self, quantity: str, name: str) -> None:
+        """Take down that a quantity is unknown at a sample."""
+        self._unknown.add((quantity, name))
+
+    @property
+    def known(self) -> list[Peak]:
+        """The peaks of quantities that are known at all samples."""
+        return [peak for key, (_, peak) in self._found.items() if key not in self._unknown]
+
+
+def _add(peaks: _Peaks, quantity: str, limits: Bounds, values: Array, t: Array, first: int) -> None:
+    """Add the peaks of a part, whose samples count from ``first``."""
     names, units, largest = limits.names[quantity], limits.units[quantity], limits.largest[quantity]
     sizes = np.abs(values)
-    known = np.flatnonzero(~np.any(np.isnan(sizes), axis=0))
+    unknown = np.any(np.isnan(sizes), axis=0)
     worst = np.argmax(np.nan_to_num(sizes), axis=0)
-    result = []
-    for i in known:
+    for i, name in enumerate(names):
+        if unknown[i]:
+            peaks.leave_out(quantity, name)
+            continue
         row = int(worst[i])
         value = float(values[row, i])
         limit = float(np.copysign(largest[i], value))
         # A quotient loses fewer digits than the distance from the limit.
         ratio = abs(value) / float(largest[i]) if largest[i] else range_ratio(abs(value), 0.0, 0.0)
-        result.append(Peak(quantity, names[i], units[i], value, limit, ratio, float(t[row]), row))
-    return result
+        peaks.add(abs(value), Peak(quantity, name, units[i], value, limit, ratio, float(t[row]), first + row))
 
 
 def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:
@@ -281,13 +339,14 @@ def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:
     ]
 
 
-def _position_peaks(limits: Bounds, q: Array, t: Array) -> list[Peak]:
-    result = []
+def _add_positions(peaks: _Peaks, limits: Bounds, q: Array, t: Array, first: int) -> None:
+    """Add the peaks of positions of a part, whose samples count from ``first``."""
     for i, name in enumerate(limits.names["position"]):
         lower, upper = limits.lower[i], limits.upper[i]
         distance = beyond(q[:, i], lower, upper)
-        row = int(np.argmax(distance if np.isfinite(max(lower, -upper)) else np.abs(q[:, i])))
+        sizes = distance if np.isfinite(max(lower, -upper)) else np.abs(q[:, i])
+        row = int(np.argmax(sizes))
         value = float(q[row, i])
         limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row], lower, upper)
-        result.append(Peak("position", name, limits.units["position"][i], value, limit, ratio, float(t[row]), row))
-    return result
+        unit = limits.units["position"][i]
+        peaks.add(float(sizes[row]), Peak("position", name, unit, value, limit, ratio, float(t[row]), first + row))

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,12 @@ from ..elastic.bounds import Bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError
 from ..states import STATE_NAMES, WRENCH_NAMES
+
+# Samples that are computed together: their working memory fits in the cache of a core.
+_PART = 4096
+
+Selection: TypeAlias = slice | NDArray[np.intp]
+"""Indices of samples, or a range of them."""
 
 
 class Load(NamedTuple):
@@ -30,34 +36,63 @@ class Load(NamedTuple):
     wrench: tuple[Array, ...] = ()
     stiffness: tuple[Array, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
+    def slowed(self, s: Array) -> Load:
+        """The load slowed down by s, one number or one per sample: k-th derivatives divided by s^k."""
+        return Load(
+            *(tuple(x / np.reshape(s, (-1, *[1] * (x.ndim - 1))) ** k for k, x in enumerate(arrays)) for arrays in self)
+        )
+
+
+class SampledLoad:
+    """Load at all samples of a motion, computed part by part: memory does not grow with quantities and derivatives.
+
+    Attributes:
+        t: times of the samples (N,), s.
+        is_constant: whether wrench and stiffness are the same at all samples.
+    """
+
+    def __init__(
+        self,
         arm: ElasticArm,
-        states: Sequence[Array],
+        t: Array,
+        states_at: Callable[[Selection], Sequence[Array]],
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
-    ) -> Load:
-        """Create from arrays, with constants repeated for all samples.
+    ) -> None:
+        """Sample a motion.
+
+        Args:
+            arm: the arm.
+            t: times of the samples (N,), s.
+            states_at: returns q … qdddd of selected samples.
+            wrench, stiffness: constant, or with a leading axis of N samples.
 
         Raises:
             StateError: a wrench or stiffness has the wrong shape.
         """
-        N = len(states[0])
-        return cls(
-            tuple(states),
-            _all_rows(wrench, "wrench", WRENCH_NAMES, (N, *arm.robot.wrench_shape)),
-            _all_rows(stiffness, "stiffness", STIFFNESS_NAMES, (N, arm.robot.n)),
-        )
+        self.t, self._states_at = t, states_at
+        self._wrench = _all_rows(wrench, "wrench", WRENCH_NAMES, (len(t), *arm.robot.wrench_shape))
+        self._stiffness = _all_rows(stiffness, "stiffness", STIFFNESS_NAMES, (len(t), arm.robot.n))
+        rows = zip((*wrench, *stiffness), (*self._wrench, *self._stiffness), strict=True)
+        self.is_constant = all(np.ndim(value) < each.ndim for value, each in rows)
+        if len(t) <= _PART:  # one part, which is asked for many times
+            states = tuple(states_at(slice(None)))
+            self._states_at = lambda samples: [x[samples] for x in states]
 
-    def at(self, samples: NDArray[np.intp], s: Array) -> Load:
-        """Selected samples, slowed down by s, one number or one per sample: k-th derivatives divided by s^k."""
-        return Load(
-            *(
-                tuple(x[samples] / np.reshape(s, (-1, *[1] * (x.ndim - 1))) ** k for k, x in enumerate(arrays))
-                for arrays in self
-            )
+    def at(self, samples: Selection, s: Array | None = None) -> Load:
+        """Load at selected samples, slowed down by s, as :meth:`Load.slowed`."""
+        found = Load(
+            tuple(self._states_at(samples)),
+            tuple(x[samples] for x in self._wrench),
+            tuple(x[samples] for x in self._stiffness),
         )
+        return found if s is None else found.slowed(s)
+
+    def parts(self, s: Array | None = None, overlap: int = 0) -> Iterator[tuple[slice, Load]]:
+        """Yield the load of consecutive samples; a part repeats the last ``overlap`` samples of the one before."""
+        for first in range(0, len(self.t), _PART):
+            part = slice(max(first - overlap, 0), first + _PART)
+            yield part, self.at(part, s)
 
 
 def derivatives_for_limits(arm: ElasticArm, limits: Bounds) -> int:
@@ -104,11 +139,18 @@ def joint_efforts(
     return (arm.dynamics.effort(*states[:3], wrench=wrench),)
 
 
-def effort_rms(arm: ElasticArm, t: Array, load: Load) -> Array:
-    """Root mean square of the effort of each motor over times (N,), on the link side of its gear (m,), N m or N."""
-    effort = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness).motor_effort
-    mean: Array = np.diff(t) @ (effort[1:] ** 2 + effort[:-1] ** 2) / (2 * (t[-1] - t[0]))
-    return np.sqrt(mean)
+def effort_rms(arm: ElasticArm, samples: SampledLoad, s: Array | None = None) -> Array:
+    """Root mean square of the effort of each motor over all samples, on the link side of its gear (m,), N m or N.
+
+    Args:
+        arm, samples: at least two samples.
+        s: factor by which the motion is slowed down.
+    """
+    total = np.zeros(len(arm.motor_joint))
+    for part, load in samples.parts(s, overlap=1):
+        effort = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness).motor_effort
+        total += np.diff(samples.t[part]) @ (effort[1:] ** 2 + effort[:-1] ** 2)
+    return np.sqrt(total / (2 * (samples.t[-1] - samples.t[0])))
 
 
 def _links_suffice(arm: ElasticArm, limits: Bounds) -> bool:

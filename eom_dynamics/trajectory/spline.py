@@ -24,7 +24,7 @@ _TAYLOR_AT_1 = np.array([[comb(j, k) for j in range(ORDERS)] for k in range(ORDE
 _CLOSING = np.round(np.linalg.inv([[comb(j, k) for j in range(ORDERS, DEGREE + 1)] for k in range(ORDERS)]))
 _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 
-# Number of times that are evaluated together, so that the working memory is bounded and fits in the cache of a core.
+# Number of times, or pieces, that are evaluated together, so that working memory is bounded and fits a core's cache.
 _CHUNK = 1024
 
 
@@ -163,6 +163,7 @@ class Spline:
         out[1:, outside] = 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")  # refused where the motion is checked
 def _coefficients(steps: Array, states: Array) -> Array:
     """Coefficients (10, n, 2 K - 2) of the powers of u on all pieces.
 
@@ -170,12 +171,16 @@ def _coefficients(steps: Array, states: Array) -> Array:
     the nearer half, so that knots are exact and powers have small rounding errors.
     """
     orders = np.arange(ORDERS)[:, np.newaxis]
-    scale = (steps**orders / _FACTORIALS[:, np.newaxis])[..., np.newaxis]
-    left, right = states[:, :-1] * scale, states[:, 1:] * scale
     backwards = ((-1.0) ** np.arange(DEGREE + 1))[:, np.newaxis, np.newaxis]
-    mirrored = _from_left(right * backwards[:ORDERS], left * backwards[:ORDERS]) * backwards
-    both = np.concatenate([_from_left(left, right), mirrored], axis=1)
-    return np.ascontiguousarray(np.moveaxis(both, 1, 2))
+    result = np.empty((DEGREE + 1, states.shape[2], 2 * len(steps)))
+    for first in range(0, len(steps), _CHUNK):
+        h = steps[first : first + _CHUNK]
+        scale = (h**orders / _FACTORIALS[:, np.newaxis])[..., np.newaxis]
+        left, right = (states[:, at : at + len(h)] * scale for at in (first, first + 1))
+        mirrored = _from_left(right * backwards[:ORDERS], left * backwards[:ORDERS]) * backwards
+        for at, found in ((first, _from_left(left, right)), (len(steps) + first, mirrored)):
+            result[:, :, at : at + len(h)] = np.moveaxis(found, 1, 2)
+    return result
 
 
 def _from_left(left: Array, right: Array) -> Array:

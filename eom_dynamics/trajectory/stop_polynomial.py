@@ -32,6 +32,7 @@ class StopPolynomial:
         end: x(T), of the shape of x_0.
     """
 
+    @np.errstate(over="ignore", invalid="ignore")  # of a state of any size; what is computed of the motion is checked
     def __init__(self, start: ArrayLike, duration: float) -> None:
         """Set the state and the duration.
 
@@ -60,6 +61,7 @@ class StopPolynomial:
         )
         self.end: Array = x[0] + self._from_start.sum(axis=0)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def derivatives(self, s: ArrayLike) -> Array:
         """X ... its m-th derivative at times s: (m + 1, ...) at one time, (m + 1, N, ...) at N times."""
         at = np.asarray(s, dtype=float)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds
-from .quantities import Load, all_joints, effort_rms, quantities
+from .quantities import SampledLoad, all_joints, effort_rms, quantities
 
 SLOWEST = 1e4
 """Largest time scaling in the search."""
@@ -29,7 +29,7 @@ _REFINEMENTS = 4
 _PARTS = 64
 
 
-def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | None:
+def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> float | None:
     """Least s >= 1 that meets all limits except those of positions; None if there is none up to :data:`SLOWEST`.
 
     If several ranges of s meet the limits, the lowest is taken; a range narrower than 1 % may be missed.
@@ -39,14 +39,14 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
         load: the motion at s = 1.
         limits: limits of the arm.
     """
-    everything, s = np.arange(len(load.states[0])), _least_for_motion(arm, load, limits)
+    s = _least_for_motion(arm, load, limits)
     deciding: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
     while True:
-        sizes = ratios(quantities(arm, load.at(everything, np.array(s)), limits), limits)
-        over = np.max(sizes, axis=0) > 1 + TOLERANCE
+        largest, worst = _largest(arm, load, limits, s)
+        over = largest > 1 + TOLERANCE
         if not np.any(over):
             return s
-        found = np.union1d(deciding, np.argmax(sizes[:, over], axis=0))
+        found = np.union1d(deciding, worst[over])
         if len(found) == len(deciding):
             return s  # at the limit, where rounding errors of few and all samples differ
         deciding = found
@@ -56,25 +56,20 @@ def least_time_scaling(arm: ElasticArm, load: Load, limits: Bounds) -> float | N
         s = least
 
 
-def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds, t: Array) -> float:
+def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> float:
     """Least s <= 1 that meets all limits, at least 1/:data:`SLOWEST`, for a motion that meets them at s = 1.
 
     Where limits are met at some s below one that violates them, the search by halves may find either.
 
     Args:
         arm, load, limits: as for :func:`least_time_scaling`.
-        t: times of the samples (N,), s.
     """
-    everything = np.arange(len(load.states[0]))
 
     def is_met(s: float) -> bool:
-        slower = load.at(everything, np.array(s))
-        hot = (
-            np.any(np.isfinite(limits.effort_rms)) and effort_rms(arm, t, slower) > (1 + TOLERANCE) * limits.effort_rms
-        )
-        if np.any(hot):
+        has_rms = np.any(np.isfinite(limits.effort_rms))
+        if has_rms and np.any(effort_rms(arm, load, np.array(s)) > (1 + TOLERANCE) * limits.effort_rms):
             return False
-        return bool(np.max(ratios(quantities(arm, slower, limits), limits)) <= 1 + TOLERANCE)
+        return bool(np.max(_largest(arm, load, limits, s)[0]) <= 1 + TOLERANCE)
 
     good, bad = 1.0, 0.5
     while is_met(bad):
@@ -87,12 +82,27 @@ def fastest_time_scaling(arm: ElasticArm, load: Load, limits: Bounds, t: Array) 
     return good
 
 
-def _least_for_motion(arm: ElasticArm, load: Load, limits: Bounds) -> float:
+def _largest(arm: ElasticArm, load: SampledLoad, limits: Bounds, s: float) -> tuple[Array, NDArray[np.intp]]:
+    """Largest ratio of each column of :func:`ratios` over all samples at a scaling, and its sample."""
+    largest, worst = np.zeros(0), np.zeros(0, dtype=np.intp)
+    for part, slower in load.parts(np.array(s)):
+        sizes = ratios(quantities(arm, slower, limits), limits)
+        found, rows = np.max(sizes, axis=0), part.start + np.argmax(sizes, axis=0)
+        if part.start == 0:
+            largest, worst = found, rows
+        else:
+            worst = np.where(found > largest, rows, worst)
+            largest = np.maximum(largest, found)
+    return largest, worst
+
+
+def _least_for_motion(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> float:
     """Least s for velocity, acceleration and jerk of the joints, which are powers of it."""
     least = 1.0
-    for k, name in enumerate(("velocity", "acceleration", "jerk"), start=1):
-        if limits.limited(name):
-            ratio = np.max(np.abs(all_joints(arm, load.states[k])) / limits.largest[name])
+    limited = [(k, x) for k, x in enumerate(("velocity", "acceleration", "jerk"), start=1) if limits.limited(x)]
+    for _, part in load.parts() if limited else ():
+        for k, name in limited:
+            ratio = np.max(np.abs(all_joints(arm, part.states[k])) / limits.largest[name])
             if ratio > 1 + TOLERANCE:
                 least = max(least, float(ratio ** (1 / k)))
     return least
@@ -108,7 +118,7 @@ def ratios(values: dict[str, Array], limits: Bounds) -> Array:
     return found
 
 
-def _least_for(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.intp], s: float) -> float | None:
+def _least_for(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDArray[np.intp], s: float) -> float | None:
     """Least scaling above s, at which limits are violated, for some samples."""
     while s < SLOWEST:
         tried = s * 2.0 ** (np.arange(_STEPS_AN_OCTAVE + 1) / _STEPS_AN_OCTAVE)
@@ -125,7 +135,7 @@ def _least_for(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.
     return None
 
 
-def _good(arm: ElasticArm, load: Load, limits: Bounds, samples: NDArray[np.intp], tried: Array) -> int | None:
+def _good(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDArray[np.intp], tried: Array) -> int | None:
     """Index of the first scaling that meets all limits for some samples."""
     each = load.at(np.tile(samples, len(tried)), np.repeat(tried, len(samples)))
     worst = ratios(quantities(arm, each, limits), limits).reshape(len(tried), -1).max(axis=1)

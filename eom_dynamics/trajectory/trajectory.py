@@ -110,7 +110,8 @@ def sample_times(trajectory: Interval, rate: float) -> Array:
         raise TrajectoryError(f"{duration:g} s at {rate:g} Hz are more than {_LARGEST_COUNT} samples; lower the rate")
     # A last step of less than a millionth of the others is due to rounding.
     count = max(int(np.ceil(duration * rate - 1e-6)), int(duration > 0))
-    t = trajectory.start + np.arange(count + 1) / rate
+    with np.errstate(over="ignore"):
+        t = trajectory.start + np.arange(count + 1) / rate
     t[-1] = trajectory.end
     return t
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Piecewise polynomials in messages: read and written without loss, and refused."""
 
+import tracemalloc
 from array import array
 from math import factorial
 from types import SimpleNamespace
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
 
-from eom_dynamics import StateError
+from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.messages.spline_trajectory import MAX_COEFFICIENTS, SHORTEST_PIECE, read_spline, write_spline
 from eom_dynamics.trajectory import Spline, through
+from eom_dynamics.trajectory.feedforward import checked
 
 NAMES = ["a", "b", "c"]
 KNOTS = [-0.2, 0.1, 0.7, 0.75]
@@ -105,6 +107,21 @@ def test_a_motion_with_pieces_that_are_too_short_is_not_written():
         write_spline(message(), Spline([0.0, 1e-6], np.zeros((5, 2, 3))), NAMES)
 
 
+def test_memory_is_of_the_order_of_the_message():
+    arm = ElasticArm(load_robot("planar_2r"))
+    checked(arm, read_spline(message(names=["a", "b"]), ["a", "b"]), 1000.0, 100)
+    pieces = MAX_COEFFICIENTS // 20
+    sent = message(names=["a", "b"])
+    sent.knots, sent.degree = array("d", np.arange(pieces + 1) * 1e-3), 9
+    sent.coefficients = array("d", bytes(8 * 20 * pieces))
+    tracemalloc.start()
+    motion = read_spline(sent, ["a", "b"])
+    checked(arm, motion, 1000.0, 1000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * 8 * len(sent.coefficients)
+
+
 def changed(**fields):
     sent = message()
     for name, value in fields.items():
@@ -135,6 +152,11 @@ REFUSED = {
     "size": (
         changed(coefficients=array("d", bytes(8 * (MAX_COEFFICIENTS + 1)))),
         "may have 500000: send the motion in",
+    ),
+    "many pieces of a low degree": (
+        changed(knots=array("d", np.arange(30_000) * 1e-3), degree=0, coefficients=array("d", bytes(8 * 29_999 * 3))),
+        "29999 pieces of 3 joints and degree 0 are more than 27777: pieces of degree 4 or less that are "
+        "continuous up to the snap are one polynomial; send fewer pieces",
     ),
     "many knots": (changed(knots=array("d", bytes(8 * (MAX_COEFFICIENTS + 1)))), "may have 500000: send the motion in"),
 }

@@ -131,7 +131,8 @@ def test_a_payload_is_taken_while_the_clock_stands_still(start):
 @pytest.mark.parametrize(
     ("payload", "blend_time", "tool", "reason"),
     [
-        (None, 0.1, "", "payload: mass must not be negative, is -1 kg"),
+        (-1.0, 0.1, "", "payload: mass must not be negative, is -1 kg"),
+        (1e300, 0.1, "", "payload: mass must not exceed 1e+12 in SI units, is 1e+300"),
         (PAYLOAD, -1.0, "", "blend_time must be from 0 to 60 s, is -1"),
         (
             PAYLOAD,
@@ -142,9 +143,9 @@ def test_a_payload_is_taken_while_the_clock_stands_still(start):
     ],
 )
 def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time, tool, reason):
-    wrong = payload_message(payload or PAYLOAD, blend_time, tool)
-    if payload is None:
-        wrong.inertia.m = -1.0
+    wrong = payload_message(PAYLOAD, blend_time, tool)
+    if payload is not PAYLOAD:
+        wrong.inertia.m = payload
     from eom_dynamics.srv import SetPayload
 
     answered = iiwa.call(SetPayload, "set_payload", SetPayload.Request(payload=wrong))

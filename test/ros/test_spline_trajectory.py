@@ -5,6 +5,7 @@ import re
 import signal
 import time
 from array import array
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,8 +230,14 @@ def test_what_cannot_be_played_is_refused_by_name(node, publisher, changes, reas
     assert all(stamp_of(command) < sent for command in node.feedforward), "commands of trajectories before"
 
 
+def largest_memory(pid):
+    """Largest resident memory of a process so far, bytes."""
+    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return 1024 * int(kilobytes)
+
+
 def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
-    """Validation of the largest message allowed takes place beside the stream; a larger one is refused unread."""
+    """The largest allowed is validated beside the stream, in memory of its order; a larger one is refused unread."""
     from eom_dynamics.msg import SplineTrajectory
     from rclpy.serialization import serialize_message
 
@@ -245,9 +252,11 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     publisher.publish(rest_to_rest(knots=array("d", [1.0, 0.0])))
     node.wait(lambda: not refused(node, "it ended"), "another refusal than that of the largest")
     begin = time.monotonic()
+    before = largest_memory(node.process.process.pid)
     publisher.publish(largest)
     node.wait(lambda: refused(node, "it ended"), "the refusal")
     end = time.monotonic()
+    assert largest_memory(node.process.process.pid) - before < 10 * 8 * (pieces + 1 + len(largest.coefficients))
     # This process does not send so many numbers: a message that is too long comes as bytes.
     empty = serialize_message(SplineTrajectory())
     too_long = empty[:-4] + (600_000).to_bytes(4, "little") + bytes(8 * 600_000 + 4)

@@ -12,6 +12,7 @@ import eom_dynamics as eom
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.stream.consistency import ConsistencyCheck
 from eom_dynamics.stream.doubts import Doubts, DoubtSettings, JumpCheck, StampCheck
+from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
 
 NAMES = ("shoulder", "elbow", "wrist")
 ARM = ElasticArm(eom.load_robot("panda"))
@@ -195,6 +196,17 @@ def test_a_jump_is_named_and_stays_one_after_a_pause() -> None:
     after[0, 0], after[2, 1] = 0.15, 1.0
     assert check.judge(0.1, before, after).startswith("acceleration of b jumps by 1 within 0.1 s, the limit of jerk")
     assert not JumpCheck(["a"], np.full((3, 1), np.inf)).limited
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("limit", [0.0, 5e-324, 1.0, 1e308, np.inf])
+@pytest.mark.parametrize("size", [1e308, 1.7e308, 1e-308])
+def test_numbers_of_any_size_warn_of_nothing(limit: float, size: float) -> None:
+    """Also not the subtraction of a huge number, nor the comparison with a limit of zero, nor the stop from there."""
+    state = np.full((5, 2), size)
+    found = JumpCheck(["a", "b"], np.array([[np.inf, limit]] * 3)).judge(1e-3, -state, state)
+    assert found.startswith("position of b jumps by") == (2 * size > limit * 2e-3)
+    StopPolynomial(state, 0.05).derivatives(np.array([0.0, 0.02, 0.04]))
 
 
 def stream(doubts: Doubts, stamps: list[int], states: np.ndarray) -> list[str]:

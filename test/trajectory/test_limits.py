@@ -17,7 +17,7 @@ from paths import CONFIG
 import eom_dynamics as eom
 from eom_dynamics.exceptions import StateError, TrajectoryError
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.trajectory import Samples, Scaled, Spline, check, rest_to_rest, sample, through
+from eom_dynamics.trajectory import Samples, Scaled, Spline, check, quantities, rest_to_rest, sample, through
 from eom_dynamics.trajectory.feedforward import checked
 
 MASS, LEVER, G = 2.0, 0.5, 9.80665
@@ -86,6 +86,22 @@ def test_peaks_of_a_pendulum() -> None:
     for quantity, limit in own.items():
         np.testing.assert_allclose(peaks[quantity].ratio, np.max(np.abs(expected[quantity])) / limit)
     assert verdict.ok == all(np.max(np.abs(expected[quantity])) <= limit for quantity, limit in own.items())
+
+
+def test_parts_of_a_motion_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peaks, time scaling and margin are those of all samples together, also of RMS efforts."""
+    arm, motion = pendulum(), rest_to_rest([-0.5], [1.0], 1.0)
+    tight, loose = limits_of_all(arm, velocity=1.0, effort_rms=8.0), limits_of_all(arm, velocity=100.0)
+    found = []
+    for part in (4096, 7):
+        monkeypatch.setattr(quantities, "_PART", part)
+        exceeding, within = (check(arm, motion, rate=1000.0, limits=limits) for limits in (tight, loose))
+        found.append((exceeding.peaks, exceeding.time_scaling, within.peaks, within.margin))
+    for whole, parts in zip(*found, strict=True):
+        if isinstance(whole, tuple):
+            assert [x[:3] + x[6:] for x in whole] == [x[:3] + x[6:] for x in parts]
+            whole, parts = ([x.value for x in peaks] for peaks in (whole, parts))
+        assert whole == pytest.approx(parts, rel=1e-12)
 
 
 def test_limits_by_name_are_those_in_place_of_single_ones() -> None:

@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import resource
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -17,17 +23,26 @@ from ...extras import MissingLibraryError, require
 from ...spelling import close_match, hint
 from .files import Expand as Expand
 from .files import refuse_special_file
-from .packages import package_folder
+from .packages import KNOWN, package_folder
 from .xacro_expressions import confined
+from .xml import MAX_CHARACTERS
+
+# Processor time of an expansion, s, beside that of Python's start, and the time after which one that waits is given up,
+# such as for the other end of a pipe. Large robots take a second or two.
+_PROCESSOR_TIME, _TIME = 10, 20
+
+# Memory of an expansion, bytes.
+_MEMORY = 2**30
+
+_CHILD = f"from {__name__} import main; main()"
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF with the package ``xacro``.
 
-    A xacro file is a program: it reads any file that you can read, and evaluates expressions in this process, which are
-    confined (:mod:`.xacro_expressions`). It is run by xacro's own function ``xacro.process_file``, without limits of
-    time and memory. Expand only files that you trust, and none that something from the network names. The package
-    ``xacro`` keeps its state in global variables: expand one file at a time.
+    A xacro file is a program: it reads any file that you can read, and evaluates expressions, which are confined
+    (:mod:`.xacro_expressions`). It is run by xacro's own function ``xacro.process_file``, in a process of its own with
+    bounds of time and memory. Expand only files that you trust, and none that something from the network names.
 
     Args:
         path: the file.
@@ -35,12 +50,76 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
 
     Raises:
         RobotDescriptionError: the package ``xacro`` is missing, the file cannot be read or expanded, an argument has no
-            value, or a given argument is not one of the file's. The message names the file.
+            value, or a given argument is not one of the file's; or its expansion takes too long or too much memory. The
+            message names the file.
     """
     try:
         require("xacro")
     except MissingLibraryError as error:
         raise RobotDescriptionError(f"{path}: {error}") from None
+    request = {
+        "path": str(path),
+        "arguments": dict(arguments),
+        "packages": dict(KNOWN.get()),
+        "seconds": _PROCESSOR_TIME,
+    }
+    # With the modules that this process would import; isolated, so that none of the working directory comes first.
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path[:] = {sys.path!r}; {_CHILD}"]
+    too_long = "its expansion takes too long: expand it with the command xacro, and load the URDF, or simplify it"
+    try:
+        # In a session of its own: Ctrl-C is handled here.
+        done = subprocess.run(
+            command, input=json.dumps(request).encode(), capture_output=True, timeout=_TIME, start_new_session=True
+        )
+    except subprocess.TimeoutExpired:
+        raise RobotDescriptionError(f"{path}: {too_long}") from None
+    if done.returncode == -signal.SIGXCPU:
+        raise RobotDescriptionError(f"{path}: {too_long}")
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        raise RobotDescriptionError(f"{path}: the process that expands it has failed, {done.returncode}: {last:.200}")
+    sys.stderr.write(done.stderr.decode(errors="replace"))  # warnings of xacro
+    answer = json.loads(done.stdout)
+    if errors := answer.get("errors"):
+        raise RobotDescriptionError(*errors)
+    text: str = answer["text"]
+    return text
+
+
+def main() -> None:
+    """Expand the file that a request on stdin names, and write the URDF, or errors, to stdout."""
+    request = json.load(sys.stdin)
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print is no part of the answer
+    KNOWN.set(request["packages"])
+    _bound(request["seconds"])
+    try:
+        answer: dict[str, Any] = {"text": expand_here(Path(request["path"]), request["arguments"])}
+    except RobotDescriptionError as error:
+        answer = {"errors": list(error.errors)}
+    with output:
+        json.dump(answer, output)
+
+
+def _bound(seconds: int) -> None:
+    """Bound the processor time and the memory of this process from here on."""
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    for kind, most in (
+        (resource.RLIMIT_CPU, math.ceil(used) + seconds),
+        (resource.RLIMIT_AS, pages * resource.getpagesize() + _MEMORY),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def expand_here(path: Path, arguments: Mapping[str, str]) -> str:
+    """Expand a xacro file as :func:`expand_xacro`, but in this process, without bounds.
+
+    The package ``xacro`` keeps its state in global variables: expand one file at a time.
+    """
     import xacro
 
     refuse_special_file(path)
@@ -59,7 +138,12 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     # As the command xacro writes it, so that lines have the same numbers; a document type is not accepted.
     if document.doctype is not None:
         document.replaceChild(document.createComment(""), document.doctype)
-    text: str = document.toprettyxml(indent="  ")
+    try:
+        text: str = document.toprettyxml(indent="  ")
+    except MemoryError as error:
+        raise RobotDescriptionError(f"{path}: {_reason(error, path, xacro, ())}") from None
+    if len(text) > MAX_CHARACTERS:
+        raise RobotDescriptionError(f"{path}: expands to {len(text)} characters, may have {MAX_CHARACTERS}")
     return text
 
 
@@ -110,6 +194,10 @@ def _reason(error: Exception, path: Path, xacro: ModuleType, unused: Sequence[st
         return f"argument {str(cause)!r} has no value; set it in xacro_arguments (command line: --xacro {cause}:=…)"
     if isinstance(cause, ModuleNotFoundError):
         return f"needs the Python module {cause.name}, which is not installed"
+    if isinstance(cause, MemoryError):
+        return f"its expansion takes more than {_MEMORY // 2**20} MiB of memory: simplify it"
+    if isinstance(cause, RecursionError):
+        return "a macro, or a file that is included, contains itself without end"
     if isinstance(cause, OSError) and cause.filename:
         other = "" if os.path.abspath(cause.filename) == os.path.abspath(path) else f"{cause.filename}: "
         return f"{other}cannot be read: {cause.strerror}"

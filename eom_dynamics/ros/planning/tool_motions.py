@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
@@ -23,8 +25,12 @@ def tool_motion(
 
     ``progress`` is called as by :func:`.follow`.
     """
-    found = read_tool_trajectory(trajectory)
-    motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
+    with np.errstate(all="ignore"):  # poses and twists of any size; the motion of the joints is checked
+        found = read_tool_trajectory(trajectory)
+        try:
+            motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
+        except np.linalg.LinAlgError:
+            raise StateError("tool_trajectory is too fast: poses between its points overflow") from None
     return found.path.t, motion.spline
 
 

@@ -117,7 +117,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     rms = "with --against: allowed RMS difference of all joints or of one, N m or N; may be repeated"
     add_repeated(check, "--tolerance", "[JOINT=]X", named("JOINT", not_negative), rms)
-    check.add_argument("--strict", action="store_true", help="fail on damaged bags and on messages that are refused")
+    check.add_argument(
+        "--strict",
+        action="store_true",
+        help="fail on damaged bags, messages that are refused, and topics that GOLDEN lacks",
+    )
     many = parser.add_argument_group("several bags")
     many.add_argument(
         "--resume", action="store_true", help="keep outputs in the manifest of OUT, and write the missing ones"
@@ -166,7 +170,7 @@ def run(options: argparse.Namespace) -> int:
         [
             *efforts.failures(report),
             *(exceeding(report) if options.limits == "fail" else ()),
-            *(incomplete(report) if options.strict else ()),
+            *([*incomplete(report), *result.missing] if options.strict else ()),
         ]
         if (report := result.outcome.report) is not None
         else []

@@ -29,6 +29,10 @@ DEFAULT = 1e-9
 """Default tolerance, absolute and relative: compilers and processors differ in rounding."""
 
 
+MISSING = "missing"
+"""Stands for a field where the golden bag has no topic of that name."""
+
+
 class Match(Enum):
     """Criterion that matches the messages of two bags."""
 
@@ -63,7 +67,7 @@ class Difference:
     Attributes:
         topic: its name.
         field: its name; ``messages`` for those in one bag only, ``layout`` for names, frames or lengths of
-            fields that differ.
+            fields that differ, :data:`MISSING` for a topic that the golden bag lacks, which is no difference.
         compared: number of messages.
         largest: difference, in the unit of the field.
         beyond: number of messages with a difference beyond the tolerance.
@@ -88,8 +92,10 @@ class Difference:
     @property
     def text(self) -> str:
         """What differs, on one line, without the topic."""
+        if self.field == MISSING:
+            return "not compared: the golden bag has no such topic"
         if not self.compared:
-            return "the golden bag has no such topic of this type"
+            return "the golden bag has a topic of this name and another type"
         if self.field == "messages":
             return f"{self.beyond:,} messages are in one bag only"
         if self.field == "layout":
@@ -171,7 +177,8 @@ def check_golden(golden: Path, topics: Collection[str]) -> None:
 def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
     """Compare the topics of a bag with those of the same names in a golden one.
 
-    Messages are matched by their times, in the order of the bags.
+    Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
+    been recorded with some of the topics only.
 
     Returns:
         A row for each topic and field; those with ``beyond`` > 0 differ.
@@ -185,7 +192,9 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
         _refuse_other_topics(other, [topic.name for topic in topics])
         results: list[Difference] = []
         for topic in topics:
-            if topic.name in known and known[topic.name].type == topic.type:
+            if topic.name not in known:
+                results.append(Difference(topic.name, MISSING))
+            elif known[topic.name].type == topic.type:
                 parts = matched(_parts(bag, topic, match), _parts(other, known[topic.name], match))
                 results += differences(topic.name, parts, tolerances)
             else:

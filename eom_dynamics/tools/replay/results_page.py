@@ -46,7 +46,8 @@ def _part(name: str, result: Result, failures: Sequence[str]) -> str:
     """What failed, the notes of the replay, and the comparison of a bag."""
     lines = html_page.lines("verdict bad", failures)
     report = result.outcome.report
-    notes = "" if report is None else "".join(f"<li>{escape(line)}</li>" for line in details(report))
+    lines_of_notes = [] if report is None else [*details(report), *result.missing]
+    notes = "".join(f"<li>{escape(line)}</li>" for line in lines_of_notes)
     compared = table(difference_rows(result.differences), text_columns=2) if result.differences else ""
     if not (lines or notes or compared):
         return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...bags import Bag, BagError
 from ...bags.bag import ENDINGS
-from .compare import Difference, Match, Tolerances, check_golden, compare_bags
+from .compare import MISSING, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
 from .many import find_bags, replay_bags
@@ -54,6 +54,11 @@ class Result:
     def differs(self) -> bool:
         """Whether a field differs from the golden bag by more than its tolerance."""
         return any(difference.beyond for difference in self.differences or ())
+
+    @property
+    def missing(self) -> list[str]:
+        """A line for each topic that the golden bag lacks, which was not compared."""
+        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.field == MISSING]
 
     def failures(self) -> list[str]:
         """Return a line if the bag was not replayed, or for each field that differs from the golden bag."""

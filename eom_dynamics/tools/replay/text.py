@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from ...terminal import printable
 from ..text_tables import columns
-from .compare import Difference
+from .compare import MISSING, Difference
 from .job import Report
 from .repeats import CONSEQUENCE
 from .run import Result
@@ -28,7 +28,7 @@ def as_text(results: Sequence[Result]) -> str:
         outcome = result.outcome
         shown = [] if outcome.report is None else details(outcome.report)
         if outcome.report is not None and result.differences:
-            shown += columns(difference_rows(result.differences), right_from=2)
+            shown += [*columns(difference_rows(result.differences), right_from=2), *result.missing]
         if shown:
             lines += ["", f"{printable(str(outcome.job.bag))}:", *(f"  {printable(line)}".rstrip() for line in shown)]
     for outcome in (result.outcome for result in results):
@@ -49,12 +49,15 @@ def as_json(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> lis
             "wall": outcome.wall,
             "done_before": outcome.done_before,
             "report": outcome.report.as_json() if outcome.report else None,
-            **({} if differences is None else {"differences": [vars(row) for row in differences]}),
+            **({} if result.differences is None else _comparison_as_json(result)),
         }
-        for (outcome, differences), lines in zip(
-            ((result.outcome, result.differences) for result in results), failures, strict=True
-        )
+        for outcome, result, lines in zip((result.outcome for result in results), results, failures, strict=True)
     ]
+
+
+def _comparison_as_json(result: Result) -> dict[str, Any]:
+    rows = [vars(row) for row in result.differences or () if row.field != MISSING]
+    return {"differences": rows, "missing": [row.topic for row in result.differences or () if row.field == MISSING]}
 
 
 def as_junit(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> bytes:
@@ -78,6 +81,8 @@ def as_junit(results: Sequence[Result], failures: Sequence[Sequence[str]]) -> by
             kind = "failure" if outcome.report is not None else "error"
             texts = list(map(printable, lines))
             ElementTree.SubElement(case, kind, {"message": texts[0]}).text = "\n".join(texts)
+        if result.missing:
+            ElementTree.SubElement(case, "system-out").text = "\n".join(map(printable, result.missing))
     return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
 
 
@@ -135,9 +140,11 @@ def _joint_table(report: Report) -> list[str]:
 
 
 def difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
-    """Return a header, and a row for each compared field."""
+    """Return a header, and a row for each field that was compared."""
     rows: list[tuple[str, ...]] = [("topic", "field", "compared", "largest difference", "of", "beyond", "first at")]
     for row in differences:
+        if row.field == MISSING:
+            continue
         beyond = f"{row.beyond:,}" if row.beyond else ""
         first = "" if row.first is None else _seconds(row.first)
         rows.append((row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", row.worst, beyond, first))

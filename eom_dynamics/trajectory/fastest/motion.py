@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
-from ..quantities import Load, effort_rms, quantities
+from ..quantities import Load, SampledLoad, effort_rms, quantities
 from ..spline import ORDERS, Spline
 from ..time_scaling import ratios
 from ..trajectory import Trajectory, sample
@@ -101,7 +101,8 @@ class FastestMotion(Spline):
             for first, after in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
                 found.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
         if np.any(np.isfinite(self._limits.effort_rms)):
-            hot = effort_rms(self._arm, samples.t, Load(samples[1:])) >= _ACTIVE * self._limits.effort_rms
+            load = SampledLoad(self._arm, samples.t, lambda selection: [x[selection] for x in samples[1:]])
+            hot = effort_rms(self._arm, load) >= _ACTIVE * self._limits.effort_rms
             names = [("effort_rms", self._limits.names["effort_rms"][i]) for i in np.flatnonzero(hot)]
             found += [ActiveLimit(self.start, self.end, *each) for each in names]
         return tuple(sorted(found))

@@ -16,7 +16,7 @@ from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
-from ..quantities import Load, derivatives_for_limits, effort_rms, quantities
+from ..quantities import Load, SampledLoad, derivatives_for_limits, effort_rms, quantities
 from ..spline import ORDERS, PER_PIECE, Spline, check_times
 from ..time_scaling import ratios
 from ..trajectory import Trajectory
@@ -438,7 +438,7 @@ def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
     if not np.any(np.isfinite(own.effort_rms)):
         return np.zeros(len(own.effort_rms))
     t = check_times(motion, motion_rate(motion, _CHECK_RATE))
-    return effort_rms(arm, t, Load(motion.derivatives(t))) / own.effort_rms
+    return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / own.effort_rms
 
 
 class _Checked(NamedTuple):

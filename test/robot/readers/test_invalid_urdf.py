@@ -189,6 +189,30 @@ def test_joints_that_mimic_each_other() -> None:
     assert "joints mimic each other: shoulder -> elbow -> shoulder" in refusal(text)
 
 
+@pytest.mark.parametrize(
+    ("factor", "count", "reason"),
+    [
+        (
+            "10",
+            400,
+            "joint j13: mimic: multiplier must not exceed 1e+12 in SI units, is 10000000000000.0 over the chain",
+        ),
+        ("-0.1", 400, "joint j13: mimic: multiplier must be at least 1e-12, is 1e-13 over the chain j13, j12 … j0"),
+        ("1e-13", 2, "joint j1: mimic: multiplier must be at least 1e-12, is 1e-13"),
+    ],
+)
+def test_factors_of_a_mimic_chain_multiply_within_bounds(factor: str, count: int, reason: str) -> None:
+    """Beyond them, products overflow or vanish: inspect ended in "cannot convert float NaN to integer"."""
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(f'<link name="l{k}">{inertial}</link>' for k in range(count + 1))
+    mimics = ["", *(f'<mimic joint="j{k}" multiplier="{factor}"/>' for k in range(count - 1))]
+    joints = "".join(
+        f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/>{mimic}</joint>'
+        for k, mimic in enumerate(mimics)
+    )
+    assert reason in refusal(f'<robot name="chain">{links}{joints}</robot>')
+
+
 OPTIONS = {
     "unknown root": ({"root": "bse"}, "root: no link 'bse'; did you mean base? known are base, upper, lower"),
     "unknown tip": ({"tip": "hand"}, "tip: no link 'hand'; known are base, upper, lower"),

@@ -16,7 +16,7 @@ import yaml
 from eom_dynamics import RobotDescriptionError, load_robot
 from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.robot.readers.xacro import expand_xacro
+from eom_dynamics.robot.readers.xacro import expand_here, expand_xacro
 
 pytest.importorskip("xacro")
 
@@ -169,8 +169,14 @@ ERRORS = {
     ),
     "endless recursion": (
         '<xacro:macro name="again" params=""><xacro:again/></xacro:macro><xacro:again/>',
-        "maximum recursion depth exceeded",
+        "a macro, or a file that is included, contains itself without end",
     ),
+    "endless include": (
+        '<xacro:include filename="arm.urdf.xacro"/>',
+        "a macro, or a file that is included, contains itself without end",
+    ),
+    "text of 10 GB": ("<link name=\"${'a' * 10**10}\"/>", "its expansion takes more than 1024 MiB of memory"),
+    "long URDF": ("<link name=\"${'a' * 5 * 10**6}\"/>", "characters, may have 4000000"),
     "invalid robot": ('<link name="alone"/>', "2 roots (base, alone)"),
 }
 
@@ -180,6 +186,26 @@ def test_errors_are_one_line_that_names_the_file(tmp_path: Path, extra: str, rea
     path = arm(tmp_path, extra)
     (tmp_path / "parts/broken.xacro").write_text("<robot>")
     assert reason in error_of(path)
+
+
+@pytest.mark.parametrize("value", ["${9**9**9**9}", "$(eval 9**9**9**9)"])
+def test_an_expansion_without_end_is_given_up(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eom_dynamics.robot.readers.xacro._PROCESSOR_TIME", 1)
+    message = error_of(arm(tmp_path, f'<link name="{value}"/>'))
+    assert message.startswith("its expansion takes too long: expand it with the command xacro")
+
+
+def test_a_pipe_that_is_included_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eom_dynamics.robot.readers.xacro._TIME", 3)
+    os.mkfifo(tmp_path / "pipe")
+    assert "takes too long" in error_of(arm(tmp_path, '<xacro:include filename="pipe"/>'))
+
+
+def test_no_module_of_the_working_directory_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("xacro", "json", "eom_dynamics"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    assert "robot" in expand_xacro(arm(tmp_path), {})
 
 
 def test_a_xacro_file_is_a_program_run_by_the_function_of_xacro(
@@ -200,8 +226,8 @@ def test_a_xacro_file_is_a_program_run_by_the_function_of_xacro(
     path = arm(tmp_path / "arms", '<link name="${[k*k for k in range(3)][-1]}&tool;"/>')
     path.write_text(path.read_text().replace("?>\n", '?>\n<!DOCTYPE robot [<!ENTITY tool "_hand">]>\n', 1))
     path.write_text(path.read_text().replace('name="mass" default="2"', f'name="mass" default="${{{secret}}}"'))
-    text = expand_xacro(path, {})
-    assert calls == [str(path)]
+    text = expand_here(path, {})
+    assert calls == [str(path)] and expand_xacro(path, {}) == text
     assert 'mass value="4.5"' in text and 'link name="4_hand"' in text and "DOCTYPE" not in text
 
 

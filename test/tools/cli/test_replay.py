@@ -18,6 +18,7 @@ pytest.importorskip("rosbags")
 pytest.importorskip("rich")
 
 from bag_files import (
+    COMMAND,
     JOINT_STATE,
     SETPOINT,
     START,
@@ -106,6 +107,28 @@ def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixt
     (result,) = json.loads(capsys.readouterr().out)
     assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
     assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = bag(tmp_path / "in")
+    assert replay(source, "-o", tmp_path / "whole") == 0
+    kept = {"/feedforward": (COMMAND, read_bag(tmp_path / "whole")["/feedforward"])}
+    golden = write_bag(tmp_path / "golden", kept)
+    told = "/motor_setpoint: not compared: the golden bag has no such topic"
+    command = [source, "-o", tmp_path / "out", "--force", "--compare", golden, "--junit", tmp_path / "junit.xml"]
+    capsys.readouterr()
+    assert replay(*command, "--page", tmp_path / "page.html") == 0
+    printed = capsys.readouterr()
+    assert told in printed.out and re.search(r"/feedforward +motor_effort +400", printed.out) and not printed.err
+    assert told in (tmp_path / "junit.xml").read_text() and told in (tmp_path / "page.html").read_text()
+    assert replay(*command, "--json") == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["passed"] and sorted(result["missing"]) == ["/effort_command", "/motor_setpoint"]
+    assert {row["topic"] for row in result["differences"]} == {"/feedforward"}
+    assert replay(*command, "--strict") == 1 and told in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("in_this_process")
