@@ -35,8 +35,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from eom_dynamics.ros.interfaces import FeedforwardCommand
-from eom_dynamics.ros.player import QOS, Playing, ReportCounts, positive, run_player
-from eom_dynamics.ros.setpoint_file import PlayerError, Setpoints
+from eom_dynamics.ros.player import QOS, PlayerError, Playing, ReportCounts, Setpoints, positive, run_player
 from eom_dynamics.ros.simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
