@@ -24,7 +24,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "report": ("mcap", "plotly", "rich", "rosbags"),
         "simulate": ("matplotlib", "plotly", "rich"),
         "symbolic": ("sympy",),
-        "view": ("collada", "mcap", "rich", "rosbags", "viser"),
+        "view": ("collada", "mcap", "rich", "rosbags", "viser", "yourdfpy"),
         "xacro": ("xacro",),
     }
 )
