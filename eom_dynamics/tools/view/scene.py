@@ -110,7 +110,8 @@ class Viewer:
 
     def _show(self, q: Array) -> None:
         self.q = q
-        self._urdf.update_cfg(dict(zip(self._robot.joint_names, q.tolist(), strict=True)))
+        values = dict(zip(self._robot.joint_names, q.tolist(), strict=True))
+        self._urdf.update_cfg(np.array([values.get(name, 0.0) for name in self._urdf.get_actuated_joint_names()]))
         for slider, value in zip(self.sliders, q.tolist(), strict=True):
             slider.value = round(min(max(value, slider.min), slider.max), _DIGITS)
         self._on_sliders = np.array([slider.value for slider in self.sliders])
