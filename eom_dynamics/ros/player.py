@@ -111,49 +111,23 @@ def read_setpoints(path: Path) -> Setpoints:
     return Setpoints(joint_names, rows)
 
 
-class Playing(Node):
-    """A node that sends setpoints on ``setpoint``; a subclass subscribes to what it records, and has ``run``."""
-
-    def __init__(self, name: str, setpoints: Setpoints, report: ReportCounts) -> None:
-        """Create the publisher; ``report`` is called periodically with the counts."""
-        super().__init__(name)
-        self._setpoints, self._report = setpoints, report
-        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
-        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
-        self._executor = make_executor(events=True)
-        self._executor.add_node(self)
-
-    def run(self, options: argparse.Namespace) -> dict[str, Any]:
-        """Play all setpoints; returns the arrays of the recording, or raises PlayerError if nothing answers."""
-        raise NotImplementedError
-
-    def counts(self) -> dict[str, int]:
-        """Numbers of setpoints by outcome, after playing: all sent and received."""
-        return {"sent": self._setpoints.count, "received": self._setpoints.count}
-
-    def close(self) -> None:
-        """Destroy the node before shutdown, so that other nodes notice at once."""
-        self._executor.remove_node(self)
-        self.destroy_node()
-        self._executor.shutdown()
-
-    def _send(self, index: int, stamp: int) -> None:
-        self._setpoints.fill(self._message, index, stamp)
-        self._publisher.publish(self._message)
-
-
-class Player(Playing):
+class Player(Node):
     """Node that sends setpoints at a rate; its one thread receives answers while it waits for the next time."""
 
     def __init__(self, setpoints: Setpoints, report: ReportCounts) -> None:
-        """Create publisher and subscriptions."""
-        super().__init__("setpoint_player", setpoints, report)
+        """Create publisher and subscriptions; ``report`` is called ten times a second with the counts."""
+        super().__init__("setpoint_player")
+        self._setpoints, self._report = setpoints, report
+        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
+        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
         self._subscription = self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, QOS)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._executor = make_executor(events=True)
+        self._executor.add_node(self)
         self._index_of_stamp: dict[int, int] = {}
         self._answers: dict[int, Any] = {}
-        self._probes = self._answered_probe = 0
-        self._last_index, self._out_of_order, self._backend = -1, 0, ""
+        self._probes = self._answered_probe = self._out_of_order = self._last = 0
+        self._backend = ""
         self._sent, self._received = np.full((2, setpoints.count), np.nan)
 
     def run(self, options: argparse.Namespace) -> dict[str, Any]:
@@ -183,6 +157,16 @@ class Player(Playing):
         """Numbers of setpoints sent, answered (received) and not answered (lost), and of answers out of order."""
         sent, received = self._setpoints.count, len(self._answers)
         return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
+
+    def close(self) -> None:
+        """Destroy the node before shutdown, so that other nodes notice at once."""
+        self._executor.remove_node(self)
+        self.destroy_node()
+        self._executor.shutdown()
+
+    def _send(self, index: int, stamp: int) -> None:
+        self._setpoints.fill(self._message, index, stamp)
+        self._publisher.publish(self._message)
 
     def _connect(self, deadline: float, when: str) -> None:
         """Send the first setpoint until it is answered; then keep late answers to it out of the measurement."""
@@ -226,8 +210,8 @@ class Player(Playing):
             self._answered_probe = max(self._answered_probe, -stamp)
         elif not answer.held and index not in self._answers:  # held: the setpoint was refused
             self._answers[index], self._received[index] = answer, now
-            self._out_of_order += index < self._last_index
-            self._last_index = max(index, self._last_index)
+            self._out_of_order += index < self._last
+            self._last = max(index, self._last)
 
     def _on_diagnostics(self, message: Any) -> None:
         for status in message.status:
@@ -238,9 +222,12 @@ class Player(Playing):
 def run_player(
     parser: argparse.ArgumentParser,
     arguments: list[str] | None,
-    make: Callable[[Setpoints, ReportCounts, argparse.Namespace], Playing],
+    make: Callable[[Setpoints, ReportCounts, argparse.Namespace], Any],
 ) -> int:
-    """Play ``setpoints`` of the arguments and write ``recording``, both .npz; returns the exit code."""
+    """Play ``setpoints`` of the arguments and write ``recording``, both .npz; returns the exit code.
+
+    What ``make`` returns has ``run``, ``counts`` and ``close``, as :class:`Player`.
+    """
     prepare_streams()
     arguments = sys.argv if arguments is None else arguments
     parser.add_argument("--force", action="store_true", help="overwrite a file of answers that exists")

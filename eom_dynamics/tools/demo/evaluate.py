@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import correlate1d
 
 from ...arrays import Array
-from ...elastic import ElasticArm
 from ...equations import equations_of_motion
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS
 from .plan import Plan
@@ -62,8 +62,7 @@ class Answers:
     backend: str
 
 
-@dataclass(frozen=True)
-class LargestDeviation:
+class LargestDeviation(NamedTuple):
     """Largest deviation relative to the largest value of a quantity, NaN if unknown, and the largest that passes."""
 
     name: str
@@ -76,14 +75,12 @@ class LargestDeviation:
         return bool(self.value <= self.tolerance)
 
 
-@dataclass(frozen=True)
-class RunChecks:
+class RunChecks(NamedTuple):
     """Results of the checks of one run.
 
     Attributes:
-        sent, received: numbers of setpoints and of answers.
+        sent, received, late: numbers of setpoints, of answers, and of setpoints sent more than one period late.
         rate: actual rate of setpoints, Hz.
-        late: number of setpoints sent more than one period late.
         round_trip: times (received,) from setpoint to answer, s, in the order of sending.
         differentiation: deviations of taud and taudd from numerical differentiation of the received tau.
         closed_form: deviation of all quantities from the closed form.
@@ -92,8 +89,8 @@ class RunChecks:
 
     sent: int
     received: int
-    rate: float
     late: int
+    rate: float
     round_trip: Array
     differentiation: Sequence[LargestDeviation]
     closed_form: LargestDeviation
@@ -118,10 +115,9 @@ class RunChecks:
         """Failed checks, one line each."""
         remedy = f": {REMEDY}" if self.received else ""
         lines = [f"{self.lost} of {self.sent} setpoints were not answered{remedy}"] if self.lost else []
-        for x in self.deviations:
-            if not x.passed:
-                off = f"off by {x.value:.1e}, tolerance {x.tolerance:.1e}"
-                lines.append(f"{x.name}: {'too few answers to compare' if np.isnan(x.value) else off}")
+        for x in (x for x in self.deviations if not x.passed):
+            off = f"off by {x.value:.1e}, tolerance {x.tolerance:.1e}"
+            lines.append(f"{x.name}: {'too few answers to compare' if np.isnan(x.value) else off}")
         return lines
 
 
@@ -211,7 +207,13 @@ def _off_closed_form(plan: Plan, recording: Answers) -> float:
 
     links = plan.motion.derivatives(plan.t[rows], order=2)
     position, velocity, acceleration = (answers[name] for name in MOTOR_FIELDS[:3])
-    deltas = [_deflection(arm, *x) for x in zip(links, (position, velocity, acceleration), strict=True)]
+    joint_side = [x.copy() for x in (position, velocity, acceleration)]
+    if arm.transmission:
+        joints, transmission = arm.transmission
+        places = np.searchsorted(arm.motor_joint, joints)
+        for x in joint_side:
+            x[:, places] = transmission.joints(x[:, places])
+    deltas = [x - link[:, arm.motor_joint] for x, link in zip(joint_side, links, strict=True)]
     springs, stiffness = arm.spring_set.effort_jets(deltas)
     # NaN where a deflection does not determine the effort: at rigid joints, and taudd of damped springs.
     off += [_relative(x - effort, effort) for x, effort in zip(springs, efforts, strict=True)]
@@ -227,22 +229,10 @@ def _off_closed_form(plan: Plan, recording: Answers) -> float:
     # Efforts of the springs at the motors; rigid joints transmit those on the links.
     load = np.where(rigid, efforts[0][:, arm.motor_joint], arm.spring_set.loads(*deltas[:2]))
     if arm.transmission:
-        joints, transmission = arm.transmission
-        places = np.searchsorted(arm.motor_joint, joints)
         load[:, places] = transmission.motor_effort(load[:, places])
     effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + arm.friction.effort(velocity)
     off.append(_relative(answers["motor_effort"] - effort, effort))
     return float(np.nanmax(off))
-
-
-def _deflection(arm: ElasticArm, links: Array, motors: Array) -> Array:
-    """Deflections of the springs, theta - q behind a transmission, from links (N, n) and motors (N, m); or rates."""
-    joint_side = motors.copy()
-    if arm.transmission:
-        joints, transmission = arm.transmission
-        places = np.searchsorted(arm.motor_joint, joints)
-        joint_side[:, places] = transmission.joints(motors[:, places])
-    return joint_side - links[:, arm.motor_joint]
 
 
 def _relative(difference: Array, scale: Array) -> float:

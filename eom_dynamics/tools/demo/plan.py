@@ -36,15 +36,15 @@ class Plan:
         """The robot with its springs and motors."""
         return ElasticArm(self.robot)
 
+    @cached_property
+    def t(self) -> Array:
+        """Times (N,) of the setpoints, s."""
+        return np.arange(round(self.rate * self.duration)) / self.rate
+
     @property
     def count(self) -> int:
         """Number of setpoints N."""
-        return round(self.rate * self.duration)
-
-    @property
-    def t(self) -> Array:
-        """Times (N,) of the setpoints, s."""
-        return np.arange(self.count) / self.rate
+        return len(self.t)
 
     @property
     def motion(self) -> Cosine:
