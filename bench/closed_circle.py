@@ -3,7 +3,7 @@
 
 Arms whose stiffness and masses differ from their files by 20 %, and whose motors have more friction, are excited,
 recorded with noise of sensors, identified, and track another motion at stiff gains. Without ROS:
-``eom_dynamics demo --identify`` does the same with it.
+``python -m closing_the_loop`` does the same with it.
 """
 
 from __future__ import annotations

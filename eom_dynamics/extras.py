@@ -24,7 +24,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "report": ("plotly", "rich", "rosbags"),
         "simulate": ("matplotlib", "plotly", "rich"),
         "symbolic": ("sympy",),
-        "view": ("collada", "rich", "rosbags", "viser"),
+        "view": ("collada", "rich", "rosbags", "viser", "yourdfpy"),
         "xacro": ("xacro",),
     }
 )

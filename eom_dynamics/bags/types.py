@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rosbags.interfaces import Connection, Nodetype
-from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from ..exceptions import EomDynamicsError
@@ -60,8 +60,7 @@ def typestore(name: str, definition: str = "") -> Typestore:
 
     Args:
         name: of the type, such as ``sensor_msgs/msg/JointState``.
-        definition: its text in the bag, in the language of .msg or .idl files, with the types that it uses; empty if
-            the bag has none.
+        definition: its text in the bag, in the language of .msg files, with the types that it uses; empty without one.
 
     Raises:
         BagError: the type is unknown, or the bag defines it with other fields.
@@ -74,13 +73,10 @@ def typestore(name: str, definition: str = "") -> Typestore:
     if len(definition) > _LONGEST_TEXT:
         raise BagError(f"the bag's definition of {name} has over {_LONGEST_TEXT:,} characters")
     try:
-        if definition.startswith("=" * 80 + "\nIDL: "):
-            types = get_types_from_idl(definition)
-        else:
-            types = get_types_from_msg(definition, name)
+        types = get_types_from_msg(definition, name)
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
-    for each in {name, *types}:
+    for each in dict.fromkeys([name, *types]):
         own, ours = (dict(found[each][1]) if each in found else {} for found in (types, known.fielddefs))
         if other := [field for field in {**ours, **own} if own.get(field) != ours.get(field)]:
             raise BagError(f"the bag defines {each} with another {listed(other)} than this release; record it anew")

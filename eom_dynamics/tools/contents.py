@@ -20,8 +20,7 @@ from ..robot import Robot
 
 _PIECE = 2**20
 
-# SQLite makes the index of a write-ahead log anew when it reads a database.
-_PARTS_OF_BAGS = re.compile(r"metadata\.yaml|.*\.(db3|mcap)(-wal|\.zstd)?")
+_PARTS_OF_BAGS = re.compile(r"metadata\.yaml|.*\.(db3|mcap)(\.zstd)?")
 
 # Remarks of the reader, which name files.
 _REMARKS = ("merged", "assumed")

@@ -3,9 +3,8 @@
 
     cd examples && python -m closing_the_loop --robot sea_planar_2r -o identification
 
-Writes index.html, results.json, the bags of the three runs, and the robot as described, as it is, and as identified;
-``eom_dynamics demo --identify`` runs it after the usual demo. Exit code 0, 1 if a run fails or the error of the links
-falls by less than a factor of five, 2 for wrong use.
+Writes index.html, results.json, the bags of the three runs, and the robot as described, as it is, and as identified.
+Exit code 0, 1 if a run fails or the error of the links falls by less than a factor of five, 2 for wrong use.
 """
 
 from __future__ import annotations

@@ -30,13 +30,14 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
-from eom_dynamics.ros.interfaces import FeedforwardCommand
-from eom_dynamics.ros.player import QOS, Playing, ReportCounts, positive, run_player
-from eom_dynamics.ros.setpoint_file import PlayerError, Setpoints
+from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from eom_dynamics.ros.player import QOS, PlayerError, ReportCounts, Setpoints, positive, run_player
 from eom_dynamics.ros.simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
@@ -53,7 +54,7 @@ _START = 1_000_000_000
 _SECOND = 1_000_000_000
 
 
-class LockstepPlayer(Playing):
+class LockstepPlayer(Node):
     """Node that sends setpoints and time, and records the answers."""
 
     def __init__(self, setpoints: Setpoints, rate: float, phase: float, report: ReportCounts) -> None:
@@ -65,7 +66,12 @@ class LockstepPlayer(Playing):
             phase: of the stamp of a setpoint in its step, 0 to 1.
             report: called periodically with the counts.
         """
-        super().__init__("lockstep_player", setpoints, report)
+        super().__init__("lockstep_player")
+        self._setpoints, self._report = setpoints, report
+        self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
+        self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
+        self._executor = make_executor(events=True)
+        self._executor.add_node(self)
         self._period = round(_SECOND / rate)
         self._before = round((1 - phase) * self._period)
         self._clock_publisher = self.create_publisher(Clock, "/clock", QOS)
@@ -83,6 +89,16 @@ class LockstepPlayer(Playing):
         self.connect(options.timeout)
         gc.disable()
         return self.play()
+
+    def counts(self) -> dict[str, int]:
+        """Numbers of setpoints, after playing: all are sent and answered."""
+        return dict.fromkeys(("sent", "received"), self._setpoints.count)
+
+    def close(self) -> None:
+        """Destroy the node before shutdown, so that other nodes notice at once."""
+        self._executor.remove_node(self)
+        self.destroy_node()
+        self._executor.shutdown()
 
     def connect(self, timeout: float) -> None:
         """Wait until setpoints are answered, and commands and time reach the robot.
@@ -173,6 +189,10 @@ class LockstepPlayer(Playing):
         while not self._spin(condition, _REPEAT):
             self._check(deadline, f"no {what} after {_PATIENCE:g} s")
             send()
+
+    def _send(self, index: int, stamp: int) -> None:
+        self._setpoints.fill(self._message, index, stamp)
+        self._publisher.publish(self._message)
 
     def _check(self, deadline: float, what: str) -> None:
         if time.monotonic() > deadline:

@@ -219,7 +219,7 @@ BAD_FILES = {
 
 @pytest.mark.parametrize(("replaced", "reason"), BAD_FILES.values(), ids=BAD_FILES)
 def test_a_file_that_cannot_be_played_is_refused(ros, tmp_path, replaced, reason):
-    from eom_dynamics.ros.setpoint_file import PlayerError, read_setpoints
+    from eom_dynamics.ros.player import PlayerError, read_setpoints
 
     arrays = {name: values for name, values in {**motion(10), **replaced}.items() if values is not None}
     np.savez(tmp_path / "setpoints.npz", **arrays)
@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_played_is_refused(ros, tmp_path, replaced, reason
 
 
 def test_a_damaged_file_is_refused(ros, tmp_path):
-    from eom_dynamics.ros.setpoint_file import PlayerError, read_setpoints
+    from eom_dynamics.ros.player import PlayerError, read_setpoints
 
     file = tmp_path / "setpoints.npz"
     np.savez(file, **motion(10))
@@ -239,7 +239,7 @@ def test_a_damaged_file_is_refused(ros, tmp_path):
             read_setpoints(file)
     with file.open("wb") as stream:
         np.save(stream, np.zeros(3))
-    with pytest.raises(PlayerError, match=r"setpoints\.npz: must be \.npz, .* is \.npy"):
+    with pytest.raises(PlayerError, match=r"setpoints\.npz: cannot be read as \.npz: it is \.npy"):
         read_setpoints(file)
 
 

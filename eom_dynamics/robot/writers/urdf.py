@@ -21,12 +21,15 @@ from .written import Written, left_out, moments, rpy, word, words
 # Stands for no limit where the format requires one; the largest number that the reader takes.
 _UNLIMITED = 1e12
 
+# Radius of the rods that show links, in units of their length, and their colour.
+_THICKNESS, _COLOUR = 0.06, "0.45 0.5 0.6 1"
+
 
 def robot_as_urdf(robot: Robot) -> Written:
     """Write a robot as a URDF, with link frames on the joint axes.
 
-    Where URDF requires a limit and the robot has none, it is 1e12. Bodies whose joint axis is off their frame get a
-    link on the axis, and keep their frame as a link fixed to it.
+    Where URDF requires a limit and the robot has none, it is 1e12. Links are shown as rods between joints. Bodies whose
+    joint axis is off their frame get a link on the axis, and keep their frame as a link fixed to it.
 
     Raises:
         RobotDescriptionError: a joint is helical, which URDF does not have.
@@ -71,6 +74,8 @@ class _Writer:
         self._links = [self._link(i, _to_axis(joint)) for i, joint in enumerate(robot.joints)]
         for joint, link in zip(robot.joints, self._links, strict=True):
             self._add(joint, link)
+        for body in range(-1, len(robot.joints)):
+            self._draw(body)
         self.last = self._links[robot.joints.index(list(_depth_first(robot, -1))[-1])].name
         for frame in (*robot.frames, *robot.tools):
             if frame.name not in self._placed:
@@ -106,6 +111,28 @@ class _Writer:
             ET.SubElement(moved, "mimic", {"joint": leader, **given})
         elif joint.gear_ratio != 1 or joint.rotor_inertia:
             self._transmission(joint)
+
+    def _draw(self, body: int) -> None:
+        """Show a body as rods to the joints after it; the last one as a rod to its tool or centre of mass."""
+        link, joints, tools = self._of(body), self.robot.joints, self.robot.tools
+        ends = [
+            (joint.reference_pose @ self._links[i].pose)[:3, 3]
+            for i, joint in enumerate(joints)
+            if joint.parent == body
+        ]
+        ends = ends or [tool.pose[:3, 3] for tool in tools if tool.joint == body]
+        rods = [end - link.pose[:3, 3] for end in ends]
+        if body >= 0 and not np.any(rods):
+            rods = [joints[body].center_of_mass - link.pose[:3, 3]]
+        element = next(each for each in self.root.iter("link") if each.get("name") == link.name)
+        for rod in rods:
+            if length := float(np.linalg.norm(rod)):
+                visual = ET.SubElement(element, "visual")
+                turned = (0.0, np.arccos(np.clip(rod[2] / length, -1.0, 1.0)), np.arctan2(rod[1], rod[0]))
+                ET.SubElement(visual, "origin", xyz=words(rod / 2), rpy=words(turned))
+                shape = ET.SubElement(visual, "geometry")
+                ET.SubElement(shape, "cylinder", radius=word(_THICKNESS * length), length=word(length))
+                ET.SubElement(ET.SubElement(visual, "material", name="link"), "color", rgba=_COLOUR)
 
     def _joint(self, name: str, kind: str, parent: _Link, pose: Array, child: str) -> ET.Element:
         """A joint at a pose in the parent body's frame."""

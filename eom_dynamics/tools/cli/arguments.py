@@ -158,9 +158,7 @@ def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
     add_hz(parser, "--rate", 1000.0, "sampling rate of a JointTrajectory")
 
 
-def add_model_errors(
-    parser: argparse.ArgumentParser, least: float, most: float, errors: dict[str, float], note: str = ""
-) -> None:
+def add_model_errors(parser: argparse.ArgumentParser, least: float, most: float, errors: dict[str, float]) -> None:
     """Add relative errors of the simulated springs and bodies, None by default.
 
     Args:
@@ -171,8 +169,7 @@ def add_model_errors(
             f"--{name}-error",
             metavar="X",
             type=number(lambda x: least <= x <= most, f"a number from {least:g} to {most:g}"),
-            help=f"{note}relative error of the simulated {what} against the file, 0.1: 10%% more; default: "
-            f"{errors[name]:g}",
+            help=f"relative error of the simulated {what} against the file, 0.1: 10%% more; default: {errors[name]:g}",
         )
 
 

@@ -81,8 +81,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts "
         "and report it, do not check, or (not in the node) report them and exit with code 1; default: %(default)s",
     )
-    # The name of the node's deprecated parameter.
-    node.add_argument("--clip-to-limits", dest="limits", action="store_const", const="clip", help=argparse.SUPPRESS)
     node.add_argument(
         "--command-lead",
         metavar="S",
@@ -125,7 +123,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fail on damaged bags, messages that are refused, and topics that GOLDEN lacks",
     )
     many = parser.add_argument_group("several bags")
-    many.add_argument("--resume", action="store_true", help="keep outputs that exist, and write the missing ones")
+    many.add_argument(
+        "--resume", action="store_true", help="keep outputs in the manifest of OUT, and write the missing ones"
+    )
     many.add_argument("--jobs", metavar="N", type=whole_number, help="parallel processes; default: one per core")
     many.add_argument("--scheduler", metavar="ADDRESS", help="Dask cluster to run on, such as tcp://host:8786")
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot in the browser, and play a recording of it, until Ctrl-C.
 
-Links are the meshes of the robot's URDF, or rods between its joints. Those near a limit of position, velocity or effort
-are amber, beyond it red. Beside each elastic joint, its motor leads the link by the deflection of the spring,
-magnified. A recording is a bag, or a .csv, .parquet or .npz file as for identify, such as those that simulate, retime,
-excite and demo write.
+Links are the meshes of the robot's URDF, or rods between its joints. A recording is a bag, or a .csv, .parquet or .npz
+file as for identify, such as those that simulate, retime, excite and demo write.
 """
 
 from __future__ import annotations
@@ -58,24 +56,21 @@ def run(options: argparse.Namespace) -> int:
     """
     require("view")
     # After the check for the libraries that these import.
-    from ...elastic import ElasticArm
     from ..replay.sources import Sampling
     from ..view.motion import read_motion
-    from ..view.scene import Viewer, start_server
-    from ..view.solids import visual_solids
+    from ..view.scene import Viewer, shown_urdf, start_server
 
-    arm = ElasticArm(load(options))
-    motion = None
+    robot, motion = load(options), None
     if options.recording is not None:
         sampling = Sampling(options.cutoff, options.rate, conventions(options))
-        motion = read_motion(options.recording, arm, sampling, robot_options(options))
-    visuals, lines = visual_solids(options.robot, arm.robot, dict(options.xacro))
+        motion = read_motion(options.recording, robot, sampling, robot_options(options))
+    urdf, lines = shown_urdf(options.robot, robot, dict(options.xacro))
     for line in (*lines, *(() if motion is None else motion.notes)):
         complain(options.program, line)
     server = start_server(options.host, options.port)
     # Ctrl-C is how it ends.
     with suppress(KeyboardInterrupt):
-        viewer = Viewer(server, arm, visuals, motion)
+        viewer = Viewer(server, robot, urdf, motion)
         url = f"http://{options.host}:{server.get_port()}"
         print(f"viewer: {url} (Ctrl-C ends it)", flush=True)
         if not options.no_browser:

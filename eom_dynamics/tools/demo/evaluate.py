@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.ndimage import correlate1d
 
 from ...arrays import Array
-from ...elastic import ElasticArm
 from ...equations import equations_of_motion
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS
-from .differences import REACH, differentiate, rounding
 from .plan import Plan
-
-# Rounding of some hundred operations, which the node performs in another order than the closed form.
-_CLOSED_FORM_TOLERANCE = 1e-10
 
 CLOSED_FORM_SAMPLES = 250
 """Largest number of answers compared with the closed form, which takes a millisecond each."""
@@ -30,11 +26,24 @@ CLOSED_FORM_SAMPLES = 250
 REMEDY = "run again while the machine is idle, or with a lower --rate"
 """What to do where setpoints are late or lost."""
 
-# Tolerance of numerical differentiation over the estimate of its error.
-_SAFETY = 10.0
+REACH = 4
+"""Samples on each side that a central difference needs."""
 
-# Rounding error of an effort, in units of double precision: it is the result of some hundred operations.
-_EFFORT_ROUNDING = 16.0
+# By derivative and order, at 0, +1, +2, … steps; those at -1, -2, … mirror them. B. Fornberg, "Generation of finite
+# difference formulas on arbitrarily spaced grids", Mathematics of Computation 51 (1988), table 1.
+_COEFFICIENTS: dict[tuple[int, int], tuple[float, ...]] = {
+    (1, 6): (0, 3 / 4, -3 / 20, 1 / 60, 0),
+    (1, 8): (0, 4 / 5, -1 / 5, 4 / 105, -1 / 280),
+    (2, 6): (-49 / 18, 3 / 2, -3 / 20, 1 / 90, 0),
+    (2, 8): (-205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560),
+}
+
+# Rounding of some hundred operations, which the node performs in another order than the closed form.
+_CLOSED_FORM_TOLERANCE = 1e-10
+
+# Tolerance of numerical differentiation over the estimate of its error, and rounding of an effort in units of double
+# precision: it is the result of some hundred operations.
+_SAFETY, _EFFORT_ROUNDING = 10.0, 16.0
 
 
 @dataclass(frozen=True)
@@ -53,15 +62,8 @@ class Answers:
     backend: str
 
 
-@dataclass(frozen=True)
-class LargestDeviation:
-    """Largest deviation relative to the largest value of the quantity, and its tolerance.
-
-    Attributes:
-        name: the quantities compared.
-        value: the deviation; NaN if nothing could be compared.
-        tolerance: the largest deviation that passes.
-    """
+class LargestDeviation(NamedTuple):
+    """Largest deviation relative to the largest value of a quantity, NaN if unknown, and the largest that passes."""
 
     name: str
     value: float
@@ -73,14 +75,12 @@ class LargestDeviation:
         return bool(self.value <= self.tolerance)
 
 
-@dataclass(frozen=True)
-class RunChecks:
+class RunChecks(NamedTuple):
     """Results of the checks of one run.
 
     Attributes:
-        sent, received: numbers of setpoints and of answers.
+        sent, received, late: numbers of setpoints, of answers, and of setpoints sent more than one period late.
         rate: actual rate of setpoints, Hz.
-        late: number of setpoints sent more than one period late.
         round_trip: times (received,) from setpoint to answer, s, in the order of sending.
         differentiation: deviations of taud and taudd from numerical differentiation of the received tau.
         closed_form: deviation of all quantities from the closed form.
@@ -89,8 +89,8 @@ class RunChecks:
 
     sent: int
     received: int
-    rate: float
     late: int
+    rate: float
     round_trip: Array
     differentiation: Sequence[LargestDeviation]
     closed_form: LargestDeviation
@@ -106,11 +106,6 @@ class RunChecks:
         """All deviations."""
         return (*self.differentiation, self.closed_form)
 
-    @property
-    def answer_rate(self) -> float:
-        """Answers per second while setpoints were sent, Hz."""
-        return self.rate * self.received / self.sent
-
     def percentile(self, percent: float) -> float:
         """Return a percentile of the round trip, s; NaN without answers."""
         return float(np.percentile(self.round_trip, percent)) if len(self.round_trip) else float("nan")
@@ -120,11 +115,9 @@ class RunChecks:
         """Failed checks, one line each."""
         remedy = f": {REMEDY}" if self.received else ""
         lines = [f"{self.lost} of {self.sent} setpoints were not answered{remedy}"] if self.lost else []
-        for deviation in self.deviations:
-            if np.isnan(deviation.value):
-                lines.append(f"{deviation.name}: too few answers to compare")
-            elif not deviation.passed:
-                lines.append(f"{deviation.name}: off by {deviation.value:.1e}, tolerance {deviation.tolerance:.1e}")
+        for x in (x for x in self.deviations if not x.passed):
+            off = f"off by {x.value:.1e}, tolerance {x.tolerance:.1e}"
+            lines.append(f"{x.name}: {'too few answers to compare' if np.isnan(x.value) else off}")
         return lines
 
 
@@ -133,22 +126,17 @@ def evaluate(plan: Plan, recording: Answers) -> RunChecks:
     arrived = ~np.isnan(recording.received)
     step = 1 / plan.rate
     numerical = [differentiate(recording.answers["effort"], step, k) for k in (1, 2)]
-    differentiation = [
-        LargestDeviation(
-            f"{name} against numerical derivative", _relative(recording.answers[field] - value, value), tolerance
-        )
-        for name, field, value, tolerance in zip(
-            ("taud", "taudd"), EFFORT_FIELDS[1:], numerical, _difference_tolerances(plan), strict=True
-        )
-    ]
-    elapsed = recording.sent[-1] - recording.sent[0]
+    fields = zip(("taud", "taudd"), EFFORT_FIELDS[1:], numerical, _difference_tolerances(plan), strict=True)
     return RunChecks(
         sent=plan.count,
         received=int(arrived.sum()),
-        rate=(plan.count - 1) / elapsed,
+        rate=(plan.count - 1) / (recording.sent[-1] - recording.sent[0]),
         late=int(np.sum(recording.sent - recording.sent[0] - plan.t > step)),
         round_trip=(recording.received - recording.sent)[arrived],
-        differentiation=differentiation,
+        differentiation=[
+            LargestDeviation(f"{name} against numerical derivative", _relative(recording.answers[field] - x, x), most)
+            for name, field, x, most in fields
+        ],
         closed_form=LargestDeviation(
             "all quantities against closed form", _off_closed_form(plan, recording), _CLOSED_FORM_TOLERANCE
         ),
@@ -156,31 +144,52 @@ def evaluate(plan: Plan, recording: Answers) -> RunChecks:
     )
 
 
-class Efforts(NamedTuple):
-    """Efforts of a motion, N m or N.
+def differentiate(samples: Array, step: float, derivative: int, order: int = 8) -> Array:
+    """Differentiate samples (N, n), ``step`` s apart, once or twice with an error of order 6 or 8.
 
-    Attributes:
-        tau, taud, taudd: joint efforts on the links (n,) and their time derivatives.
-        rotor: efforts (m,) of rotors that move with their links, in the complete rotor model; zero in the reduced one.
+    The result (N, n) is NaN in the first and last :data:`REACH` rows, and where it depends on a NaN.
     """
-
-    tau: Array
-    taud: Array
-    taudd: Array
-    rotor: Array
+    weights = _stencil(derivative, order)
+    found: Array = correlate1d(samples, weights, axis=0, mode="constant", cval=np.nan) / step**derivative
+    return found
 
 
-def closed_form(plan: Plan, t: float) -> Efforts:
-    """Return the efforts at time ``t`` by the closed form of the equations of motion."""
+def _stencil(derivative: int, order: int) -> Array:
+    half = np.array(_COEFFICIENTS[derivative, order])
+    return np.r_[(-1) ** derivative * half[:0:-1], half]
+
+
+def _difference_tolerances(plan: Plan) -> list[float]:
+    """Return bounds on the error of numerical differentiation, relative to the largest taud and taudd.
+
+    The disagreement of differences of order 6 and 8 bounds the truncation error of the latter; the rounding of efforts,
+    which differences amplify, is added. Both are evaluated on efforts computed here, so that wrong answers cannot widen
+    the tolerance.
+    """
+    step = 1 / plan.rate
+    tau = plan.command(step * np.arange(-REACH, plan.count + REACH)).tau
+    tolerances = []
+    for k in (1, 2):
+        eighth, sixth = (differentiate(tau, step, k, order)[REACH:-REACH] for order in (8, 6))
+        rounding = np.sum(np.abs(_stencil(k, 8))) * np.finfo(float).eps * np.max(np.abs(tau)) / step**k
+        error = np.max(np.abs(eighth - sixth)) + _EFFORT_ROUNDING * rounding
+        tolerances.append(float(_SAFETY * error / np.max(np.abs(eighth))))
+    return tolerances
+
+
+def closed_form(plan: Plan, t: float) -> tuple[Array, ...]:
+    """tau, taud, taudd (n,) at time ``t`` by the closed form of the equations of motion, and efforts (m,) of rotors.
+
+    Those are of rotors that move with their links, in the complete rotor model; zero in the reduced one.
+    """
     arm, robot = plan.arm, plan.robot
     states = plan.motion.derivatives(t)
     if arm.rotors is not None:
         robot = arm.rotors.dynamics.robot
         states = tuple(np.concatenate([x, arm.gear_ratio * arm.motors_following(x)]) for x in states)
     efforts = equations_of_motion(robot, *states[:-1], wrench=plan.wrenches(t)).efforts(states[-1])
-    tau, taud, taudd = (x[: plan.robot.n] for x in efforts)
     rotor = np.zeros(len(arm.motor_joint)) if arm.rotors is None else arm.gear_ratio * efforts[0][plan.robot.n :]
-    return Efforts(tau, taud, taudd, rotor)
+    return *(x[: plan.robot.n] for x in efforts), rotor
 
 
 def _off_closed_form(plan: Plan, recording: Answers) -> float:
@@ -198,7 +207,13 @@ def _off_closed_form(plan: Plan, recording: Answers) -> float:
 
     links = plan.motion.derivatives(plan.t[rows], order=2)
     position, velocity, acceleration = (answers[name] for name in MOTOR_FIELDS[:3])
-    deltas = [deflection(arm, *x) for x in zip(links, (position, velocity, acceleration), strict=True)]
+    joint_side = [x.copy() for x in (position, velocity, acceleration)]
+    if arm.transmission:
+        joints, transmission = arm.transmission
+        places = np.searchsorted(arm.motor_joint, joints)
+        for x in joint_side:
+            x[:, places] = transmission.joints(x[:, places])
+    deltas = [x - link[:, arm.motor_joint] for x, link in zip(joint_side, links, strict=True)]
     springs, stiffness = arm.spring_set.effort_jets(deltas)
     # NaN where a deflection does not determine the effort: at rigid joints, and taudd of damped springs.
     off += [_relative(x - effort, effort) for x, effort in zip(springs, efforts, strict=True)]
@@ -211,7 +226,10 @@ def _off_closed_form(plan: Plan, recording: Answers) -> float:
 
     # Acceleration of the rotors relative to their links; in the reduced model, the absolute one.
     beyond = acceleration if arm.rotors is None else acceleration - arm.motors_following(links[2])
-    load = motor_load(arm, deltas, efforts[0])
+    # Efforts of the springs at the motors; rigid joints transmit those on the links.
+    load = np.where(rigid, efforts[0][:, arm.motor_joint], arm.spring_set.loads(*deltas[:2]))
+    if arm.transmission:
+        load[:, places] = transmission.motor_effort(load[:, places])
     effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + arm.friction.effort(velocity)
     off.append(_relative(answers["motor_effort"] - effort, effort))
     return float(np.nanmax(off))
@@ -223,51 +241,3 @@ def _relative(difference: Array, scale: Array) -> float:
         return float("nan")
     largest = np.nanmax(np.abs(scale))
     return float(np.nanmax(np.abs(difference)) / (largest if largest > 0 else 1.0))
-
-
-def _difference_tolerances(plan: Plan) -> list[float]:
-    """Return bounds on the error of numerical differentiation, relative to the largest taud and taudd.
-
-    The disagreement of differences of order 6 and 8 bounds the truncation error of the latter; the rounding of efforts,
-    which differences amplify, is added. Both are evaluated on efforts computed here, so that wrong answers cannot widen
-    the tolerance.
-    """
-    step = 1 / plan.rate
-    tau = plan.command(step * np.arange(-REACH, plan.count + REACH)).tau
-    magnitude = float(np.max(np.abs(tau)))
-    tolerances = []
-    for derivative in (1, 2):
-        eighth, sixth = (differentiate(tau, step, derivative, order)[REACH:-REACH] for order in (8, 6))
-        error = np.max(np.abs(eighth - sixth)) + _EFFORT_ROUNDING * rounding(step, derivative, magnitude)
-        tolerances.append(float(_SAFETY * error / np.max(np.abs(eighth))))
-    return tolerances
-
-
-def deflection(arm: ElasticArm, links: Array, motors: Array) -> Array:
-    """Return the deflections of the springs, theta - q behind a transmission, or their rates.
-
-    Args:
-        links: joint variables (N, n), or their rates.
-        motors: motor positions (N, m), or their rates.
-    """
-    joint_side = motors.copy()
-    if arm.transmission:
-        joints, transmission = arm.transmission
-        places = np.searchsorted(arm.motor_joint, joints)
-        joint_side[:, places] = transmission.joints(motors[:, places])
-    return joint_side - links[:, arm.motor_joint]
-
-
-def motor_load(arm: ElasticArm, deltas: Sequence[Array], tau: Array) -> Array:
-    """Return the efforts of the springs at the motors (N, m), N m or N.
-
-    Args:
-        deltas: deflections of the springs and their rates, each (N, m).
-        tau: efforts on the links (N, n), which rigid joints transmit.
-    """
-    load = np.where(arm.rigid[arm.motor_joint], tau[:, arm.motor_joint], arm.spring_set.loads(*deltas[:2]))
-    if arm.transmission:
-        joints, transmission = arm.transmission
-        places = np.searchsorted(arm.motor_joint, joints)
-        load[:, places] = transmission.motor_effort(load[:, places])
-    return load

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,13 +25,7 @@ _SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.0)
 
 @dataclass(frozen=True)
 class Plan:
-    """Setpoints at a fixed rate, sampled from a motion and a tool wrench with exact derivatives.
-
-    Attributes:
-        robot: the robot.
-        rate: setpoints per second, Hz.
-        duration: s; there are ``rate`` times ``duration`` setpoints, the first at time 0.
-    """
+    """Setpoints at ``rate``, Hz, for ``duration``, s, of a motion and a tool wrench with exact derivatives."""
 
     robot: Robot
     rate: float
@@ -41,15 +36,15 @@ class Plan:
         """The robot with its springs and motors."""
         return ElasticArm(self.robot)
 
+    @cached_property
+    def t(self) -> Array:
+        """Times (N,) of the setpoints, s."""
+        return np.arange(round(self.rate * self.duration)) / self.rate
+
     @property
     def count(self) -> int:
         """Number of setpoints N."""
-        return round(self.rate * self.duration)
-
-    @property
-    def t(self) -> Array:
-        """Times (N,) of the setpoints, s."""
-        return np.arange(self.count) / self.rate
+        return len(self.t)
 
     @property
     def motion(self) -> Cosine:
@@ -60,36 +55,24 @@ class Plan:
     def wrench(self) -> Cosine:
         """Wrenches (6 × number of tools,) as functions of time, moment first, in the tool frames, N m and N.
 
-        The paper's, scaled down where tension-only springs would go slack under it.
-
-        Raises:
-            StiffnessError: they go slack even without a wrench.
+        The paper's, scaled down where tension-only springs would go slack under it; StiffnessError if none fits.
         """
         whole = paper_wrench(len(self.robot.tools))
         for share in _SHARES:
             wrench = Cosine(share * whole.amplitude, whole.frequency, whole.phase)
-            try:
-                self._command(self.t, wrench)
-            except StiffnessError:
-                if share == _SHARES[-1]:
-                    raise
-            else:
-                break
-        return wrench
+            with suppress(*[StiffnessError] * (share > 0)):
+                self.command(self.t, wrench)
+                return wrench
+        raise AssertionError  # the last share returns or raises
 
-    def command(self, t: ArrayLike) -> Feedforward:
+    def command(self, t: ArrayLike, wrench: Cosine | None = None) -> Feedforward:
         """Return the feedforward at times (N,), computed in this process."""
-        return self._command(t, self.wrench)
+        return self.arm.feedforward(*self.motion.derivatives(t), wrench=self.wrenches(t, wrench))
 
-    def wrenches(self, t: ArrayLike) -> list[Array]:
+    def wrenches(self, t: ArrayLike, wrench: Cosine | None = None) -> list[Array]:
         """Return tool wrenches and their two time derivatives at one time or times (N,), as for :class:`Dynamics`."""
-        return self._wrenches(t, self.wrench)
-
-    def _command(self, t: ArrayLike, wrench: Cosine) -> Feedforward:
-        return self.arm.feedforward(*self.motion.derivatives(t), wrench=self._wrenches(t, wrench))
-
-    def _wrenches(self, t: ArrayLike, wrench: Cosine) -> list[Array]:
-        return [W.reshape(*np.shape(t), *self.robot.wrench_shape) for W in wrench.derivatives(t, order=2)]
+        derivatives = (wrench or self.wrench).derivatives(t, order=2)
+        return [W.reshape(*np.shape(t), *self.robot.wrench_shape) for W in derivatives]
 
     def arrays(self) -> dict[str, Any]:
         """Return times and setpoints as arrays, with the names that the player and ``simulate`` read."""

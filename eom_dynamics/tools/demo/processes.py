@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run modules of ``eom_dynamics.ros`` as processes in a free ROS 2 domain on this machine only."""
+"""Run node and player, or other modules, as processes in a free ROS 2 domain on this machine only."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
+import ctypes
 import json
 import os
 import random
@@ -13,19 +13,26 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import numpy as np
+
 from ...exceptions import EomDynamicsError
+from ...messages.fields import COMMAND_FIELDS
+from ...robot.writers.parameters import robot_as_yaml
 from ...terminal import printable
+from .evaluate import Answers
+from .plan import Plan
 
-# Time that a process may take to end, and from SIGTERM to SIGKILL where its parent has gone, s.
-_PATIENCE, _ORPHAN_PATIENCE = 15.0, 10.0
+# Time until the first answer, for which the node may compile, and from the last setpoint to its answer, s.
+_STARTUP, _GRACE = 60.0, 5.0
 
-_REPORT_PERIOD = 0.1
+# Time that a process may take to end, and between two reports, s.
+_PATIENCE, _REPORT_PERIOD = 15.0, 0.1
 
 # Domains whose ports are below the ephemeral ports of Linux.
 _DOMAINS = range(1, 102)
@@ -41,40 +48,41 @@ _TELLING = (
 # Environment variables that would connect the processes to others.
 _REACH_OUT = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", "ROS_NAMESPACE")
 
+# Of Linux: the signal that a process gets when its parent ends, even by SIGKILL.
+_PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None).prctl
+
 
 class RunError(EomDynamicsError):
     """A process failed; the message is the line of its log that gives the reason."""
 
 
-def follow(nodes: Mapping[str, Process], player: Process, report: Callable[[int, int], None]) -> None:
-    """Report a player's progress until it ends.
-
-    Args:
-        nodes: that the player needs, by their names in messages.
-        player: prints lines of JSON with the counts ``sent`` and ``received``.
-        report: called ten times per second with both.
-    """
-    while player.exit_code is None:
-        for name, node in nodes.items():
-            if node.exit_code is not None:
-                raise RunError(f"{name} ended with exit code {node.exit_code}: {node.last_words}")
-        _pass_on(player, report)
-        time.sleep(_REPORT_PERIOD)
-    if player.exit_code:
-        words = "; ".join(f"{name}: {node.last_words}" for name, node in nodes.items())
-        raise RunError(f"{player.last_words} ({words})")
-    _pass_on(player, report)
-
-
-def _pass_on(player: Process, report: Callable[[int, int], None]) -> None:
-    # The middleware prints to stdout too.
-    counts = [json.loads(line) for line in player.output if line.startswith("{")]
-    if counts:
-        report(counts[-1]["sent"], counts[-1]["received"])
+def play(plan: Plan, report: Callable[[int, int], None]) -> Answers:
+    """Play a plan to a node; ``report`` gets the numbers of setpoints sent and answered, ten times per second."""
+    with exit_by_signals(), contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
+        environment = environment_of(folder)
+        (folder / "robot.yaml").write_text(robot_as_yaml(plan.robot).text, encoding="utf-8")
+        np.savez(folder / "setpoints.npz", **plan.arrays())
+        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
+        values = ("diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000")
+        parameters = ("--params-file", "robot.yaml", *(word for value in values for word in ("-p", value)))
+        limits = ("--rate", str(plan.rate), "--timeout", str(_STARTUP), "--grace", str(_GRACE))
+        node, player = (
+            stack.enter_context(Process(f"eom_dynamics.ros.{module}", arguments, folder, environment))
+            for module, arguments in (
+                ("dynamics_node", ("--ros-args", *parameters)),
+                ("player", ("setpoints.npz", "answers.npz", *limits)),
+            )
+        )
+        follow({"the node": node}, player, report)
+        with np.load(folder / "answers.npz") as file:
+            answers = {field: file[field] for field in COMMAND_FIELDS}
+            return Answers(file["sent"], file["received"], answers, str(file["backend"]) or "not reported")
 
 
 class Process(AbstractContextManager["Process"]):
-    """A module's ``main`` run as a process, which ends with the context or with this process: :func:`child`.
+    """A module run as a process, which ends with the context or with this process.
 
     It has its own session, so that Ctrl-C reaches this process only. Its output goes to files in ``folder``.
     """
@@ -85,18 +93,18 @@ class Process(AbstractContextManager["Process"]):
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 # In a scratch folder, since Python puts the working directory first on its path.
-                child_command(module, *arguments),
+                [sys.executable, "-m", module, *arguments],
                 cwd=folder,
                 env=environment,
-                stdin=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,
+                preexec_fn=lambda: _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
             )
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._process.terminate()
         try:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
@@ -109,14 +117,41 @@ class Process(AbstractContextManager["Process"]):
         return self._process.poll()
 
     @property
-    def output(self) -> list[str]:
-        """The complete lines that it has printed so far."""
-        return self._output.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+    def counts(self) -> dict[str, int]:
+        """The last line of JSON that it has printed so far; the middleware prints to stdout, too."""
+        lines = self._output.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        found: dict[str, int] = json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}"))
+        return found
 
     @property
     def last_words(self) -> str:
         """The line of its log that gives the reason for its end."""
         return printable(telling_line(self._errors.read_text(encoding="utf-8", errors="replace")))
+
+
+def follow(nodes: Mapping[str, Process], player: Process, report: Callable[[int, int], None]) -> None:
+    """Report a player's progress until it ends.
+
+    Args:
+        nodes: that the player needs, by their names in messages.
+        player: prints lines of JSON with the counts ``sent`` and ``received``.
+        report: called ten times per second with both.
+
+    Raises:
+        RunError: a process fails.
+    """
+    ended = False
+    while not ended:
+        ended = player.exit_code is not None
+        for name, node in nodes.items():
+            if not ended and node.exit_code is not None:
+                raise RunError(f"{name} ended with exit code {node.exit_code}: {node.last_words}")
+        if counts := player.counts:
+            report(counts["sent"], counts["received"])
+        time.sleep(0.0 if ended else _REPORT_PERIOD)
+    if player.exit_code:
+        words = "; ".join(f"{name}: {node.last_words}" for name, node in nodes.items())
+        raise RunError(f"{player.last_words} ({words})")
 
 
 def telling_line(text: str) -> str:
@@ -130,9 +165,8 @@ def telling_line(text: str) -> str:
 
 def environment_of(folder: Path) -> dict[str, str]:
     """Return the environment of the processes: a free domain, this machine only, and logs in the folder."""
-    environment = {name: value for name, value in os.environ.items() if name not in _REACH_OUT}
     return {
-        **environment,
+        **{name: value for name, value in os.environ.items() if name not in _REACH_OUT},
         "ROS_DOMAIN_ID": str(_free_domain()),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(folder),
@@ -163,33 +197,3 @@ def exit_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def child_command(module: str, *arguments: str) -> list[str]:
-    """Return the command line that runs a module's ``main`` by :func:`child`."""
-    return [sys.executable, "-m", __name__, module, *arguments]
-
-
-def child() -> int:
-    """Run a module as a child process that does not outlive its parent, and return its exit code.
-
-    Its stdin is a pipe whose other end the parent holds and never writes to. The child ends when the pipe closes: when
-    the parent closes it, or ends, even by SIGKILL.
-    """
-    module, *arguments = sys.argv[1:]
-    threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
-    sys.argv = [module, *arguments]
-    return int(importlib.import_module(module).main())
-
-
-def _end_with_parent() -> None:
-    # sys.stdin would hold a lock that the interpreter needs at exit.
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_ORPHAN_PATIENCE)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    sys.exit(child())

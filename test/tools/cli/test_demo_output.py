@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import json
 import os
 import sys
@@ -15,26 +14,29 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from html_page import Page
 from recordings import recorded
 
 import eom_dynamics as eom
 from eom_dynamics.tools.cli import demo
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.demo import processes, run
 
-MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
+pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
+pytest.importorskip("plotly", reason="plotly is missing: make build")
+pytest.importorskip("rich", reason="rich is missing: make build")
+from eom_dynamics.tools.demo import processes, results
+from eom_dynamics.tools.demo.evaluate import evaluate
+from eom_dynamics.tools.demo.plan import Plan
 
 SHORT = ["--rate", "200", "--duration", "0.5", "--robot", "planar_2r"]
 
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the answers of a node without faults; leave out simulation and picture, which have tests of their own."""
+    """Take the answers of a node without faults; leave out the picture, which has a test of its own."""
     monkeypatch.setattr(demo, "require_ros", lambda: None)
-    monkeypatch.setattr("eom_dynamics.tools.demo.results.write_picture", lambda path, *_: path.touch())
-    monkeypatch.setattr(run, "play", lambda plan, *_: recorded(plan))
-    monkeypatch.setattr("eom_dynamics.tools.demo.tracking.compare", lambda *_: "no time")
+    monkeypatch.setattr(results, "picture", lambda *_: b"")
+    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(plan))
 
 
 @pytest.mark.usefixtures("played")
@@ -51,7 +53,7 @@ def test_the_table_of_results(
     assert ["lost", "0", "tolerance", "0"] in lines
     assert "round trip" in numbers
     assert lines[-1] == ["page:", os.path.join("demo", "index.html")]
-    assert sorted(os.listdir("demo")) == ["data.csv", "data.npz", "demo.png", "index.html"]
+    assert sorted(os.listdir("demo")) == ["data.npz", "demo.png", "index.html", "results.json"]
     assert output.err == ""
 
 
@@ -62,31 +64,12 @@ def test_answers_of_another_robot_fail(
     robot = eom.load_robot("planar_2r")
     first, second = robot.joints
     other = replace(robot, joints=(first, replace(second, mass=1.001 * second.mass)))
-    monkeypatch.setattr(run, "play", lambda plan, *_: recorded(replace(plan, robot=other)))
+    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(replace(plan, robot=other)))
     assert main(["demo", *SHORT, "--json", "--force", "-o", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert json.loads(output.out)["passed"] is False
     assert "eom_dynamics demo: failed: all quantities against closed form: off by" in output.err
     assert "Failed: all quantities" in (tmp_path / "index.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.usefixtures("played")
-@pytest.mark.parametrize("gain", [4.0, 400.0])
-def test_lost_setpoints_leave_an_identification_its_success(
-    gain: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    missed = [] if gain > 5 else ["identification: the tracking error fell 4.00 times, not 5 times"]
-    monkeypatch.setattr(run, "play", lambda plan, *_: recorded(plan, lost=25))
-    monkeypatch.setattr(demo, "_identify", lambda *_: {"gain": gain, "failures": missed, "text": "its table"})
-    monkeypatch.setattr("eom_dynamics.tools.demo.results.write_results", lambda folder, *_, **__: folder)
-    arguments = [*SHORT, "--robot", "sea_planar_2r", "--identify", "--force", "-o", str(tmp_path)]
-    assert main(["demo", *arguments]) == 1
-    lost, last = capsys.readouterr().err.splitlines()[-2:]
-    assert "failed: 25 of 100 setpoints were not answered: run again while the machine is idle" in lost
-    expected = (
-        "failed: identification: the tracking error fell 4" if gain < 5 else "identification succeeded: it runs in"
-    )
-    assert last.startswith(f"eom_dynamics demo: {expected}")
 
 
 @pytest.mark.parametrize(
@@ -122,12 +105,11 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_2(tmp_path: Path, capsy
 def test_a_failure_while_writing_leaves_the_last_run_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fill_the_disk(path: Path, *_: object, **__: object) -> None:
-        path.write_text("half a pa")
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+    def fill_the_disk(*_: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "index.html").write_text("the last run", encoding="utf-8")
-    monkeypatch.setattr("eom_dynamics.tools.demo.results.write_page", fill_the_disk)
+    monkeypatch.setattr(results, "page", fill_the_disk)
     assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 2
     assert f"eom_dynamics demo: {tmp_path}: cannot be written: No space left on device\n" in capsys.readouterr().err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "the last run")]
@@ -155,15 +137,38 @@ def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
     assert processes.telling_line(text).endswith(line)
 
 
-def test_model_errors_belong_to_an_identification(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", *SHORT, "--mass-error", "0.1", "-o", str(tmp_path)]) == 2
-    assert "--stiffness-error and --mass-error need --identify" in capsys.readouterr().err
+@pytest.mark.parametrize("lost", [0, 25, 100])
+def test_the_page_loads_nothing_and_says_what_failed(lost: int) -> None:
+    plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
+    recording = recorded(plan, lost)
+    page = Page(results.page(plan, recording, evaluate(plan, recording), b"png"))
+    assert page.references == ["data:,", "data:image/png;base64,cG5n"]
+    assert page.policy.startswith("default-src 'none';") and "http" not in page.policy
+    assert ("Passed: no answer lost" in page.text) is (lost == 0)
+    assert f"{100 - lost}" in page.text and (f"Failed: {lost} of 100 setpoints were not answered" in page.text) is (
+        lost > 0
+    )
 
 
-@pytest.mark.usefixtures("played")
-def test_sources_without_the_example_and_with_few_folders_above(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(demo, "_HERE", Path("/eom/eom_dynamics/tools/cli/demo.py"))
-    assert main(["demo", *SHORT, "--robot", "sea_planar_2r", "--identify", "-o", str(tmp_path)]) == 2
-    assert "of the sources, which is not installed here" in capsys.readouterr().err
+def test_a_slow_machine_is_noted() -> None:
+    plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
+    right = recorded(plan)
+    assert results.note(plan, evaluate(plan, right)) is None
+    late = replace(right, sent=2.5 * right.sent, received=2.5 * right.sent + 3e-4)
+    assert "99 of 100 setpoints were sent late: run again" in str(results.note(plan, evaluate(plan, late)))
+    slow = replace(right, received=right.sent + 6e-3)
+    assert "does not keep up with 200 Hz" in str(results.note(plan, evaluate(plan, slow)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["planar_2r", "planar_pr", "vsa_planar_2r"])
+@pytest.mark.parametrize("lost", [3, 100])
+def test_the_picture_of_joints_with_names_like_formulas(name: str, lost: int) -> None:
+    robot = eom.load_robot(name)
+    first, second = robot.joints
+    odd = replace(robot, name="$x_{$", joints=(replace(first, name="$x_{$"), replace(second, name="_\x1b")))
+    plan = Plan(odd, rate=200.0, duration=0.5)
+    recording = recorded(plan, lost)
+    png = results.picture(plan, recording, evaluate(plan, recording))
+    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    assert png.startswith(b"\x89PNG") and width > 1500 and width > 1.5 * height

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 from excited import recording, true_robot
 from recorded_bags import START, record
-from recordings import recorded
 
 import eom_dynamics as eom
 from eom_dynamics.tools.report.record import Record, Stream
-from eom_dynamics.trajectory import paper_motion
+from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 pytest.importorskip("plotly", reason="pages need plotly")
 
@@ -33,15 +32,26 @@ COUNT, RATE = 3000, 250.0
 FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
 
-def demo(path: Path) -> None:
-    from eom_dynamics.tools.demo.demo_page import write_page
-    from eom_dynamics.tools.demo.evaluate import evaluate
-    from eom_dynamics.tools.demo.plan import Plan
-    from eom_dynamics.tools.demo.tracking import compare
+def charted(path: Path) -> None:
+    """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
+    from eom_dynamics.tools.pages.charts import add_joints, add_line, over_time, place
+    from eom_dynamics.tools.pages.html_page import results_page
+    from eom_dynamics.tools.pages.timing import by_percentile
 
-    plan = Plan(eom.load_robot("planar_pr"), rate=200.0, duration=2.0)
-    recording = recorded(plan)
-    write_page(path, plan, recording, evaluate(plan, recording), compare(plan.robot))
+    robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
+    wrench = paper_wrench(1).derivatives(t, order=2)
+    efforts = eom.Dynamics(robot).inverse_dynamics(*paper_motion(2).derivatives(t), wrench=wrench)
+    figures = {"feedforwards": over_time("Link error", "mrad", 0.0, 2.0)}
+    for name in ("no feedforward", "rigid", "flatness"):
+        add_line(figures["feedforwards"], t, t, name, {}, unit="mrad")
+    figures["feedforwards"].update_layout(showlegend=True)
+    for name, title, values in zip(
+        ("effort", "effort_rate", "effort_acceleration"), ("τ, joint effort", "τ̇", "τ̈"), efforts, strict=True
+    ):
+        figures[name] = over_time(title, "N or N m", 0.0, 2.0)
+        add_joints(figures[name], robot.joint_names, ("N", "N m"), t, values, points=1000)
+    figures["percentiles"] = by_percentile("Round trip", np.linspace(1e-4, 1e-3, 400), 1000)
+    path.write_text(results_page("charts", "arm", "Charts", map(place, figures), figures, {}), encoding="utf-8")
 
 
 def simulated(path: Path) -> None:
@@ -80,7 +90,7 @@ def identified(path: Path) -> None:
     path.write_text(identification_page(results, {"robot": "planar_pr"}), "utf-8")
 
 
-PAGES: dict[str, Write] = {"demo": demo, "simulate": simulated, "report": report, "identify": identified}
+PAGES: dict[str, Write] = {"charts": charted, "simulate": simulated, "report": report, "identify": identified}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +113,7 @@ def tab(chromium: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -
     yield from opened(chromium, pages[request.param])
 
 
-on_demo = pytest.mark.parametrize("tab", ["demo"], indirect=True)
+on_charts = pytest.mark.parametrize("tab", ["charts"], indirect=True)
 on_identify = pytest.mark.parametrize("tab", ["identify"], indirect=True)
 on_report = pytest.mark.parametrize("tab", ["report"], indirect=True)
 
@@ -116,7 +126,7 @@ def opened(chromium: Any, file: Path, **settings: Any) -> Iterator[browser.Tab]:
     assert tab.complaints == [] and tab.requests == []
 
 
-@on_demo
+@on_charts
 def test_colours_follow_the_system(tab: browser.Tab) -> None:
     ground = "getComputedStyle(plot.querySelector('.main-svg')).backgroundColor"
     before = tab.of_plot("effort", ground)
@@ -129,26 +139,26 @@ def test_colours_follow_the_system(tab: browser.Tab) -> None:
     tab.wait("effort", f"{ground} === '{before}'")
 
 
-@on_demo
+@on_charts
 def test_a_legend_shows_and_hides_joints_in_all_charts(tab: browser.Tab) -> None:
     first, second = eom.load_robot("planar_pr").joint_names
     assert tab.shown("effort") == tab.shown("effort_rate") == {first, second}
     tab.legend("effort", first)
     assert tab.shown("effort") == tab.shown("effort_rate") == {second}
-    assert tab.shown("rotor_effort") == {second}, "drawn only now"
-    tab.legend("rotor_effort", first)
-    assert tab.shown("effort") == tab.shown("rotor_effort") == {first, second}
+    assert tab.shown("effort_acceleration") == {second}, "drawn only now"
+    tab.legend("effort_acceleration", first)
+    assert tab.shown("effort") == tab.shown("effort_acceleration") == {first, second}
     tab.legend("effort_rate", second, double=True)
     assert tab.shown("effort") == tab.shown("effort_rate") == {second}
-    assert tab.of_plot("tracking", "plot.data.every(t => t.visible === true)"), "curves of feedforwards"
-    tab.legend("tracking", "no feedforward")
+    assert tab.of_plot("feedforwards", "plot.data.every(t => t.visible === true)"), "curves of feedforwards"
+    tab.legend("feedforwards", "no feedforward")
     tab.legend("effort_rate", second, double=True)
     assert tab.shown("effort") == tab.shown("effort_rate") == {first, second}
-    assert tab.of_plot("tracking", "plot.data.map(t => t.visible)") == ["legendonly", True, True]
-    tab.legend("tracking", "no feedforward")
+    assert tab.of_plot("feedforwards", "plot.data.map(t => t.visible)") == ["legendonly", True, True]
+    tab.legend("feedforwards", "no feedforward")
 
 
-@on_demo
+@on_charts
 def test_charts_zoom_together_and_come_back(tab: browser.Tab) -> None:
     assert tab.of_plot("effort", "plot.layout.dragmode") == "zoom"
     home = tab.range("effort")
@@ -158,13 +168,13 @@ def test_charts_zoom_together_and_come_back(tab: browser.Tab) -> None:
     span = home[1] - home[0]
     assert low == pytest.approx(home[0] + 0.25 * span, abs=0.02 * span)
     assert high == pytest.approx(home[0] + 0.5 * span, abs=0.02 * span)
-    assert tab.range("effort_rate") == tab.range("motor_effort") == [low, high]
+    assert tab.range("effort_rate") == tab.range("effort_acceleration") == [low, high]
     assert tab.range("percentiles") == percentiles, "its axis is no time"
-    tab.button("motor_effort", "Reset").click()
-    assert tab.range("effort") == tab.range("motor_effort") == home
+    tab.button("effort_acceleration", "Reset").click()
+    assert tab.range("effort") == tab.range("effort_acceleration") == home
 
 
-@on_demo
+@on_charts
 def test_png_is_a_picture_with_a_ground(tab: browser.Tab) -> None:
     pytest.importorskip("matplotlib", reason="reads the picture")
     from matplotlib.image import imread
@@ -176,7 +186,7 @@ def test_png_is_a_picture_with_a_ground(tab: browser.Tab) -> None:
     assert np.mean(pixels[..., :3] < 0.9) > 0.005, "something is drawn"
 
 
-@on_demo
+@on_charts
 def test_csv_is_what_is_shown(tab: browser.Tab) -> None:
     first, second = eom.load_robot("planar_pr").joint_names
     tab.legend("effort", first)
@@ -191,8 +201,6 @@ def test_csv_is_what_is_shown(tab: browser.Tab) -> None:
     assert np.all((t >= low) & (t <= high)) and np.all(np.diff(t) > 0)
     np.testing.assert_allclose([b - a for a, b in pairwise(t)], 1 / 200, rtol=1e-9)
     arm = eom.Dynamics(eom.load_robot("planar_pr"))
-    from eom_dynamics.trajectory import paper_wrench
-
     motion, wrench = paper_motion(2).derivatives(t), paper_wrench(1).derivatives(t, order=2)
     tau, _, _ = arm.inverse_dynamics(*motion, wrench=wrench)
     np.testing.assert_allclose([float(row[2]) for row in rows], tau[:, 1], rtol=1e-6)
