@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from compiled import scratch
-from machine import machine
+from machine_facts import machine
 from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from machine import machine
+from machine_facts import machine
 from report import CONSOLE, DOCS, Bar, Section, Table, facts_markdown, seconds, write_between_marks
 
 PAGE = DOCS / "reliability.md"

@@ -27,11 +27,11 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError, KernelError
-from eom_dynamics.tools import provenance
 from eom_dynamics.tools.pages.charts import add_joints, over_time, place
 from eom_dynamics.tools.pages.html_page import lines, results_page, section, table
 from eom_dynamics.tools.pages.numbers import number, relative
 from eom_dynamics.tools.pages.style import CURVE_POINTS, MARKERS
+from eom_dynamics.tools.provenance import about, machine
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
@@ -248,11 +248,11 @@ def main() -> int:
             "wrench. Calls are of one state, but for the last row, from Python.",
         ),
     ]
-    about = provenance.about(machine=provenance.machine())
+    facts = about(machine=machine())
     try:
         with whole_folder(options.output, force=options.force) as aside:
             page = results_page(
-                "examples/paper.py", "iiwa", "The iiwa of Müller and Kumar (2021)", sections, figures, about
+                "examples/paper.py", "iiwa", "The iiwa of Müller and Kumar (2021)", sections, figures, facts
             )
             (aside / "index.html").write_text(page, encoding="utf-8")
     except EomDynamicsError as error:

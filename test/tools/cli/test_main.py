@@ -17,7 +17,7 @@ import pytest
 from paths import CONFIG, ROOT
 
 import eom_dynamics
-from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.cli.main import _COMMANDS, main
 
 COMMANDS = ("codegen", "demo", "inspect", "learn", "replay", "report", "simulate")
 
@@ -26,6 +26,10 @@ def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str
     """Run the command in a process, called by a line of shell."""
     command = ["sh", "-c", shell, "sh", sys.executable, "-m", "eom_dynamics.tools.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_at_most_twelve_commands() -> None:
+    assert len(_COMMANDS) <= 12
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
