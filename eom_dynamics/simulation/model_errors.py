@@ -166,8 +166,8 @@ def sweep(
         first, former = former if robot.drive_interpolation == "linear" else last, last
         before = y
 
-        def rate(t: Array, y: Array, first: Array = first, slope: Array = (last - first) / T) -> Array:
-            return arms.rate(y[0], first + t[0] * slope, kp, kd)[np.newaxis]
+        def rate(t: float, y: Array, first: Array = first, slope: Array = (last - first) / T) -> Array:
+            return arms.rate(y, first + t * slope, kp, kd)
 
         for step in range(steps):
             y = rk4(rate, step * h, y, h, 0)

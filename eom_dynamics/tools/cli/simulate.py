@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         metavar="NAME",
         help="integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: "
-        "euler, semi_implicit_euler, rk4, gauss_legendre, energy_keeping",
+        "euler, semi_implicit_euler, rk4",
     )
     parser.add_argument(
         "--no-sweep", action="store_true", help="leave out the simulations over errors of the model, of up to a minute"
