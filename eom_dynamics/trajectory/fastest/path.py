@@ -195,7 +195,7 @@ class GeometricPath:
             raise TrajectoryError(
                 f"the path has a corner between {s[k]:.6g} and {s[k + 1]:.6g}: joint {joint} moves by "
                 f"{moved[k, joint]:.3g}, its derivatives give {expected[k, joint]:.3g}; a path must be smooth: "
-                "of waypoints leave out those close to others, or blend corners (corner)"
+                "of waypoints leave out those close to others, or blend corners"
             )
 
     def _inverse(self, s: Array) -> Array:
