@@ -16,10 +16,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from compiled import scratch
+from machine import machine
 from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
-
-from eom_dynamics.tools.benchmark.machine import machine
 
 SECTIONS = (
     "one_state",
@@ -101,6 +100,11 @@ def main() -> int:
         type=Path,
         help="a problem suite of toppra, problem_suite_1.yaml, for minimum_time",
     )
+    parser.add_argument(
+        "--robot",
+        metavar="ROBOT",
+        help="packaged robot or file for one_state, in place of the iiwa; writes no documents",
+    )
     options = parser.parse_args()
     if RECORDINGS in options.only and options.recordings is None:
         parser.error(f"{RECORDINGS} takes --recordings FOLDER")
@@ -109,6 +113,7 @@ def main() -> int:
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
     settings.recordings, settings.problems, settings.models = options.recordings, options.problems, options.models
+    settings.robot = options.robot or settings.robot
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)
@@ -129,7 +134,7 @@ def main() -> int:
     for bar in bars:
         CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
     CONSOLE.print(f"{minutes:.1f} minutes")
-    if not options.quick:
+    if not options.quick and options.robot is None:
         facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
         for path in _write(sections, facts):
             CONSOLE.print(f"figures written to {path}")

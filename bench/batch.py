@@ -7,14 +7,14 @@ import os
 
 import numpy as np
 import pinocchio as pin
+from pinocchio_model import pinocchio_model
+from random_states import RandomStates, one_by_one
 from report import Bar, Section, Table, seconds
 from settings import BATCH, Settings
+from timing import TimedTask, interleaved
 
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.states import EFFORT_NAMES
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 OURS = "`Dynamics.inverse_dynamics`, new arrays"
 OURS_OUT = "`Dynamics.inverse_dynamics`, `out=`"

@@ -6,6 +6,7 @@ Plants of MuJoCo, and simulations over model errors. A whole run writes the pict
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,41 @@ from mujoco_arms import MujocoArm
 from report import DOCS, Bar, Section, Table
 from settings import QUICK, Settings
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.model_errors import WAYS, ModelError, Sweep, sweep
-from eom_dynamics.tools.simulate.link_feedback import ERRORS
-from eom_dynamics.tools.simulate.sweep import GRID, LABELS, model_errors, verdicts
+from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.tools.simulate.summary import compared
 from eom_dynamics.trajectory import paper_motion
+
+ERRORS = (ModelError(), *(ModelError(**{name: sign * 0.05}) for name in ("stiffness", "mass") for sign in (-1, 1)))
+"""Model errors with feedback of the links."""
+
+LABELS = ("rigid", "τ/K", "τ/K, τ̇/K", "flatness: τ, τ̇, τ̈")
+"""Names of the feedforwards, in the order of :data:`WAYS`."""
+
+GRID = (-0.2, -0.1, 0.0, 0.1, 0.2)
+"""Relative errors of stiffness and mass, all pairs."""
+
+# Errors of one parameter alone, relative, and of the delay in s, each with both signs.
+_ALONE = {
+    "stiffness": (0.002, 0.01, 0.02, 0.05, 0.1, 0.2),
+    "mass": (0.002, 0.01, 0.02, 0.05, 0.1, 0.2),
+    "rotor_inertia": (0.05, 0.2),
+    "friction": (0.2, 0.5),
+    "delay": (2e-4, 1e-3),
+}
+
+# Relative errors of stiffness and of mass to which a model that was identified is known.
+_KNOWN = 0.05
+
+# What each feedforward but the last one lacks.
+_MORE = ("τ/K, τ̇ and τ̈", "τ̇ and τ̈", "τ̈")
+
+# Ratio of two errors from which on a term is worth having.
+_WORTH = 1.5
 
 ROBOTS = ("sea_planar_2r", "panda", "iiwa")
 PERIOD, DELAY = 1e-3, 2e-3
@@ -106,6 +134,93 @@ def _errors(name: str, period: float, delay: float, lead: float, duration: float
         )
         errors.append(float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2))))
     return errors
+
+
+def model_errors(robot: Robot, period: float) -> tuple[ModelError, ...]:
+    """The model errors of the sweep: none, pairs of stiffness and mass, one parameter alone, and commands not ahead."""
+    errors = [ModelError(), *(ModelError(stiffness=s, mass=m) for s in GRID for m in GRID)]
+    has_friction = not all(joint.actuator.friction.is_none for joint in robot.independent_joints)
+    for name, sizes in _ALONE.items():
+        if name != "friction" or has_friction:
+            errors += [ModelError(**{name: sign * size}) for size in sizes for sign in (-1, 1)]
+    lead = replace(robot, command_period=period).command_lead
+    return tuple(dict.fromkeys([*errors, ModelError(delay=lead)]))
+
+
+def verdicts(sweep: Sweep) -> list[str]:
+    """Sentences on the benefit of each feedforward term over all model errors."""
+    ratio = sweep.rms[:, 0] / sweep.rms[:, -1]
+    known = np.isfinite(ratio)
+    drives = "interpolated over" if sweep.robot.drive_interpolation == "linear" else "held for"
+    lines = [
+        *_headline(sweep),
+        f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s, "
+        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, "
+        f"acting {1e3 * sweep.robot.drive_delay:g} ms later; lead {1e3 * sweep.lead:g} ms; a PD of "
+        f"{sweep.natural_frequency:g} rad/s on the motors.",
+    ]
+    if known.any():
+        worse = int(np.sum(ratio[known] < 1))
+        lines.append(
+            f"Flatness against rigid feedforward: {compared(float(np.min(ratio[known])))} to "
+            f"{compared(float(np.max(ratio[known])))}; worse with {worse} of {int(known.sum())} model errors."
+        )
+    exact = sweep.of(ModelError())
+    if (unled := ModelError(delay=sweep.lead)) in sweep.errors and np.isfinite(gain := sweep.of(unled)[-1] / exact[-1]):
+        lines.append(f"Without the lead the error with flatness is {compared(1 / gain)}.")
+    for more, less, name in ((2, 1, "τ̇"), (3, 2, "τ̈")):
+        if not np.all(np.isfinite(exact)):
+            continue
+        gain = exact[less] / exact[more]
+        if gain < _WORTH:
+            lines.append(f"{name} does not pay on this motion: with the exact model its error is {compared(gain)}.")
+            continue
+        *first, last = (x for x in (_below(sweep, parameter, less, more) for parameter in _ALONE) if x)
+        lines.append(
+            f"{name} pays at this ratio of motion to resonance ({compared(gain)} with the exact model, at least "
+            f"{_WORTH:g} × smaller) up to errors of {', '.join(first)} and {last}, each alone and of both signs; "
+            "beyond, the error of the model is larger than what it adds."
+        )
+    if not any(error.friction for error in sweep.errors):
+        lines.append("Without friction in the model there is no error of it.")
+    return lines
+
+
+def _headline(sweep: Sweep) -> list[str]:
+    """The feedforward to use with a model that is known to 5 %, and what the others would change, at worst."""
+    errors = [ModelError(**{name: sign * _KNOWN}) for name in ("stiffness", "mass") for sign in (-1, 1)]
+    if not set(errors) <= set(sweep.errors):
+        return []
+    rms = np.stack([sweep.of(error) for error in errors])
+    if not np.isfinite(rms).all():
+        return []
+    worst = np.max(rms / np.min(rms, axis=1, keepdims=True), axis=0)
+    k = int(np.argmax(worst <= max(_WORTH, np.min(worst))))
+    advice = f"For an arm whose stiffness and masses are known to {100 * _KNOWN:g} %, use {LABELS[k]}"
+    if k == len(LABELS) - 1:
+        return [f"{advice}: τ/K alone has up to {number(float(np.max(rms[:, 1] / rms[:, -1])))} × its error."]
+    change = np.ceil(100 * np.max(np.abs(rms[:, -1] / rms[:, k] - 1)))
+    verb = "changes" if k == len(_MORE) - 1 else "change"
+    return [f"{advice}: {_MORE[k]} {verb} the error by at most {change:g} %."]
+
+
+def _below(sweep: Sweep, parameter: str, less: int, more: int) -> str | None:
+    """Largest error of a parameter up to which a way is worth having, with both signs; None if there are no errors."""
+    most, sizes = 0.0, _ALONE[parameter]
+    if ModelError(**{parameter: sizes[0]}) not in sweep.errors:
+        return None
+    for size in sizes:
+        pair = [sweep.of(ModelError(**{parameter: sign * size})) for sign in (-1, 1)]
+        if not all(rms[less] / rms[more] >= _WORTH for rms in pair):
+            break
+        most = size
+    amount = _amount(parameter, most or sizes[0])
+    which = "less than " if not most else "at least " if most == sizes[-1] else ""
+    return f"{which}{amount} of {parameter.replace('_', ' ')}"
+
+
+def _amount(parameter: str, value: float, sign: str = "") -> str:
+    return f"{1e3 * value:{sign}.3g} ms" if parameter == "delay" else f"{100 * value:{sign}.3g} %"
 
 
 def _named(error: ModelError) -> str:

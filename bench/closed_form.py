@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 from batch import on_one_core
+from random_states import RandomStates, one_by_one
 from report import Section, Table, error, seconds
 from settings import FULL, Settings
+from timing import TimedTask, interleaved
 
 from eom_dynamics import Robot, equations_of_motion, lie, load_robot, recursion
 from eom_dynamics.codegen.backends import kernel_of
@@ -27,8 +29,6 @@ from eom_dynamics.equations.system import ad_blocks, ancestors, block_diagonal, 
 from eom_dynamics.jet import Jet, leibniz
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
-from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 _STATES, _BATCH = 64, 2_048
 _ROUNDING = 1e-11

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pinocchio as pin
 from compiled import scratch
+from pinocchio_model import pinocchio_model
 from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, Project, project, stored_values
 from eom_dynamics.export.cpp_robot import type_name
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 
 _CYCLES, _QUICK_CYCLES = 1_000_000, 20_000
 _ROUNDING = 1e-9

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from floating_base import beside, floating_base
+from pinocchio_model import pinocchio_model
+from random_states import RandomStates, one_by_one
 from report import Bar, Section, Table, seconds
 from settings import BATCH, Settings
+from timing import TimedTask, interleaved
 
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.tools.benchmark.states import RandomStates, one_by_one
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 _STATES = 64
 

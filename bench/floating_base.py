@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from pinocchio_model import pinocchio_model
+from random_states import one_by_one
 from report import Table, error, seconds
 from settings import Settings
+from timing import TimedTask, interleaved
 
 from eom_dynamics import FloatingBase, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.tools.benchmark.states import one_by_one
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 _STATES = 64
 

@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 import pinocchio as pin
+from pinocchio_model import pinocchio_model
 from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
+from timing import TimedTask, interleaved
 
 from eom_dynamics import Kinematics, Robot, inverse_kinematics, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 ARMS = ("iiwa", "panda", "ur5e")
 

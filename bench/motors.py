@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from report import Bar, Section, Table, seconds
 from settings import Settings
+from timing import TimedTask, interleaved
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear
@@ -24,7 +25,6 @@ from eom_dynamics.actuators.springs import (
     TabulatedSpring,
     VariableSpring,
 )
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
 
 SPRINGS: tuple[Spring, ...] = (
     LinearSpring(1e4),

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One state of the iiwa, called from Python: tau, taud and taudd, by the library and its peers."""
+"""One state of a robot, called from Python: tau, taud and taudd, by the library and its peers."""
 
 from __future__ import annotations
 
 import numpy as np
 from pinocchio_peer import PinocchioPeer
+from random_states import RandomStates
 from report import Bar, Section, Table, error, seconds
 from settings import Settings
+from timing import interleaved
+from ways import Way, closed_form, our_ways, pinocchio_rnea
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.benchmark.states import RandomStates
-from eom_dynamics.tools.benchmark.timing import interleaved
-from eom_dynamics.tools.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
 
 OURS = "`Dynamics.inverse_dynamics`"
 RNEA = "Pinocchio: `rnea`"
@@ -24,7 +24,7 @@ _ROUNDING, _TRUNCATION = 1e-11, 1e-2
 def run(settings: Settings) -> Section:
     """Compare results with the closed form, then measure times."""
     section = Section("one_state", "One state, called from Python")
-    robot = load_robot("iiwa")
+    robot = load_robot(settings.robot)
     states = RandomStates(robot, 64)
     each = states.each
     stacked = [(np.array(state),) for state in each]
@@ -50,7 +50,7 @@ def run(settings: Settings) -> Section:
     times = interleaved({name: way.task for name, way in ways.items()}, settings.rounds)
 
     table = Table(
-        "iiwa, one state, called from Python",
+        f"{robot.name}, one state, called from Python",
         ("way", "gives", "median", "middle half", "× rnea", "× ours", "error of tau, taud, taudd"),
     )
     for name, found in errors.items():

@@ -8,13 +8,13 @@ from math import factorial
 
 import numpy as np
 import pinocchio as pin
+from pinocchio_model import pinocchio_model
+from random_states import RandomStates
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification.filtering import FilteredSamples
 from eom_dynamics.identification.residuals import root_mean_square
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
-from eom_dynamics.tools.benchmark.states import RandomStates
 
 # Candidates for the step of differences, s.
 STEPS = np.logspace(-7, -1, 37)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+from machine import machine
 from report import CONSOLE, DOCS, Bar, Section, Table, facts_markdown, seconds, write_between_marks
-
-from eom_dynamics.tools.benchmark.machine import machine
 
 PAGE = DOCS / "reliability.md"
 

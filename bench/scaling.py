@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from batch import on_one_core
 from compiled import compile_seconds
+from random_states import RandomStates
 from report import Bar, Section, Table, seconds
 from scipy.spatial.transform import Rotation
 from settings import Settings
+from timing import TimedTask, interleaved
+from ways import Way, closed_form, pinocchio_rnea
 
 from eom_dynamics import Dynamics, Joint, Robot, lie
 from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.inertia import steiner
-from eom_dynamics.tools.benchmark.states import RandomStates
-from eom_dynamics.tools.benchmark.timing import TimedTask, interleaved
-from eom_dynamics.tools.benchmark.ways import Way, closed_form, pinocchio_rnea
 
 _STATES = 8
 _BATCH = 2_048

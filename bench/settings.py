@@ -19,6 +19,7 @@ class Settings:
         recordings: folder with checkouts of public recordings, if there is one.
         models: folder with folders of MJCF models, if there is one.
         problems: file with a problem suite of toppra, if there is one.
+        robot: of one_state, a packaged robot or a file.
     """
 
     rounds: int
@@ -28,6 +29,7 @@ class Settings:
     recordings: Path | None = None
     models: Path | None = None
     problems: Path | None = None
+    robot: str = "iiwa"
 
 
 FULL = Settings(rounds=60, slow_rounds=15, most_joints=128, fresh_processes=9)

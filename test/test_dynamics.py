@@ -9,13 +9,13 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from chains import FIXED, fixed_case
 from differences import derivative, deviation, polynomial_motion
-from paths import CONFIG
+from paths import CONFIG, ROOT
 
 from eom_dynamics import (
     Dynamics,
@@ -26,8 +26,8 @@ from eom_dynamics import (
     equations_of_motion,
     load_robot,
 )
+from eom_dynamics.arrays import Array
 from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.tools.paper.example import PublishedTrajectory, published_trajectory
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
@@ -40,9 +40,20 @@ def case(request: pytest.FixtureRequest):
     return fixed_case(request.param, 4)
 
 
+class Published(NamedTuple):
+    """Times (201,), s, and values (201, 7) of the paper's MATLAB code."""
+
+    t: Array
+    q: Array
+    tau: Array
+    taud: Array
+    taudd: Array
+
+
 @pytest.fixture(scope="module")
-def published() -> PublishedTrajectory:
-    return published_trajectory()
+def published() -> Published:
+    rows = np.loadtxt(ROOT / "examples" / "paper.csv.gz", delimiter=",", skiprows=1)
+    return Published(rows[:, 0], *np.hsplit(rows[:, 1:], 4))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +74,7 @@ def iiwa_about_link_by_file(folder: Path) -> Robot:
 
 
 @pytest.mark.parametrize("load", [iiwa_about_link_by_argument, iiwa_about_link_by_file])
-def test_published_efforts_of_the_iiwa(published: PublishedTrajectory, tmp_path: Path, load) -> None:
+def test_published_efforts_of_the_iiwa(published: Published, tmp_path: Path, load) -> None:
     """All 201 rows; 1e-13 of a row's largest effort is about five times the rounding error of both programs."""
     with pytest.warns(RobotDescriptionWarning, match="physically inconsistent inertia"):
         robot = load(tmp_path)
@@ -75,11 +86,11 @@ def test_published_efforts_of_the_iiwa(published: PublishedTrajectory, tmp_path:
             assert deviation(row, expected_row) < 1e-13
 
 
-def test_published_motion(published: PublishedTrajectory) -> None:
+def test_published_motion(published: Published) -> None:
     assert deviation(paper_motion().derivatives(published.t)[0], published.q) < 1e-14
 
 
-def test_inertia_about_the_centre_of_mass(published: PublishedTrajectory) -> None:
+def test_inertia_about_the_centre_of_mass(published: Published) -> None:
     """As in the paper's table and the packaged file, but not in its figures, which take it about the link frame."""
     motion, wrench = paper_motion().derivatives(published.t), paper_wrench().derivatives(published.t, order=2)
     tau, _, _ = Dynamics(load_robot("iiwa")).inverse_dynamics(*motion, wrench=wrench)

@@ -100,7 +100,7 @@ def test_each_backend(backend: str) -> None:
 
 def test_against_pinocchio() -> None:
     pin = pytest.importorskip("pinocchio")
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     robot = load_robot("panda")
     model, dynamics = pinocchio_model(robot), numpy_dynamics(robot)

@@ -114,6 +114,7 @@ def streaming(*arguments: str, example: str = "stream_setpoints") -> tuple[str |
 def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         *OUTPUTS,
+        "paper",  # test/examples/test_paper.py
         "retime_planned",
         "stream_setpoints",
         "stream_tool",

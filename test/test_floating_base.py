@@ -99,7 +99,7 @@ def test_closed_form_and_programs(case: tuple[MovingTree, Array]) -> None:
 @given(floating_trees())
 def test_against_pinocchio(case: tuple[MovingTree, Array]) -> None:
     pytest.importorskip("pinocchio")
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     (robot, _, wrench), derivatives = case
     # The mass matrix of Pinocchio takes the joints of a subtree for consecutive ones.

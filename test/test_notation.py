@@ -66,7 +66,7 @@ def test_accelerations_by_their_definitions(page: SimpleNamespace) -> None:
 
 def test_linear_first_is_what_pinocchio_has(page: SimpleNamespace) -> None:
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     model = pinocchio_model(page.robot)
     data, frame = model.createData(), model.getFrameId(page.robot.tools[0].name)

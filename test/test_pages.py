@@ -78,7 +78,7 @@ GOOD_AND_WRONG = {
     "program": ("cmake --build build", "cmaek --build build"),
     "second command": ("cd examples && make lint", "cd examples && make lnit"),
     "variable of make": ("make bench BENCH_ARGS=--quick", "make bench ARGS=--quick"),
-    "sub-command": ("eom_dynamics paper -o paper", "eom_dynamics papers -o paper"),
+    "sub-command": ("eom_dynamics inspect iiwa", "eom_dynamics inspects iiwa"),
     "option": ("eom_dynamics inspect iiwa --gains 5", "eom_dynamics inspect iiwa --gain 5 --verbose"),
     "value": ("eom_dynamics codegen iiwa --language c -o code", "eom_dynamics codegen iiwa --language ada -o code"),
     "script": ("python examples/identify.py", "python examples/identfy.py"),

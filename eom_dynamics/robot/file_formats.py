@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..exceptions import RobotDescriptionError
 from .description import Description
 from .model import Robot
-from .readers import mjcf, sdf, urdf_file, xml
+from .readers import mjcf, urdf_file, xml
 from .readers.files import DescriptionFile, read_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class RobotFormat(NamedTuple):
         read: reads a file or a text.
         recognizes: whether a text, rather than the name of a file, is of this format.
         largest: size that is read, bytes.
-        write: writes a robot, with options of the format, to files with an ending of ``writes``; None for a format that
+        write: writes a robot to files with an ending of ``writes``; None for a format that
             is only read.
     """
 
@@ -34,7 +35,7 @@ class RobotFormat(NamedTuple):
     read: Callable[[DescriptionFile], Description]
     recognizes: Callable[[str], bool]
     largest: int
-    write: Callable[..., Written] | None = None
+    write: Callable[[Robot], Written] | None = None
     writes: tuple[str, ...] = ()
 
 
@@ -47,10 +48,10 @@ def _as_urdf(robot: Robot) -> Written:
     return robot_as_urdf(robot)
 
 
-def _as_mjcf(robot: Robot, springs: str = "hinges") -> Written:
+def _as_mjcf(robot: Robot) -> Written:
     from .writers.mjcf import robot_as_mjcf
 
-    return robot_as_mjcf(robot, springs)
+    return robot_as_mjcf(robot)
 
 
 MJCF = RobotFormat(
@@ -75,7 +76,6 @@ URDF = RobotFormat(
 
 DESCRIBED = (
     MJCF,
-    RobotFormat("an SDF (.sdf)", (".sdf",), sdf.read_sdf_file, sdf.is_sdf, xml.MAX_CHARACTERS),
     URDF,  # last, since it recognizes all XML
 )
 
@@ -84,8 +84,11 @@ def format_among(formats: Sequence[RobotFormat], source: str) -> RobotFormat | N
     """Return the format of a text by its beginning, or of a file by its name, and its text where that leaves several.
 
     Raises:
-        RobotDescriptionError: the text must tell, and the file cannot be read.
+        RobotDescriptionError: the text must tell, and the file cannot be read; or it is SDF.
     """
+    if source.endswith(".sdf") or xml.root_tag(source) == "sdf":
+        label = "robot_description" if xml.is_xml(source) else source
+        raise RobotDescriptionError(f"{label:.200}: SDF is not read; convert it to URDF or MJCF")
     if texts := [each for each in formats if each.recognizes(source)]:
         return texts[0]
     named = [each for each in formats if source.endswith(each.endings)]

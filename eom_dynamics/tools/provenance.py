@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import platform
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 
 from .. import __version__
-from .benchmark.machine import processor
 
 
 def date() -> str:
@@ -31,3 +31,17 @@ def about(**others: str) -> dict[str, str]:
 def machine() -> str:
     """Return processor, number of cores, and operating system."""
     return f"{processor()}, {os.cpu_count()} logical cores, {platform.system()} {platform.machine()}"
+
+
+def processor() -> str:
+    """Return the name of the processor."""
+    return cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def cpuinfo() -> dict[str, str]:
+    """Return what Linux says about the first processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    return dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))

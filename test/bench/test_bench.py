@@ -16,9 +16,9 @@ sys.path.append(str(ROOT / "bench"))
 pytest.importorskip("rich", reason="rich is not installed")
 import report
 from identification import coverage
+from random_states import RandomStates
 
 from eom_dynamics import load_robot
-from eom_dynamics.tools.benchmark.states import RandomStates
 
 
 def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:

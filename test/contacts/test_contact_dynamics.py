@@ -136,8 +136,7 @@ ARMS = pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
 def test_against_pinocchio(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
     from pinocchio_contacts import PinocchioContacts
-
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     dynamics, q, v, tau = held(name)
     robot, contacts = dynamics.robot, dynamics.contacts

@@ -77,7 +77,7 @@ def test_jacobians_against_differences_of_the_centres() -> None:
 
 def test_against_pinocchio() -> None:
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     robot = load_robot("dual_arm")
     q, qd = np.random.default_rng(3).uniform(-1, 1, (2, robot.n))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops of robots as libraries, loaded as the controller of every robot does, and by the command ``loop``."""
+"""Loops of robots as libraries, loaded as the controller of every robot does, and by ``codegen --language loop``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason=
 
 NAME = "sea_planar_2r"
 
-LOOP = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "loop"]
+LOOP = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
 
 OTHER_ABI = "unsigned eom_loop_abi(void) { return 0; }\nvoid *eom_make_loop(void) { return 0; }\n"
 
@@ -49,7 +49,7 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Library of a robot."""
     path = tmp_path_factory.mktemp("kernel") / "arm.so"
-    assert main(["loop", NAME, "-o", str(path)]) == 0
+    assert main(["codegen", "--language=loop", NAME, "-o", str(path)]) == 0
     return path
 
 
@@ -94,7 +94,7 @@ def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) 
     for path, reason in refused.items():
         done = loaded(loader, "kernel", path, "")
         assert done.returncode == 1 and done.stdout.startswith(f"{path}: {reason}"), done
-        assert "write it again: eom_dynamics loop ROBOT -o FILE.so" in done.stdout
+        assert "write it again: eom_dynamics codegen ROBOT --language loop -o FILE.so" in done.stdout
     assert "has no control loop" in loaded(loader, "kernel", c_library(tmp_path, "int other;\n"), "").stdout
     done = loaded(loader, "kernel", kernel, "0123")
     assert done.returncode == 1 and f"is of the robot {NAME} with fingerprint " in done.stdout
@@ -126,16 +126,16 @@ def test_the_command_loop(
 ) -> None:
     """It compiles a robot once, and says so where there is no compiler."""
     monkeypatch.setattr(compiler, "_finished", lambda *_: pytest.fail("is compiled again"))
-    assert main(["loop", NAME]) == 0
+    assert main(["codegen", "--language=loop", NAME]) == 0
     first, path = capsys.readouterr().out.splitlines()
     assert first == f"{NAME}: 2 joints, fingerprint {loop_library(robot(NAME)).fingerprint}"
     assert Path(path).read_bytes().startswith(kernel.read_bytes())
     assert loaded(loader, "kernel", path, "").stdout.startswith(f"{NAME} ")
-    assert main(["loop", NAME, "-o", str(kernel)]) == 2
+    assert main(["codegen", "--language=loop", NAME, "-o", str(kernel)]) == 2
     assert "exists already" in capsys.readouterr().err
     monkeypatch.setenv("CXX", "/nonexistent")
-    assert main(["loop", NAME]) == 2
-    error = "eom_dynamics loop: no C++ compiler found (CXX=/nonexistent); install g++\n"
+    assert main(["codegen", "--language=loop", NAME]) == 2
+    error = "eom_dynamics codegen: no C++ compiler found (CXX=/nonexistent); install g++\n"
     assert capsys.readouterr().err == error
     done = loaded(loader, "command", "60", NAME, "", *LOOP)
     assert done.returncode == 1 and done.stdout.startswith(error.strip())

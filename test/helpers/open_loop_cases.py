@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio
+from pinocchio_model import pinocchio_model
 from scipy.integrate import DOP853
 
 from eom_dynamics import ElasticArm, Robot, load_robot
@@ -32,7 +33,6 @@ from eom_dynamics.actuators.springs import (
 )
 from eom_dynamics.arrays import Array
 from eom_dynamics.jet import Jet
-from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
 from eom_dynamics.trajectory import paper_motion
 
 MOTION = paper_motion()

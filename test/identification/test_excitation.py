@@ -52,7 +52,7 @@ def test_keeps_limits_by_independent_samples(found: OptimalExcitation) -> None:
     """Velocities by differences of positions, and motor speeds by Pinocchio's torques and the law of the springs."""
     robot, t = eom.load_robot("sea_planar_2r"), np.linspace(0, 4.0, 801)
     pinocchio = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     model = pinocchio_model(robot)
     data = model.createData()

@@ -139,7 +139,7 @@ def test_derivatives_of_the_twist_by_those_of_the_jacobian() -> None:
 def compare(robot: Robot, states: np.ndarray) -> None:
     """Poses, Jacobians and centres of mass to the derivatives that Pinocchio has; all further ones by differences."""
     pin = pytest.importorskip("pinocchio")
-    from eom_dynamics.tools.benchmark.pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     model = pinocchio_model(robot)
     data, frame = model.createData(), model.getFrameId(robot.tools[0].name)

@@ -45,7 +45,7 @@ pytestmark = [
 
 TOLERANCE = 1e-12
 
-COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "loop"]
+COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
 
 FIELDS = (
     "effort",
@@ -83,7 +83,7 @@ def built(name, package, folder):
         if package == GENERIC_PACKAGE:
             generic, kernel = folder / "generic", folder / "arm.so"
             assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(generic)]) == 0
-            assert main(["loop", name, "-o", str(kernel)]) == 0
+            assert main(["codegen", "--language=loop", name, "-o", str(kernel)]) == 0
             given |= {"PACKAGE_FOLDER": generic / "ros2_control", "KERNEL": kernel}
         configured = [f"-D{key}={value}" for key, value in given.items()]
         succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", build, *configured], folder)

@@ -256,7 +256,7 @@ def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ([], "give one of TRAJECTORY, --free and --efforts"),
         (["cosine", "--free"], "give one of TRAJECTORY, --free and --efforts"),
-        (["--free", "--gains", "5"], "--gains, --rate, --period, --no-sweep, --exact and model errors go with TRAJ"),
+        (["--free", "--gains", "5"], "--gains, --rate, --exact and model errors go with TRAJ"),
         (["cosine", "--start", "0"], "--start and --velocity go with --free and --efforts"),
         (["--free", "--start", "0"], "--start takes 3 numbers, has 1: abduction, hip, knee"),
         (["--efforts", "{}/names.csv"], "has efforts of a, b; leg has abduction, hip, knee"),

@@ -54,10 +54,10 @@ def load_robot(
     Args:
         source: the name of a packaged robot (see :func:`packaged_robots`); the path of a ROS 2 parameter file
             (``.yaml``, as for ``--params-file``), of a ``.urdf`` or a ``.xacro`` file, of an MJCF model (``.xml`` or
-            ``.mjcf``, extra ``mjcf``) or of an ``.sdf`` file, also as ``package://package/path`` of a ROS package; the
-            text of one of these, which begins with ``<`` or, of a parameter file, has several lines; or a name of the
-            package robot_descriptions (extra ``descriptions``), such as ``panda_description``, whose repository is
-            cloned at the first use.
+            ``.mjcf``, extra ``mjcf``), also as ``package://package/path`` of a ROS package; the text of one of these,
+            which begins with ``<`` or, of a parameter file, has several lines; or a name of the package
+            robot_descriptions (extra ``descriptions``), such as ``panda_description``, whose repository is cloned at
+            the first use.
         inertia_reference: ``com`` or ``link``, the point that the inertias of a parameter file are about, instead of
             the one it names. Not for other formats, whose inertias are about the centre of mass.
         root: name of the link that becomes the base; by default that of the file, or its root. Everything not below it

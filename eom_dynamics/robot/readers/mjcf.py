@@ -2,8 +2,7 @@
 """MJCF reader: the model as MuJoCo compiles it, so that includes, defaults, frames and units are MuJoCo's business.
 
 A body with several joints becomes a chain of them with massless links between. Two joints on one axis of which the
-second one is a spring are a motor and its series elasticity: theta, and q - theta (M. W. Spong, 1987); so are a joint
-and a body beside the robot that spins, with a tendon of the length theta - q. Shapes only
+second one is a spring are a motor and its series elasticity: theta, and q - theta (M. W. Spong, 1987). Shapes only
 matter where a body that moves has no ``<inertial>``; the meshes and textures of all others are not opened.
 """
 
@@ -215,26 +214,18 @@ class _Reader:
             name = self._joints[j].removesuffix("_motor")
             self._series[j] = name if name not in self._joints else self._joints[j]
         self._sums: dict[int, int] = {}
-        self._beside: dict[int, tuple[int, int]] = {}
         self._read_tendons()
         self._rotors = np.array(model.dof_armature)
-        for j, (motor, _) in self._beside.items():
-            self._rotors[model.jnt_dofadr[j]] = self._spinning_inertia(motor)
-            if motor in self._actuators:
-                self._actuators[j] = self._actuators.pop(motor)
         self._mimics = self._read_equalities()
 
     def description(self, name: str, said: Sequence[str]) -> Description:
         """The model; what it has beyond links, joints and sites is named in the warnings, after ``said``."""
         model = self._model
-        motors = {int(model.jnt_bodyid[motor]) for motor, _ in self._beside.values()}
-        bodies = [body for body in range(model.nbody) if body not in motors]
         links = {
-            self._links[body]: LinkDescription(self._links[body], self._inertial(body), f"body {self._links[body]}")
-            for body in bodies
+            name: LinkDescription(name, self._inertial(body), f"body {name}") for body, name in enumerate(self._links)
         }
         joints: list[JointDescription] = []
-        for body in bodies[1:]:
+        for body in range(1, model.nbody):
             for joint in self._chain(body, links):
                 links.setdefault(joint.child, LinkDescription(joint.child, None, joint.where))
                 joints.append(joint)
@@ -304,8 +295,6 @@ class _Reader:
         )
         if j in self._series:
             joint = self._with_series_spring(j, joint)
-        elif j in self._beside:
-            joint = self._with_tendon_spring(j, joint)
         return self._with_motor(j, joint)
 
     def _with_series_spring(self, j: int, joint: JointDescription) -> JointDescription:
@@ -326,13 +315,6 @@ class _Reader:
             friction=float(model.tendon_frictionloss[t]),
             parallel_spring=_parallel_spring(model.tendon_stiffness[t], model.tendon_lengthspring[t, 0]),
         )
-
-    def _with_tendon_spring(self, j: int, joint: JointDescription) -> JointDescription:
-        """The joint of a link, and the motor beside the robot that a tendon ties it to."""
-        model, (motor, t) = self._model, self._beside[j]
-        dof = int(model.jnt_dofadr[motor])
-        losses = float(model.dof_damping[dof]), float(model.dof_frictionloss[dof])
-        return _elastic(joint, float(model.tendon_stiffness[t]), float(model.tendon_damping[t]), *losses)
 
     def _with_motor(self, j: int, joint: JointDescription) -> JointDescription:
         """The joint with its actuators: gear, rotor, friction and the largest effort."""
@@ -449,7 +431,7 @@ class _Reader:
         return np.asarray(values, dtype=float)[list(actuators)]
 
     def _read_tendons(self) -> None:
-        """Tendons over both joints of a motor with a spring, and those that are such a spring; others are named."""
+        """Tendons over both joints of a motor with a spring; others are named."""
         model = self._model
         for t in range(model.ntendon):
             wraps = slice(int(model.tendon_adr[t]), int(model.tendon_adr[t]) + int(model.tendon_num[t]))
@@ -458,57 +440,8 @@ class _Reader:
             first = joints[0] if fixed else -1
             if first in self._series and joints == [first, first + 1] and np.all(model.wrap_prm[wraps] == 1.0):
                 self._sums[first] = t
-            elif fixed and len(joints) == 2 and self._is_tendon_spring(t, joints, model.wrap_prm[wraps].tolist()):
-                self._beside[joints[1]] = first, t
             else:
                 self._left_out["tendons are ignored"].append(model.tendon(t).name or f"tendon_{t}")
-
-    def _is_tendon_spring(self, t: int, joints: Sequence[int], coefficients: Sequence[float]) -> bool:
-        """Whether a tendon is the spring between a motor that spins beside the robot and a joint."""
-        model, (motor, j) = self._model, joints
-        return bool(
-            coefficients == [1.0, -1.0]
-            and model.tendon_stiffness[t] > 0
-            and not np.any(model.tendon_lengthspring[t])
-            and not (model.tendon_limited[t] or model.tendon_frictionloss[t])
-            and not (t in self._given("tendon_stiffnesspoly") or t in self._given("tendon_dampingpoly"))
-            and model.jnt_type[motor] == model.jnt_type[j]
-            and self._is_single(j)
-            and not {j, j - 1, motor} & {*self._series}
-            and not {j, motor} & {joint for pair in self._beside.items() for joint in (pair[0], pair[1][0])}
-            and j not in self._actuators
-            and not model.dof_armature[model.jnt_dofadr[j]]
-            and model.qpos0[model.jnt_qposadr[j]] == 0
-            and self._spins_beside(motor)
-        )
-
-    def _spins_beside(self, j: int) -> bool:
-        """Whether a joint moves a body without others, and gravity has no effect on it."""
-        model, body, position = self._model, int(self._model.jnt_bodyid[j]), int(self._model.jnt_qposadr[j])
-        axis = lie.rotation_from_quaternion(np.roll(model.body_quat[body], -1)) @ model.jnt_axis[j]
-        arm = np.cross(model.jnt_axis[j], model.body_ipos[body] - model.jnt_pos[j])
-        is_slide = _TYPES[model.jnt_type[j]] == "prismatic"
-        weight = abs(axis @ model.opt.gravity) if is_slide else float(np.linalg.norm(arm))
-        tied = (model.eq_type == int(self._mujoco.mjtEq.mjEQ_JOINT)) & ((model.eq_obj1id == j) | (model.eq_obj2id == j))
-        return bool(
-            model.body_parentid[body] == 0
-            and model.body_jntnum[body] == 1
-            and not np.any(model.body_parentid == body)
-            and not np.any(model.site_bodyid == body)
-            and not np.any(tied)
-            and weight <= _SAME_AXIS
-            and not (model.jnt_limited[j] or model.jnt_stiffness[j])
-            and model.qpos0[position] == 0
-        )
-
-    def _spinning_inertia(self, j: int) -> float:
-        """Inertia, kg m², or mass, kg, that a joint moves on its own."""
-        model, body = self._model, int(self._model.jnt_bodyid[j])
-        armature = float(model.dof_armature[model.jnt_dofadr[j]])
-        if _TYPES[model.jnt_type[j]] == "prismatic":
-            return armature + float(model.body_mass[body])
-        axis = lie.rotation_from_quaternion(np.roll(model.body_iquat[body], -1)).T @ model.jnt_axis[j]
-        return armature + float(axis**2 @ model.body_inertia[body])
 
     def _read_equalities(self) -> Mapping[int, MimicDescription]:
         """Joints that follow another one by a linear equality; other equalities are named.
@@ -521,9 +454,7 @@ class _Reader:
             follower, leader, terms = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), model.eq_data[i, :5]
             kind = self._mujoco.mjtEq(int(model.eq_type[i])).name.removeprefix("mjEQ_").lower()
             linear = kind == "joint" and leader >= 0 and terms[1] and not np.any(terms[2:])
-            # The rotor of a follower would turn with the link of its leader, not with the motor.
-            carried = leader in self._beside and model.dof_armature[model.jnt_dofadr[follower]] > 0
-            if not linear or follower in found or {follower, leader} & springs or follower in self._beside or carried:
+            if not linear or follower in found or {follower, leader} & springs:
                 self._left_out["equality constraints are ignored"].append(model.equality(i).name or f"{kind} {i}")
                 continue
             start = model.qpos0[model.jnt_qposadr[[follower, leader]]]

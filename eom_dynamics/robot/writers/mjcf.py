@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot as an MJCF model, with its series springs as joints or as tendons.
+"""Write a robot as an MJCF model, with its series springs as joints.
 
-Both have the equations of the reduced model, M. W. Spong, "Modeling and control of elastic joint robots" (1987):
-
-- ``hinges``: in the body of the link, a joint of the motor, theta, whose armature is the rotor's inertia, and on its
-  axis a joint with the spring, q - theta. The length of a tendon over both, with the name of the joint, is q.
-  A body with more than six of these joints, which MuJoCo refuses, has tendons.
-- ``tendons``: the joint of the link, q, and beside the robot a body that spins with the motor, theta. A tendon of the
-  length theta - q is the spring.
+The equations are those of the reduced model, M. W. Spong, "Modeling and control of elastic joint robots" (1987): in the
+body of the link, a joint of the motor, theta, whose armature is the rotor's inertia, and on its axis a joint with the
+spring, q - theta. The length of a tendon over both, with the name of the joint, is q.
 """
 
 from __future__ import annotations
@@ -29,9 +25,6 @@ from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import Joint, Robot
 from .written import LOST, Written, is_ideal, left_out, word, words
-
-SPRINGS = ("hinges", "tendons")
-"""How series springs are written."""
 
 # Stands for no limit on one side; of no effect.
 _UNLIMITED = 1e12
@@ -67,7 +60,7 @@ _LOST = {
 }
 
 
-def robot_as_mjcf(robot: Robot, springs: str = "hinges") -> Written:
+def robot_as_mjcf(robot: Robot) -> Written:
     """Write a robot as an MJCF model with angles in rad and a motor on each joint.
 
     The control of a motor is its torque before the gear; integrator and time step are those of MuJoCo's Runge-Kutta
@@ -75,27 +68,23 @@ def robot_as_mjcf(robot: Robot, springs: str = "hinges") -> Written:
 
     Args:
         robot: the robot.
-        springs: one of :data:`SPRINGS`.
 
     Raises:
         RobotDescriptionError: a joint is helical; a body at the end of a branch, or at a fork, has no mass; or there
-            are more than six joints from one body with mass to the next.
+            are more than six joints from one body with mass to the next, two for each with a spring.
     """
-    if springs not in SPRINGS:
-        raise RobotDescriptionError(f"springs must be one of {', '.join(SPRINGS)}, is {springs!r:.60}")
     for joint in robot.joints:
         if joint.type == "helical":
             raise RobotDescriptionError(f"{robot.name}: joint {joint.name}: MJCF has no helical joints; write YAML")
-    writer = _Writer(robot, springs)
+    writer = _Writer(robot)
     ET.indent(writer.root)
     return Written(f"{ET.tostring(writer.root, encoding='unicode')}\n", tuple(writer.lost))
 
 
 class _Writer:
-    def __init__(self, robot: Robot, springs: str) -> None:
+    def __init__(self, robot: Robot) -> None:
         self._robot = robot
         self._leaders = {joint.mimic.joint for joint in robot.joints if joint.mimic is not None}
-        self._springs = springs
         self.lost = left_out(robot, _LOST)
         self._children: dict[int, list[int]] = {i: [] for i in range(-1, len(robot.joints))}
         for i, joint in enumerate(robot.joints):
@@ -165,14 +154,15 @@ class _Writer:
             return self._add(parent, self._children[i][0], pose, chain)
         own = [f.name for f in self._robot.frames if f.joint == i and np.array_equal(f.pose, np.eye(4))]
         body = self._body(parent, own[0] if own else joint.name, pose, joint.inertial)
-        elastic = sum(not self._robot.joints[k].spring.is_rigid for k, _ in chain)
-        if len(chain) > _MOST_JOINTS:
-            raise RobotDescriptionError(
-                f"{self._robot.name}: body of {joint.name}: has {len(chain)} joints up to the one before with "
-                f"mass, MuJoCo takes {_MOST_JOINTS}; write YAML"
-            )
+        before = len(body)
         for k, screw in chain:
-            self._joint(body, k, screw, hinges=self._springs == "hinges" and len(chain) + elastic <= _MOST_JOINTS)
+            self._joint(body, k, screw)
+        count = sum(element.tag == "joint" for element in body[before:])
+        if count > _MOST_JOINTS:
+            raise RobotDescriptionError(
+                f"{self._robot.name}: body of {joint.name}: has {count} joints up to the one before with mass, "
+                f"two for each with a spring, MuJoCo takes {_MOST_JOINTS}; write YAML"
+            )
         self._frames(body, i)
         for child in self._children[i]:
             place = self._robot.joints[child].reference_pose[:3, 3]
@@ -190,7 +180,7 @@ class _Writer:
                 self._sites.add(frame.name)
                 ET.SubElement(body, "site", {"name": frame.name, **_pose(frame.pose)})
 
-    def _joint(self, body: ET.Element, i: int, screw: Array, *, hinges: bool) -> None:
+    def _joint(self, body: ET.Element, i: int, screw: Array) -> None:
         """Add a joint with the screw (6,) in its body, its spring, and its motor."""
         joint = self._robot.joints[i]
         axis = screw[:3] if np.any(screw[:3]) else screw[3:]
@@ -200,7 +190,7 @@ class _Writer:
         of_link, friction = _passive(joint), joint.actuator.friction
         losses = {"damping": float(friction.viscous), "frictionloss": float(friction.coulomb)}
         effort = {"actuatorfrcrange": _range(-joint.limits.effort, joint.limits.effort)}
-        stiffness = self._stiffness(joint)
+        stiffness = self._stiffness(i)
         driven = joint.name
         if not stiffness:
             total = {name: of_link.get(name, 0.0) + value for name, value in losses.items()}
@@ -214,18 +204,12 @@ class _Writer:
             self._names |= {driven, spring}
             damping = joint.spring.damping if isinstance(joint.spring, DampedSpring) else 0.0
             elastic = _given({"stiffness": stiffness, "damping": damping})
-            if not hinges or i in self._leaders:
-                moved = dict(of_link)
-                if "springlength" in moved:
-                    moved["springref"] = moved.pop("springlength")
-                ET.SubElement(body, "joint", {"name": joint.name, **place, **_limits(joint), **_given(moved)})
-                self._spinning(driven, joint, place["type"], losses)
-                self._tendon(spring, {driven: 1.0, joint.name: -1.0}, {**elastic, "springlength": "0"})
-            else:
-                armature = {"armature": joint.rotor_inertia}
-                ET.SubElement(body, "joint", {"name": driven, **place, **_given(losses | armature)})
-                ET.SubElement(body, "joint", {"name": spring, **place, **elastic})
-                self._tendon(joint.name, {driven: 1.0, spring: 1.0}, {**_limits(joint), **_given(of_link)})
+            armature = {"armature": joint.rotor_inertia}
+            ET.SubElement(body, "joint", {"name": driven, **place, **_given(losses | armature)})
+            ET.SubElement(body, "joint", {"name": spring, **place, **elastic})
+            both = ET.SubElement(self._tendons, "fixed", {"name": joint.name, **_limits(joint), **_given(of_link)})
+            for part in (driven, spring):
+                ET.SubElement(both, "joint", joint=part, coef="1.0")
         if joint.mimic is not None:
             leader = {"joint1": joint.name, "joint2": self._robot.joints[joint.mimic.joint].name}
             terms = words([joint.mimic.offset, joint.mimic.ratio, 0.0, 0.0, 0.0])
@@ -236,13 +220,17 @@ class _Writer:
         motor = {"name": joint.name, "joint": driven, "gear": word(joint.gear_ratio)}
         ET.SubElement(self._actuators, "motor", {**motor, **limit})
 
-    def _stiffness(self, joint: Joint) -> float:
+    def _stiffness(self, i: int) -> float:
         """Stiffness of the series spring, 0 for a rigid joint; adds a line where it is not the whole spring."""
+        joint = self._robot.joints[i]
         if joint.spring.is_rigid or joint.mimic is not None:
             return 0.0
         stiffness = joint.stiffness
-        if not joint.rotor_inertia or not 0 < stiffness < np.inf:
-            reason = "its rotor has no inertia" if 0 < stiffness < np.inf else "it has no stiffness without load"
+        has_stiffness = 0 < stiffness < np.inf
+        if not has_stiffness or not joint.rotor_inertia or i in self._leaders:
+            reason = "it has no stiffness without load" if not has_stiffness else "its rotor has no inertia"
+            if has_stiffness and joint.rotor_inertia:
+                reason = "a mimic joint follows it; write YAML"
             self.lost.append(f"joint {joint.name}: its spring is left out: {reason}")
             return 0.0
         if not isinstance(joint.spring, LinearSpring | DampedSpring):
@@ -250,21 +238,6 @@ class _Writer:
                 f"joint {joint.name}: of its {joint.spring.kind} spring, the stiffness without load is written"
             )
         return stiffness
-
-    def _spinning(self, name: str, joint: Joint, kind: str, losses: dict[str, float]) -> None:
-        """Add the body of a motor beside the robot; it moves across gravity, which has no effect on it."""
-        body = ET.SubElement(self._world, "body", name=unused_name(name, self._bodies))
-        inertia = joint.rotor_inertia
-        axis = np.eye(3)[np.argmin(np.abs(self._robot.gravity))]
-        axis = axis - self._robot.gravity * (axis @ self._robot.gravity) / (np.sum(self._robot.gravity**2) or 1.0)
-        place = {"type": kind, "axis": words(axis / np.linalg.norm(axis))}
-        ET.SubElement(body, "inertial", pos="0 0 0", mass=word(inertia), diaginertia=words([inertia] * 3))
-        ET.SubElement(body, "joint", {"name": name, **place, **_given(losses)})
-
-    def _tendon(self, name: str, joints: dict[str, float], given: dict[str, str]) -> None:
-        tendon = ET.SubElement(self._tendons, "fixed", {"name": name, **given})
-        for joint, coefficient in joints.items():
-            ET.SubElement(tendon, "joint", joint=joint, coef=word(coefficient))
 
 
 def _passive(joint: Joint) -> dict[str, float]:

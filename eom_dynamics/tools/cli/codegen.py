@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code or a ros2_control package, with stored tests."""
+"""Write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code or a ros2_control package, with stored tests.
+
+With --language loop, compile its control loop to a library for the ros2_control controller of every robot, and print
+the path. Without -o, it is in the cache: a robot that has not changed is not compiled again.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from ...export import (
     Project,
     capabilities,
     generic_files,
+    loop_library,
     project,
     project_files,
 )
@@ -24,13 +29,15 @@ from ...export.functions import controller_functions
 from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
-from ..writing import check_folder, write_folder
-from .arguments import add_choice, add_output_folder, add_robot_arguments, load
+from ..writing import check_folder, whole_file, write_folder
+from .arguments import add_choice, add_output_file, add_robot_arguments, load, path
 from .console import complain
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
 _WITH_PRECISION = [name for name, language in LANGUAGES.items() if "single" in language.precisions]
+
+LOOP = "loop"
 
 # Only on request: their programs are as long as those of all others.
 _ON_REQUEST = (ON_BASE, "efforts_on_base")
@@ -39,18 +46,21 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, note="; none with --generic", nargs="?")
-    add_output_folder(parser)
+    what = (
+        f"folder to write; with --language {LOOP} optional, a library, .so, such as for a computer without a compiler"
+    )
+    add_output_file(parser, "OUT", path, what, required=False)
     parser.add_argument(
         "--language",
         action="append",
-        choices=LANGUAGES,
-        help="may be repeated; default: all, without CasADi where it is not installed",
+        choices=(*LANGUAGES, LOOP),
+        help=f"may be repeated, but for {LOOP}; default: all others, without CasADi where it is not installed",
     )
     parser.add_argument(
         "--generic",
         action="store_true",
         help="with --language ros2_control: one controller for every robot, whose loop it compiles or loads when it is "
-        "configured, see the command loop",
+        f"configured, as --language {LOOP} does",
     )
     parser.add_argument(
         "--functions",
@@ -67,10 +77,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the code and list it; returns the exit code, 1 if the code fails its own test."""
+    is_loop = LOOP in (options.language or ())
     if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
         options.refuse("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
-    if options.robot is None and not options.generic:
-        options.refuse("the following arguments are required: ROBOT")
+    for name, given in (("ROBOT", options.robot or options.generic), ("-o/--output", options.output or is_loop)):
+        if not given:
+            options.refuse(f"the following arguments are required: {name}")
+    if is_loop:
+        return _compile_loop(options)
     check_folder(options.output, force=options.force)
     if options.generic:
         files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}
@@ -91,6 +105,22 @@ def run(options: argparse.Namespace) -> int:
     counted = {name: counts for name, counts in costs.items() if counts["total"]}
     table = [*operation_counts(counted), ""] if counted else []
     print("\n".join([*table, *_sizes(files, options.output)]))
+    return 0
+
+
+def _compile_loop(options: argparse.Namespace) -> int:
+    """Compile the control loop, and print robot, fingerprint and path; returns the exit code."""
+    output: Path | None = options.output
+    if options.language != [LOOP] or options.functions or options.precision != PRECISIONS[0]:
+        options.refuse(f"--language {LOOP} is for itself, without --functions and --precision")
+    if output is not None and output.suffix != ".so":
+        options.refuse(f"argument -o/--output: must end in .so with --language {LOOP}, is {str(output)!r}")
+    robot = load(options)
+    library = loop_library(robot)
+    if output is not None:
+        with whole_file(output, force=options.force) as temporary:
+            temporary.write_bytes(library.content)
+    print(f"{printable(robot.name)}: {robot.n} joints, fingerprint {library.fingerprint}\n{output or library.path}")
     return 0
 
 

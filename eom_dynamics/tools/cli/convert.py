@@ -21,21 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_file(parser, "FILE", robot_path, "file to write, .yaml, .urdf, or .xml or .mjcf for MuJoCo")
-    parser.add_argument(
-        "--springs",
-        choices=("hinges", "tendons"),
-        help="for MuJoCo, springs as joints on the axis of the link (hinges, the default), or as tendons to motors "
-        "beside the robot",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the file; returns the exit code."""
     chosen = formats.written_format(options.output.name)
     assert chosen is not None and chosen.write is not None  # by its type
-    if options.springs and chosen is not MJCF:
-        options.refuse("--springs goes with an .xml or .mjcf file")
-    written = chosen.write(load(options), **({"springs": options.springs} if options.springs else {}))
+    written = chosen.write(load(options))
     size = len(written.text.encode())
     if size > chosen.largest:
         larger = [ending for each in formats.FORMATS for ending in each.writes[:1] if each.largest > chosen.largest]

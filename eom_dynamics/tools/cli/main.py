@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 # Modules of this folder.
 _COMMANDS = (
-    *("bench", "codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "loop", "paper", "record"),
-    *("replay", "report", "retime", "simulate", "view"),
+    *("codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "record", "replay", "report", "retime"),
+    *("simulate", "view"),
 )
 
 _OPTION = re.compile(r"--[\w-]+")

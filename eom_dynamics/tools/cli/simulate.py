@@ -2,8 +2,7 @@
 """Simulate an arm with elastic joints on a trajectory under several feedforwards, and compare the link errors.
 
 The feedforwards: none, that of a rigid arm (tau), and that of differential flatness (tau, taud, taudd), each with the
-same PD on the motors; and over errors of stiffness, mass, rotor inertia, friction and delay of all signs, with sampled
-commands, that of a rigid arm, with tau/K, with taud/K too, and flatness. Writes index.html, tracking.png and data.npz.
+same PD on the motors. Writes index.html, tracking.png and data.npz.
 
 With --free or --efforts, the motion of any arm, rigid or elastic, from a given state; writes index.html, data.npz and
 motion.csv.
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from ...elastic import ElasticArm
     from ...robot import Robot
     from ...simulation.feedforward_comparison import Comparison, SupportsDerivatives
-    from ...simulation.model_errors import Sweep
-    from ..simulate.link_feedback import LinkFeedback
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
 _MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
@@ -102,15 +99,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: "
         "euler, semi_implicit_euler, rk4",
     )
-    parser.add_argument(
-        "--no-sweep", action="store_true", help="leave out the simulations over errors of the model, of up to a minute"
-    )
-    parser.add_argument(
-        "--period",
-        metavar="S",
-        type=number(lambda x: 1e-5 <= x <= 0.1, "a number from 1e-5 to 0.1"),
-        help="period of the commands in these simulations, s; default: the robot's command_period, or 0.001",
-    )
     parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
     parser.add_argument(
         "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
@@ -128,8 +116,8 @@ def run(options: argparse.Namespace) -> int:
     if sum(given) != 1:
         options.refuse("give one of TRAJECTORY, --free and --efforts")
     if options.trajectory is None:
-        if errors or options.exact or options.no_sweep or options.period or options.rate or options.gains != _GAINS:
-            options.refuse("--gains, --rate, --period, --no-sweep, --exact and model errors go with TRAJECTORY")
+        if errors or options.exact or options.rate or options.gains != _GAINS:
+            options.refuse("--gains, --rate, --exact and model errors go with TRAJECTORY")
     elif options.start or options.velocity:
         options.refuse("--start and --velocity go with --free and --efforts; a trajectory has its own start")
     if options.exact and errors:
@@ -162,16 +150,13 @@ def run(options: argparse.Namespace) -> int:
         except SimulationError as error:
             complain(options.program, str(error))
             return 1
-        swept, feedback = None, None
-        if not options.no_sweep and robot.rotor_model == "reduced":
-            swept, feedback = _swept(options, robot, motion, times, bars)
         about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
         if options.robot in packaged_robots():
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
         bar = bars.add_task("page", total=None)  # which shows that it is under way
-        page = write_results(options.output, comparison, about, swept, feedback, force=options.force)
+        page = write_results(options.output, comparison, about, force=options.force)
         bars.update(bar, total=1, completed=1)
-    _show(options, comparison, swept, feedback, page)
+    _show(options, comparison, page)
     for ending in endings(comparison):
         complain(options.program, f"note: {ending}")
     return fail(options.program, failures(comparison))
@@ -242,51 +227,15 @@ def _compared(
     )
 
 
-def _swept(
-    options: argparse.Namespace, robot: Robot, motion: SupportsDerivatives, times: Array, bars: Progress
-) -> tuple[Sweep, LinkFeedback]:
-    """Simulate over errors of the model, without and with feedback of the links, with progress bars."""
-    from ...simulation.model_errors import sweep
-    from ..simulate.link_feedback import link_feedback
-    from ..simulate.sweep import LONGEST, model_errors
-
-    start = float(times[0])
-    end = min(float(times[-1]), start + LONGEST)
-    period = min(options.period or robot.command_period or 1e-3, end - start)
-    bar = bars.add_task("errors of the model", total=end - start)
-    second = bars.add_task("feedback of the links", total=1.0)
-    found = sweep(
-        robot,
-        motion,
-        start,
-        end,
-        model_errors(robot, period),
-        natural_frequency=max(options.gains),
-        period=period,
-        progress=lambda t: bars.update(bar, completed=t),
-    )
-    return found, link_feedback(found, motion, start, end, lambda t: bars.update(second, completed=t))
-
-
-def _show(
-    options: argparse.Namespace,
-    comparison: Comparison,
-    swept: Sweep | None,
-    feedback: LinkFeedback | None,
-    page: Path,
-) -> None:
+def _show(options: argparse.Namespace, comparison: Comparison, page: Path) -> None:
     """Print the results."""
-    from ..simulate import link_feedback, summary, sweep
+    from ..simulate import summary
 
     if options.json:
         result = summary.as_json(comparison, audited=options.audit)
-        if swept and feedback:
-            result |= {"sweep": sweep.as_json(swept), "link_feedback": link_feedback.as_json(feedback)}
         print(json.dumps({**result, "page": str(page)}, indent=2))
         return
     print(f"{summary.as_text(comparison)}\n\nsimulated arm: {summary.model_error(comparison)}")
-    if swept and feedback:
-        print("\n".join(["", sweep.as_text(swept), *link_feedback.verdicts(feedback, swept), ""]))
     print(f"page: {page}")
     if options.audit:
         print(f"\n{summary.audit(comparison).table()}")

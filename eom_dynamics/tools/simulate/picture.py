@@ -15,8 +15,7 @@ from ...arrays import Array
 from ...simulation.feedforward_comparison import Comparison
 from ...terminal import printable
 from ..pages.style import INK, frame
-from .summary import COLORS, LABELS, distance, feedback, model_error, shown_gain, unit
-from .sweep import compared
+from .summary import COLORS, LABELS, compared, distance, feedback, model_error, shown_gain, unit
 
 
 def write_picture(path: Path, comparison: Comparison) -> None:

@@ -10,15 +10,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...simulation.feedforward_comparison import Comparison
-from ...simulation.margins import LEAST_DAMPING
-from ...simulation.model_errors import Sweep
 from ..pages.charts import add_line, chart, logarithmic, over_time, place
 from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS
 from ..pages.thinning import thinned
 from ..writing import whole_folder
-from . import link_feedback as links
-from . import sweep as sweeps
 from .picture import write_picture
 from .summary import (
     COLORS,
@@ -40,16 +36,10 @@ def write_results(
     folder: Path,
     comparison: Comparison,
     about: Mapping[str, str],
-    sweep: Sweep | None = None,
-    of_links: links.LinkFeedback | None = None,
     *,
     force: bool = False,
 ) -> Path:
     """Write index.html, tracking.png and data.npz.
-
-    Args:
-        sweep: the results over errors of the model.
-        of_links: feedback of the links, with a sweep.
 
     Returns:
         The path of the page.
@@ -64,7 +54,7 @@ def write_results(
             joint_names=np.array(comparison.robot.joint_names),
         )
         write_picture(aside / "tracking.png", comparison)
-        write_page(aside / "index.html", comparison, about, sweep, of_links)
+        write_page(aside / "index.html", comparison, about)
     return folder / "index.html"
 
 
@@ -72,8 +62,6 @@ def write_page(
     path: Path,
     comparison: Comparison,
     about: Mapping[str, str],
-    sweep: Sweep | None = None,
-    of_links: links.LinkFeedback | None = None,
 ) -> None:
     """Write the page; arguments as of :func:`write_results`."""
     robot = comparison.robot.name
@@ -99,35 +87,6 @@ def write_page(
             lines("soft", ["RMS over time and joints; peak of any joint at any time."]),
         ),
     ]
-    if sweep:
-        figures |= {"regions": sweeps.regions(sweep), "alone": sweeps.regions_alone(sweep)}
-        sections.append(
-            section(
-                "Over errors of the model",
-                lines("", sweeps.verdicts(sweep)),
-                place("regions", tall=True),
-                place("alone", tall=True),
-                table([sweeps.HEADER, *sweeps.rows(sweep)], text_columns=1),
-                text="Four feedforwards with all signs of errors, with sampled commands. Colors are the "
-                "least feedforward whose RMS error of the links is within 5 % of the best; numbers are the error with "
-                "rigid feedforward over that with flatness, below 1 where flatness is worse.",
-            )
-        )
-    if sweep and of_links:
-        charts = links.margin_charts(of_links)
-        figures |= charts
-        sections.append(
-            section(
-                "Feedback of the links",
-                lines("", links.verdicts(of_links, sweep)),
-                *map(place, charts),
-                table([links.HEADER, *links.rows(of_links)], text_columns=1),
-                text="At rest at the start of the motion, with a damping ratio of resonances of at least "
-                f"{100 * LEAST_DAMPING:g} %. A gain margin of 1 or a phase margin of "
-                "0 is an unstable loop. The table is of the loop around the PD of the motors, with the weight of the "
-                "links' errors that leaves margins of 2.",
-            )
-        )
     heading = f"Tracking error of {robot} under three kinds of feedforward"
     path.write_text(results_page("simulate", robot, heading, sections, figures, about), encoding="utf-8")
 

@@ -56,6 +56,13 @@ def model_error(comparison: Comparison) -> str:
     )
 
 
+def compared(ratio: float) -> str:
+    """Compare an error with another in words, by the other's ratio to it: below 1, the error is larger."""
+    if ratio < 1:
+        return f"{number(1 / ratio)} × larger"
+    return f"{number(ratio)} × smaller"
+
+
 def shown_gain(comparison: Comparison) -> int:
     """Return the index of the highest gain, whose errors are drawn over time."""
     return int(np.argmax(comparison.natural_frequency))

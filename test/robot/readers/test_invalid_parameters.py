@@ -319,9 +319,11 @@ def test_text_that_is_not_unicode() -> None:
 BAD_SOURCES = {
     "unknown name": (
         "iiwaa",
-        "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), an SDF (.sdf), a URDF (.urdf), a xacro file "
-        "(.xacro), the text of one, or a name of robot_descriptions; did you mean iiwa?",
+        "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), a URDF (.urdf), a xacro file (.xacro), "
+        "the text of one, or a name of robot_descriptions; did you mean iiwa?",
     ),
+    "SDF": ("arm.sdf", "arm.sdf: SDF is not read; convert it to URDF or MJCF"),
+    "text of an SDF": ("<sdf version='1.11'/>", "robot_description: SDF is not read; convert it to URDF or MJCF"),
     "no name": ("", "neither a packaged robot"),
     "no such file": ("arm.yaml", "cannot be read: No such file or directory"),
     "no such folder": ("none/arm.yaml", "cannot be read: No such file or directory"),

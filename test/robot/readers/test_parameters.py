@@ -125,7 +125,7 @@ def test_a_file_of_a_package(
         load_robot("package://legs/arm.yaml")
     for name, problem in (("legs/arm.yaml", "package 'legs' not found; source the"), ("arms/x.yaml", "cannot be read")):
         with contextlib.suppress(SystemExit):
-            assert main(["loop", f"package://{name}"]) == 2
+            assert main(["codegen", "--language=loop", f"package://{name}"]) == 2
         assert problem in capsys.readouterr().err
 
 
@@ -137,7 +137,7 @@ REFUSED = {
         "robot.joints.elbow.limits.lower: must not exceed upper, 3, is 3.5",
     ),
     "no file": ({"urdf": "urdf/leg.urdf"}, "robot.urdf: there is no file '"),
-    "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a file of .xml, .mjcf, .sdf, .urdf, .xacro, is "),
+    "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a file of .xml, .mjcf, .urdf, .xacro, is "),
     "arguments of a URDF": ({"xacro_arguments": {"a": 1}}, "robot.xacro_arguments: are for .xacro files; remove them"),
     "payload nowhere": (
         {"payloads": {"hand": {"mass": 1.0}}},

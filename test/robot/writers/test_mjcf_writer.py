@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,11 @@ from same_dynamics import assert_same_dynamics
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, equations_of_motion, load_robot, packaged_robots
-from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.robot.writers.mjcf import SPRINGS, robot_as_mjcf
-from eom_dynamics.tools.cli.main import main
+from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
@@ -43,15 +41,14 @@ def loaded(text: str) -> Robot:
         return load_robot(text)
 
 
-@pytest.mark.parametrize("springs", SPRINGS)
 @pytest.mark.parametrize("name", [name for name in packaged_robots() if name not in TRIANGLE])
-def test_packaged_robots_are_the_same_again(name: str, springs: str) -> None:
+def test_packaged_robots_are_the_same_again(name: str) -> None:
     robot = load_robot(name)
-    again = loaded(robot_as_mjcf(robot, springs).text)
+    again = loaded(robot_as_mjcf(robot).text)
     assert_same_dynamics(robot, again)
     assert again.joint_names == robot.joint_names
     assert [tool.name for tool in again.tools] == [tool.name for tool in robot.tools]
-    np.testing.assert_allclose(again.rotor_inertia, robot.rotor_inertia, rtol=1e-15 * (springs == "tendons"))
+    np.testing.assert_array_equal(again.rotor_inertia, robot.rotor_inertia)
     np.testing.assert_allclose(again.stiffness, robot.stiffness, rtol=1e-15)
     for one, other in zip(robot.joints, again.joints, strict=True):
         assert (other.limits.lower, other.limits.upper) == (one.limits.lower, one.limits.upper)
@@ -71,8 +68,8 @@ def planned(t: float, n: int) -> Array:
 def deviation() -> Any:
     """Function that simulates an arm in MuJoCo under its feedforward: largest error of a joint over a second, rad."""
 
-    def run(robot: Robot, springs: str, step: float) -> float:
-        arm, model = ElasticArm(robot), mujoco.MjModel.from_xml_string(robot_as_mjcf(robot, springs).text)
+    def run(robot: Robot, step: float) -> float:
+        arm, model = ElasticArm(robot), mujoco.MjModel.from_xml_string(robot_as_mjcf(robot).text)
         model.opt.timestep = step
         data = mujoco.MjData(model)
 
@@ -80,13 +77,8 @@ def deviation() -> Any:
             return np.array([model.joint(f"{name}{part}").qposadr[0] for name in robot.joint_names])
 
         (q, qd, *_), start = planned(0.0, robot.n), arm.feedforward(*planned(0.0, robot.n))
-        second, at = ("_spring", start) if springs == "hinges" else ("", None)
-        link = [q, qd] if at is None else [q - at.motor_position, qd - at.motor_velocity]
-        for state, values in (
-            (data.qpos, [start.motor_position, link[0]]),
-            (data.qvel, [start.motor_velocity, link[1]]),
-        ):
-            state[joints("_motor")], state[joints(second)] = values
+        data.qpos[joints("_motor")], data.qpos[joints("_spring")] = start.motor_position, q - start.motor_position
+        data.qvel[joints("_motor")], data.qvel[joints("_spring")] = start.motor_velocity, qd - start.motor_velocity
 
         def control(_: object, now: Any) -> None:
             now.ctrl[:] = arm.drive(arm.feedforward(*planned(now.time, robot.n))).torque
@@ -95,7 +87,7 @@ def deviation() -> Any:
         largest = 0.0
         while data.time < 1 - step / 2:
             mujoco.mj_step(model, data)
-            present = data.qpos[joints(second)] + (data.qpos[joints("_motor")] if springs == "hinges" else 0.0)
+            present = data.qpos[joints("_motor")] + data.qpos[joints("_spring")]
             largest = max(largest, float(np.max(np.abs(present - planned(data.time, robot.n)[0]))))
         mujoco.set_mjcb_control(None)  # MuJoCo calls it when it compiles, too
         return largest
@@ -104,11 +96,10 @@ def deviation() -> Any:
     mujoco.set_mjcb_control(None)
 
 
-@pytest.mark.parametrize("springs", SPRINGS)
-def test_an_elastic_arm_follows_its_feedforward_in_mujoco(springs: str, deviation: Callable[..., float]) -> None:
+def test_an_elastic_arm_follows_its_feedforward_in_mujoco(deviation: Callable[..., float]) -> None:
     """The error of the integrator, of fourth order: 5e-11 rad at this step, and with rigid feedforward 1e-2."""
     robot = load_robot("planar_2r")
-    assert deviation(robot, springs, 2e-3) < 1e-9
+    assert deviation(robot, 2e-3) < 1e-9
 
 
 def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable[..., float]) -> None:
@@ -120,53 +111,10 @@ def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable
         limits=Limits(lower=-1.0, upper=2.0),
     )
     robot = replace(robot, joints=(first, *robot.joints[1:]), joint_friction=True)
-    for springs in SPRINGS:
-        assert deviation(robot, springs, 2e-3) < 1e-9
+    assert deviation(robot, 2e-3) < 1e-9
     again = loaded(robot_as_mjcf(robot).text).joints[0]
     assert again.parallel_spring is not None and again.parallel_spring.rest_position == 0.2
     assert (again.damping, again.limits) == (0.4, first.limits)
-
-
-OTHER_TENDONS = {
-    "coefficients": ('coef="-1.0"', 'coef="-2.0"'),
-    "length at rest": ('springlength="0"', 'springlength="0.1"'),
-    "armature of the link": ('name="joint_1" type', 'armature="0.1" name="joint_1" type'),
-    "limited motor": ('name="joint_1_motor" type', 'range="-1 1" name="joint_1_motor" type'),
-    "weight of the motor": ('<inertial pos="0 0 0"', '<inertial pos="0.1 0.2 0.1"'),
-    "body on the motor": ('<joint name="joint_1_motor"', '<site name="s" /><joint name="joint_1_motor"'),
-    "motor of the link": ("</actuator>", '<motor joint="joint_1" /></actuator>'),
-}
-
-
-@pytest.mark.parametrize(("old", "new"), OTHER_TENDONS.values(), ids=OTHER_TENDONS)
-def test_tendons_that_are_no_series_spring_are_named(old: str, new: str, tmp_path: Path) -> None:
-    path = tmp_path / "arm.xml"
-    assert main(["convert", "planar_2r", "--springs", "tendons", "-o", str(path)]) == 0
-    assert load_robot(path).joint_names == ("joint_1", "joint_2")
-    text = path.read_text()
-    assert old in text
-    with pytest.warns(match="tendons are ignored: joint_1_spring"):
-        assert "joint_1_motor" in load_robot(text.replace(old, new)).joint_names
-
-
-def test_damping_friction_and_limits_of_an_arm_with_tendons_are_read() -> None:
-    robot = load_robot("planar_2r")
-    friction = Friction(viscous=0.1, coulomb=0.2, static=0.2)
-    changed = {"damping": 0.4, "friction": 0.3, "limits": Limits(lower=-1.0, upper=2.0), "gear_ratio": 30.0}
-    motor = replace(robot.joints[0].actuator, friction=friction)
-    first = replace(robot.joints[0], spring=DampedSpring(80.0, 2.0), actuator=motor, **changed)
-    again = loaded(robot_as_mjcf(replace(robot, joints=(first, robot.joints[1])), "tendons").text).joints[0]
-    assert isinstance(again.spring, DampedSpring) and (again.spring.constant, again.spring.damping) == (80.0, 2.0)
-    np.testing.assert_array_equal(astuple(again.actuator.friction), astuple(friction))
-    assert {name: getattr(again, name) for name in changed} == changed
-
-
-def test_options_go_with_their_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["convert", "planar_2r", "--springs", "tendons", "-o", str(tmp_path / "arm.urdf")])
-    assert "--springs goes with an .xml or .mjcf file" in capsys.readouterr().err
-    with pytest.raises(RobotDescriptionError, match="springs must be one of hinges, tendons"):
-        robot_as_mjcf(load_robot("planar_2r"), "ropes")
 
 
 def test_rigid_joints_of_all_kinds() -> None:
@@ -193,15 +141,6 @@ def test_a_massless_body_is_a_joint_of_the_next_one() -> None:
     assert_same_dynamics(replace(robot, tools=()), replace(loaded(written.text), tools=()))
 
 
-def test_a_leader_with_a_spring_has_a_tendon() -> None:
-    robot = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
-    robot = replace(
-        robot, joints=(replace(robot.joints[0], spring=LinearSpring(50.0), rotor_inertia=0.1), robot.joints[1])
-    )
-    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(robot).text)
-    assert {model.joint(i).name for i in range(model.njnt)} == {"a", "a_motor", "b"}
-
-
 def test_what_is_lost_is_named() -> None:
     robot = load_robot("planar_2r")
     joints = (
@@ -220,6 +159,13 @@ def test_what_is_lost_is_named() -> None:
         "joint joint_1: of its cubic spring, the stiffness without load is written",
         "joint joint_2: its spring is left out: its rotor has no inertia",
     )
+    leader = replace(loaded(urdf_arm(joints=("a", "b"))).joints[0], spring=LinearSpring(50.0), rotor_inertia=0.1)
+    robot = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
+    assert robot_as_mjcf(replace(robot, joints=(leader, robot.joints[1]))).lost == (
+        "limits of velocity are left out: a, b",
+        "limits of the effort of springs are left out: a",
+        "joint a: its spring is left out: a mimic joint follows it; write YAML",
+    )
     lost = robot_as_mjcf(load_robot("iiwa")).lost
     assert [line.partition(":")[0] for line in lost] == ["inertia of iiwa_joint_4", "inertia of iiwa_joint_7"]
 
@@ -235,7 +181,7 @@ def test_what_cannot_be_written_is_refused() -> None:
 
 
 def test_a_body_of_mujoco_has_at_most_six_joints() -> None:
-    """A motor and a spring for each of four elastic joints of bodies without mass are more: tendons are not."""
+    """A motor and a spring for each of four elastic joints of bodies without mass are more."""
 
     def arm(n: int) -> Robot:
         links = "".join(f'<link name="l{i}"/>' for i in range(n))
@@ -250,7 +196,5 @@ def test_a_body_of_mujoco_has_at_most_six_joints() -> None:
         return replace(robot, joints=tuple(replace(joint, **spring) for joint in robot.joints))
 
     assert mujoco.MjModel.from_xml_string(robot_as_mjcf(arm(3)).text).ntendon == 3
-    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(arm(4)).text)
-    assert (model.nv, model.body_dofnum.max(), model.tendon_stiffness.tolist()) == (8, 4, [50.0] * 4)
-    with pytest.raises(RobotDescriptionError, match="body of j6: has 7 joints"):
-        robot_as_mjcf(arm(7))
+    with pytest.raises(RobotDescriptionError, match=r"body of j3: has 8 joints .* two for each with a spring"):
+        robot_as_mjcf(arm(4))

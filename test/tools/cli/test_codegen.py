@@ -247,3 +247,21 @@ def test_one_controller_for_every_robot(tmp_path: Path, capsys: pytest.CaptureFi
         with pytest.raises(SystemExit) as error:
             main(each)
         assert error.value.code == 2 and reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["planar_2r", "--language=loop", "--language=c"], "--language loop is for itself"),
+        (["planar_2r", "--language=loop", "--precision=single"], "--language loop is for itself"),
+        (["planar_2r", "--language=loop", "-o", "out"], "must end in .so with --language loop, is 'out'"),
+        (["--language=loop"], "the following arguments are required: ROBOT"),
+        (["planar_2r"], "the following arguments are required: -o/--output"),
+    ],
+)
+def test_outputs_and_options_go_with_their_language(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["codegen", *arguments])
+    assert reason in capsys.readouterr().err

@@ -19,7 +19,7 @@ from paths import CONFIG, ROOT
 import eom_dynamics
 from eom_dynamics.tools.cli.main import main
 
-COMMANDS = ("bench", "codegen", "demo", "inspect", "learn", "record", "replay", "report", "simulate")
+COMMANDS = ("codegen", "demo", "inspect", "learn", "record", "replay", "report", "simulate")
 
 
 def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str]:
@@ -54,11 +54,11 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("replya in", r"invalid choice: 'replya' .*; did you mean replay\? \(see eom_dynamics --help\)"),
         ("replay in -o out --limits refsue", r"did you mean refuse\? \(see eom_dynamics replay --help\)"),
         (["inspect", "iiwa", "--lo\nud\x1b"], r"--lo\\nud\\x1b"),
-        ("bench --rounds 0", "must be a whole number from 1 to 10000, is '0'"),
-        ("bench --rounds 1.5", "must be a whole number from 1 to 10000, is '1.5'"),
-        ("bench --rounds 9e19", "must be a whole number from 1 to 10000, is '9e19'"),
-        ("bench --rounds 90000000000000000000", "must be a whole number from 1 to 10000, is '9000"),
-        (["bench", "--rounds", 9999 * "9"], "must be a whole number from 1 to 10000, is '9999"),
+        ("excite --periods 0", "must be a whole number from 1 to 10000, is '0'"),
+        ("excite --periods 1.5", "must be a whole number from 1 to 10000, is '1.5'"),
+        ("excite --periods 9e19", "must be a whole number from 1 to 10000, is '9e19'"),
+        ("excite --periods 90000000000000000000", "must be a whole number from 1 to 10000, is '9000"),
+        (["excite", "--periods", 9999 * "9"], "must be a whole number from 1 to 10000, is '9999"),
         ("replay in -o out --jobs 90000000000000000000", "must be a whole number from 1 to 10000"),
         ("codegen iiwa", "--output"),
         (["codegen", "iiwa", "-o", ""], "--output: must be a path, is empty"),

@@ -14,12 +14,10 @@ from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.robot_options import RobotOptions
 
 COMMANDS = {
-    "bench": ["bench", "ROBOT"],
     "codegen": ["codegen", "ROBOT", "-o", "out"],
     "convert": ["convert", "ROBOT", "-o", "out.yaml"],
     "demo": ["demo", "--robot", "ROBOT", "-o", "out"],
     "inspect": ["inspect", "ROBOT"],
-    "loop": ["loop", "ROBOT", "-o", "out.so"],
     "replay": ["replay", "bag", "-o", "out", "--robot", "ROBOT"],
     "report": ["report", "bag", "-o", "out.html", "--robot", "ROBOT"],
     "simulate": ["simulate", "ROBOT", "cosine", "-o", "out"],

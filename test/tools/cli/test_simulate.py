@@ -21,7 +21,6 @@ from urdf_arms import urdf_arm
 from eom_dynamics import load_robot
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import Comparison, compare_feedforward
-from eom_dynamics.simulation.model_errors import ModelError
 from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
@@ -37,8 +36,7 @@ T = np.linspace(0.0, 0.2, 201)
 STATES = dict(zip(STATE_NAMES, paper_motion(2).derivatives(T), strict=True))
 ROBOT = load_robot("planar_2r")
 
-# Without the sweep over model errors, which two tests look at: it takes most of the time.
-ALONE = ["simulate", "planar_2r", "cosine", "--no-sweep", "-o"]
+COMMAND = ["simulate", "planar_2r", "cosine", "-o"]
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +60,6 @@ def write(path: Path) -> Path:
         table = np.hstack([T[:, np.newaxis], *STATES.values()])
         np.savetxt(path, table, fmt="%.17g", delimiter=",", header=header, comments="")
     return path
-
-
-@pytest.fixture(autouse=True)
-def _few_model_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the sweep and of feedback of the links, which test_sweep.py and test_link_feedback.py look at."""
-    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep.LONGEST", 0.01)
-    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep.GRID", (0.0, 0.1))
-    monkeypatch.setattr("eom_dynamics.tools.simulate.sweep._ALONE", {"stiffness": (0.1, 0.2), "mass": (0.1, 0.2)})
-    errors = (ModelError(), *(ModelError(stiffness=x) for x in (-0.1, 0.1)))
-    monkeypatch.setattr("eom_dynamics.tools.simulate.link_feedback.ERRORS", errors)
-    monkeypatch.setattr("eom_dynamics.tools.simulate.link_feedback.DELAYS", (0.0,))
-    monkeypatch.setattr("eom_dynamics.tools.simulate.link_feedback._BANDWIDTHS", np.ones(1))
 
 
 def test_writes_page_picture_and_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,13 +92,13 @@ def test_only_springs_of_packaged_robots_are_called_example_values(tmp_path: Pat
     own.write_text((ROOT / "config/planar_2r.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     for robot, says in (("planar_2r", True), (str(own), False)):
         folder = tmp_path / Path(robot).stem
-        assert main(["simulate", robot, *ALONE[2:], str(folder)]) == 0
+        assert main(["simulate", robot, *COMMAND[2:], str(folder)]) == 0
         assert ("example values" in (folder / "index.html").read_text(encoding="utf-8")) is says
 
 
 @pytest.mark.usefixtures("simulated")
 def test_the_table_has_a_row_for_each_gain_and_feedforward(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*ALONE, str(tmp_path)]) == 0
+    assert main([*COMMAND, str(tmp_path)]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [words[1] for words in lines if words and words[0] == "20"] == ["none", "rigid", "flatness"]
     assert [words[2] for words in lines if words[:2] == ["open", "loop"]] == ["none", "rigid", "flatness"]
@@ -122,7 +108,7 @@ def test_the_table_has_a_row_for_each_gain_and_feedforward(tmp_path: Path, capsy
 def test_the_audit_is_of_the_arm_with_flatness_and_the_highest_gain(
     tmp_path: Path, comparison: Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [*ALONE, str(tmp_path), "--audit"]
+    command = [*COMMAND, str(tmp_path), "--audit"]
     assert main(command) == 0
     header, *lines = capsys.readouterr().out.split("\n\n")[-1].splitlines()
     assert header.split()[-2:] == ["imbalance", "[J]"] and len(lines) == 11
@@ -133,7 +119,7 @@ def test_the_audit_is_of_the_arm_with_flatness_and_the_highest_gain(
 
 
 def test_an_integrator_of_fixed_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*ALONE, str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
+    command = [*COMMAND, str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
     assert main([*command, "--method", "rk4", "--step", "0.0005"]) == 0
     capsys.readouterr()
     for more, message in (
@@ -156,7 +142,7 @@ def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys: pytest.Capt
         assert np.max(np.abs(actual - expected)) < [1e-12, 1e-10, 1e-7, 1e-4, 1e-2][k]
     if path.suffix == ".csv":
         return
-    command = ["simulate", "planar_2r", str(path), *ALONE[3:], str(tmp_path / "out")]
+    command = ["simulate", "planar_2r", str(path), *COMMAND[3:], str(tmp_path / "out")]
     assert main([*command, "--gains", "70", "--json", "--exact"]) == 0
     results = json.loads(capsys.readouterr().out)
     assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
@@ -256,7 +242,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
     (tmp_path / "out").mkdir()
     (tmp_path / "out/index.html").write_text("old", encoding="utf-8")
     for folder in (tmp_path / "new", tmp_path / "out"):
-        assert main([*ALONE, str(folder), "--force"]) == 2
+        assert main([*COMMAND, str(folder), "--force"]) == 2
         reason = f"eom_dynamics simulate: {folder}: cannot be written: No space left on device\n"
         assert capsys.readouterr().err == reason
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -266,7 +252,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(
 def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["simulate", "vsa_planar_2r", *ALONE[2:], str(tmp_path), "--duration", "0.2", "--gains", "0"]
+    command = ["simulate", "vsa_planar_2r", *COMMAND[2:], str(tmp_path), "--duration", "0.2", "--gains", "0"]
     assert main([*command, "--json", "--exact"]) == 0
     output = capsys.readouterr()
     (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
@@ -298,7 +284,7 @@ def test_model_errors_are_simulated_unless_the_model_is_exact(
 ) -> None:
     for name in ("write_page", "write_picture"):  # which others look at
         monkeypatch.setattr(f"eom_dynamics.tools.simulate.simulation_page.{name}", lambda *_: None)
-    command = [*ALONE[:-1], "--duration", "0.1", "--gains", "50", "--json", "-o"]
+    command = [*COMMAND[:-1], "--duration", "0.1", "--gains", "50", "--json", "-o"]
     flatness = {}
     for name, options, errors in (
         ("default", [], (-0.2, 0.1)),
@@ -405,5 +391,5 @@ def test_an_energy_imbalance_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("eom_dynamics.tools.simulate.summary.ENERGY_TOLERANCE", 0.0)
-    assert main([*ALONE, str(tmp_path)]) == 1
+    assert main([*COMMAND, str(tmp_path)]) == 1
     assert "energy and work differ" in capsys.readouterr().err

@@ -46,18 +46,11 @@ def demo(path: Path) -> None:
 
 def simulated(path: Path) -> None:
     from eom_dynamics.simulation import compare_feedforward
-    from eom_dynamics.simulation.model_errors import sweep
-    from eom_dynamics.tools.simulate import link_feedback
     from eom_dynamics.tools.simulate.simulation_page import write_page
-    from eom_dynamics.tools.simulate.sweep import model_errors
 
-    robot, motion, end = eom.load_robot("planar_2r"), paper_motion(2), 0.01
+    robot, motion = eom.load_robot("planar_2r"), paper_motion(2)
     comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
-    swept = sweep(robot, motion, 0.0, end, model_errors(robot, 1e-3))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(link_feedback, "DELAYS", (0.0,))  # each takes a quarter of a second, and is one more curve
-        links = link_feedback.link_feedback(swept, motion, 0.0, end, lambda t: None)
-    write_page(path, comparison, {"robot": "planar_2r"}, swept, links)
+    write_page(path, comparison, {"robot": "planar_2r"})
 
 
 def report(path: Path) -> None:

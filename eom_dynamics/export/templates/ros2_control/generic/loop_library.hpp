@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control loops from libraries that `eom_dynamics loop` compiles. Not for the cycle.
+// Control loops from libraries that `eom_dynamics codegen --language loop` compiles. Not for the cycle.
 #ifndef EOM_LOOP_LIBRARY_HPP
 #define EOM_LOOP_LIBRARY_HPP
 
@@ -35,7 +35,8 @@ namespace eom {
 inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::string &fingerprint)
 {
     const auto refused = [&path](const std::string &why) {
-        return std::runtime_error(path + ": " + why + "; write it again: eom_dynamics loop ROBOT -o FILE.so");
+        return std::runtime_error(path + ": " + why +
+                                  "; write it again: eom_dynamics codegen ROBOT --language loop -o FILE.so");
     };
     // Code of a truncated file would end the process with SIGBUS.
     ElfW(Ehdr) header;
@@ -183,7 +184,8 @@ inline std::shared_ptr<AnyLoop> compiled_loop(std::vector<std::string> command, 
         path = last_line_of(command, timeout);
     } catch (const std::runtime_error &error) {
         throw std::runtime_error(std::string(error.what()) +
-                                 "; or set kernel to a library from another computer: eom_dynamics loop ROBOT -o FILE.so");
+                                 "; or set kernel to a library from another computer: "
+                                 "eom_dynamics codegen ROBOT --language loop -o FILE.so");
     }
     return load_loop(path, "");
 }

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from paths import ROOT
 
-from eom_dynamics.tools.benchmark import timing
-from eom_dynamics.tools.benchmark.timing import TimedTask, Timings, interleaved
+sys.path.append(str(ROOT / "bench"))
+
+import timing
+from timing import TimedTask, Timings, interleaved
 
 Sleep = Callable[[float], None]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array
+from eom_dynamics.arrays import Array
 
 
 @dataclass(frozen=True)

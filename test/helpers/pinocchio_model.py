@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ...robot import Joint, Robot
-from ...robot.inertia import steiner
+from eom_dynamics.robot import Joint, Robot
+from eom_dynamics.robot.inertia import steiner
 
 # Pinocchio's joints about and along coordinate axes are faster than those with any axis.
 _TURNS = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)

@@ -8,11 +8,11 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
 
-from ... import __version__
-from ...codegen.compiler import FLAGS, find_compiler
-from ...exceptions import KernelError
+from eom_dynamics import __version__
+from eom_dynamics.codegen.compiler import FLAGS, find_compiler
+from eom_dynamics.exceptions import KernelError
+from eom_dynamics.tools.provenance import cpuinfo, processor
 
 
 def machine(packages: Sequence[str]) -> dict[str, str]:
@@ -32,24 +32,10 @@ def machine(packages: Sequence[str]) -> dict[str, str]:
     return facts
 
 
-def processor() -> str:
-    """Return the name of the processor."""
-    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
-
-
 def _details() -> str:
-    facts = _cpuinfo()
+    facts = cpuinfo()
     vectors = "AVX-512" if "avx512f" in facts.get("flags", "").split() else "no AVX-512"
     return f"family {facts['cpu family']}, model {facts['model']}, {vectors}" if "cpu family" in facts else vectors
-
-
-def _cpuinfo() -> dict[str, str]:
-    """Return what Linux says about the first processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    return dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))
 
 
 def _compiler() -> str:

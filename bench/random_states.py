@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from timing import TimedTask
 
-from ...arrays import Array
-from ...equations import equations_of_motion
-from ...robot import Robot
-from .timing import TimedTask
+from eom_dynamics.arrays import Array
+from eom_dynamics.equations import equations_of_motion
+from eom_dynamics.robot import Robot
 
 
 class RandomStates:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from random_states import RandomStates, one_by_one
+from timing import TimedTask
 
-from ...arrays import Array
-from ...codegen.backends import KERNELS
-from ...dynamics import Dynamics
-from ...equations import equations_of_motion
-from ...exceptions import KernelError
-from ...robot import Robot
-from .states import RandomStates, one_by_one
-from .timing import TimedTask
+from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.dynamics import Dynamics
+from eom_dynamics.equations import equations_of_motion
+from eom_dynamics.exceptions import KernelError
+from eom_dynamics.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ def pinocchio_rnea(robot: Robot, states: RandomStates) -> Way | None:
     if importlib.util.find_spec("pinocchio") is None:
         return None
     import pinocchio as pin
-
-    from .pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model
 
     model = pinocchio_model(robot)
     data = model.createData()

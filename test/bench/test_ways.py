@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from chains import fixed_case
+from paths import ROOT
 
-from eom_dynamics.tools.benchmark.states import RandomStates
-from eom_dynamics.tools.benchmark.ways import Way, closed_form, our_ways, pinocchio_rnea
+sys.path.append(str(ROOT / "bench"))
+
+from random_states import RandomStates
+from ways import Way, closed_form, our_ways, pinocchio_rnea
 
 # mixed_chain: a revolute, a prismatic and a helical joint about axes of their own; planar_2r: along z.
 ROBOTS = ("iiwa", "mixed_chain", "planar_2r")

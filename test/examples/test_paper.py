@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paper's example: differences from the published values, the page, and a failed check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from html_page import Page
+
+from eom_dynamics import load_robot
+
+pytest.importorskip("plotly", reason="pages need plotly")
+import paper
+
+
+@pytest.fixture(autouse=True)
+def timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times as if measured, which takes seconds."""
+    monkeypatch.setattr(paper, "seconds_by_route", lambda robot, rounds: {"closed form, NumPy": 7.0, "batch": 0.002})
+
+
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("sys.argv", ["paper.py", "-o", str(folder)])
+    return paper.main()
+
+
+def test_the_example_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "out", monkeypatch) == 0
+    output = capsys.readouterr()
+    assert output.err == "", "no warning of the inertias about the link frames, of which the page tells"
+    assert "7.0000 s  10,000 evaluations, closed form, NumPy" in output.out
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.references == ["data:,"] and page.places == {name for name, *_ in paper.FIGURES}
+    assert "Passed" in page.text and "differ by up to 3.32 N m" in page.text
+    captions = ("Figure 2, motion: ", "Figure 3a: first", "Figure 3b: second", "Figure 4: τ̇, and numerical")
+    assert [caption for caption in captions if json.dumps(caption)[1:-1] not in text] == []
+    assert run(tmp_path / "out", monkeypatch) == 2
+    assert "is not empty; name another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "failure"),
+    [
+        (2, 1e-6, "failed: taud differs from the published values by 2.6e-09 of the largest"),
+        (None, 0.0, "failed: taudd differs from numerical differentiation by 1.5e-07"),
+    ],
+)
+def test_a_difference_fails(
+    row: int | None,
+    error: float,
+    failure: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    t, published = paper.published_values()
+    if row is None:
+        monkeypatch.setattr(paper, "DIFFERENCES_TOLERANCE", 1e-7)
+    else:
+        published[row, 100, 3] += error
+    monkeypatch.setattr(paper, "published_values", lambda: (t, published))
+    assert run(tmp_path, monkeypatch) == 1
+    assert failure in capsys.readouterr().err
+    assert "Passed" not in Page((tmp_path / "index.html").read_text(encoding="utf-8")).text
+
+
+def test_the_table_is_that_of_the_file() -> None:
+    header, first, *_, last = paper.inertial_rows(load_robot("iiwa"))
+    assert header[:3] == ["body", "mass [kg]", "c_x [m]"] and header[-1] == "I_zz [kg m²]"
+    assert " ".join(first) == "1 3.94781 -0.00351 0.00160 -0.03139 0.00455 0.00000 0.00000 0.00454 0.00001 0.00029"
+    assert " ".join(last) == "7 0.35432 -0.03466 -0.02324 0.07138 0.00795 0.00022 -0.00029 0.01089 -0.00029 0.00294"
+
+
+def test_times_are_of_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(paper, "BATCH", 100)
+    times = paper.seconds_by_route(load_robot("planar_2r"), 1)
+    assert {"closed form, NumPy", "recursion, Python", "recursion, all in one call"} <= set(times)
+    assert times["closed form, NumPy"] > times["recursion, all in one call"] > 0
