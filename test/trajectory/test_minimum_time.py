@@ -166,7 +166,7 @@ def test_close_waypoints_take_few_intervals(jerk: float, monkeypatch: pytest.Mon
     motion = minimum_time(arm, path, limits=limits)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
     # As before: twelve for each piece.
-    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", (12, 12))
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", 12)
     assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
 
 
@@ -176,7 +176,7 @@ def test_a_path_of_close_waypoints_from_rest_to_rest(monkeypatch: pytest.MonkeyP
     u = np.linspace(0.0, 1.0, 40)
     path = through(u, np.stack([np.sin(5 * u), np.cos(4 * u)], axis=1))
     motion = minimum_time(arm, path, limits=limits)
-    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", (12, 12))
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", 12)
     assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
 
 

@@ -28,13 +28,11 @@ from .path import GeometricPath
 from .speed import SquaredSpeed
 from .waypoints import path_through
 
-# Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
-# turns, within this range, and the largest one in so many pieces next to the ends; density; and the length of the first
-# and last.
+# Knots of the speed: least number of intervals; number in a piece of a spline, and in each of so many next to the ends;
+# density; and the length of the first and last.
 _INTERVALS = 120
-_PER_PIECE = (3, 12)
-_PER_RADIAN = 8
-_AT_REST = 4
+_PER_PIECE = 6
+_PER_END_PIECE, _AT_REST = 12, 4
 _DENSEST = 100_000
 _END = 0.03
 
@@ -56,9 +54,6 @@ _SHORTEST_MOTION = 0.006
 # far apart for the path.
 _MOST_SLOWED = 2.0
 
-# Duration, relative to that of the motion found last, from which on the search begins anew.
-_FAR = 10.0
-
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
 # motors or joint friction: friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
@@ -67,18 +62,11 @@ _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 _SLOW = 1e-30
 _UNLIMITED = 1e-10
 
-# Relative violation of limits between nodes that is left, attempts to get there, and the largest time scaling for what
-# is left; and for motions to fall back to, in the last attempts, or in all of them with friction or motors.
+# Relative violation of limits between nodes that is left, attempts to get there, the last ones, in which motions
+# are checked in any case, and the largest time scaling for what is left.
 _BETWEEN = 8e-4
-_ATTEMPTS = 12
+_ATTEMPTS, _LATE = 12, 6
 _SCALED = 1e-3
-_SLOWEST = 0.5
-_LATE = 6
-
-# Value over its limit from which on a place between nodes becomes a node in the first attempts: a narrow peak, which
-# limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
-_PEAK = 1.05
-_PATIENT = 3
 
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
@@ -224,50 +212,38 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         nodes.constraints.tighten(wider if side == 0 else wider[::-1])
     places = places_of(task.curve, nodes.speed)
     if task.moving:
-        starts = between(nodes.speed, nodes.constraints, task.moving)
-        c = first = entered(task.curve, nodes.speed, nodes.constraints, starts)
+        start = between(nodes.speed, nodes.constraints, task.moving)
+        c = first = entered(task.curve, nodes.speed, nodes.constraints, start)
     else:
         c = first = _inside(nodes, np.ones(nodes.speed.count), _COLD)
-    multipliers, durations = None, list[float]()
-    gap, result = (_START, _TIGHTENED), None
+    multipliers, shortest, gap = None, 0.0, (_START, _TIGHTENED)
     for attempt in range(_ATTEMPTS):
-        if durations and _duration(nodes.speed, c) > _FAR * durations[-1]:
-            # Too far back for the multipliers at the motion found last.
-            multipliers, gap = None, (_START, gap[1])
+        speed, index, constraints = nodes
         fastest, _, multipliers = minimise(
-            nodes.speed,
-            nodes.constraints,
+            speed,
+            constraints,
             c,
             gap=gap,
             multipliers=multipliers,
             progress=lambda done, attempt=attempt: progress((attempt + done) / _ATTEMPTS),  # type: ignore[misc]
         )
-        durations.append(_duration(nodes.speed, fastest))
-        c = _positive(task, nodes.speed, fastest, c, places)
-        late, gap = attempt >= _ATTEMPTS - _LATE, (_TIGHTENED, _END_GAP)
-        worst, more = _tighten(task, nodes, c, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
+        shortest = shortest or float(np.sum(speed.steps / np.sqrt(speed.at_nodes(fastest)[0])))
+        c = _positive(task, speed, fastest, c, places)
+        worst, more = _tighten(task, nodes, c)
         if len(more):
-            denser = _nodes(task, np.union1d(nodes.index, more))
-            denser.constraints.follow(nodes.constraints, np.searchsorted(denser.index, nodes.index))
-            nodes, multipliers = denser, None
-        if attempt and (late or not 1 + _BETWEEN < worst < np.inf):
-            motion, times, sigma, found, over, hot = _checked_motion(task, nodes, c, first, places)
-            final = found is not None
-            if not final and (late or not nodes.constraints.affine):
-                found, *_ = _slowed(task, motion, nodes.constraints.affine, _SLOWEST)
-            if found and (result is None or found.end < result[0].end):
-                result = found, task.curve.parameter(sigma)
-            if final:
-                break
-            nodes.constraints.tighten_heat(
-                1 / np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
-            )
+            nodes, multipliers = _nodes(task, np.union1d(nodes.index, more)), None
+            nodes.constraints.follow(constraints, np.searchsorted(nodes.index, index))
+        gap = _TIGHTENED, _END_GAP
+        if attempt and (attempt >= _ATTEMPTS - _LATE or not 1 + _BETWEEN < worst < np.inf):
+            found, over, hot, times, sigma = _checked_motion(task, nodes, c, first, places)
+            if found is not None and found.end <= _MOST_SLOWED * shortest:
+                return found, task.curve.parameter(sigma)
+            hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
+            nodes.constraints.tighten_heat(1 / hot)
             times = np.interp(nodes.speed.nodes, sigma, times)
             _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
         c = _back(task, nodes, c, first) if task.moving else _inside(nodes, c, _INSIDE)
-    if result is None or result[0].end > _MOST_SLOWED * durations[0]:
-        raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
-    return result
+    raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
 
 
 def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
@@ -276,10 +252,6 @@ def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
     constraints = task.everywhere.thinned(speed, index)
     constraints.cap(task.fastest)
     return _Nodes(speed, index, constraints)
-
-
-def _duration(speed: SquaredSpeed, c: Array) -> float:
-    return float(np.sum(speed.steps / np.sqrt(speed.at_nodes(c)[0])))
 
 
 def _positive(task: _Task, speed: SquaredSpeed, found: Array, c: Array, places: tuple[Array, Array]) -> Array:
@@ -320,32 +292,28 @@ def _back(task: _Task, nodes: _Nodes, c: Array, first: Array) -> Array:
         used = constraints.used(speed.at_nodes(tried))
         if used is not None and np.max(used) < 1:
             return tried
-    return entered(task.curve, speed, constraints, [first])
+    return entered(task.curve, speed, constraints, first)
 
 
 def _checked_motion(
     task: _Task, nodes: _Nodes, c: Array, first: Array, places: tuple[Array, Array]
-) -> tuple[Spline, Array, Array, Spline | None, _Checked, Array]:
-    """The motion with its times and σ at its knots, and what :func:`_slowed` returns for it."""
+) -> tuple[Spline | None, _Checked, Array, Array, Array]:
+    """What :func:`_slowed` returns for the motion, and times and σ at its knots."""
     for share in _CORRECTIONS if task.moving else (0.0,):
         times, states, sigma = motion_of(task.curve, nodes.speed, c + share * (first - c), places)
         for row, exact in zip((0, -1), task.ends.values(), strict=True):
             states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
-        motion = Spline(times, states)
-        found, over, hot = _slowed(task, motion, nodes.constraints.affine, _SCALED)
+        found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
         if found:
             break
-    return motion, times, sigma, found, over, hot
+    return found, over, hot, times, sigma
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
     edges = np.concatenate([[0.0], curve.breaks, [1.0]])
-    counts = np.clip(_PER_RADIAN * np.diff(curve.turned(edges)), *_PER_PIECE)
+    counts = np.full(len(edges) - 1, float(_PER_PIECE))
     # A path that is at rest at its ends speeds up there.
-    counts[:_AT_REST] = counts[-_AT_REST:] = _PER_PIECE[1]
-    for _ in range(2):
-        # The speed changes before and after a turn, too.
-        counts = np.maximum(counts, 0.5 * np.maximum(np.append(0.0, counts[:-1]), np.append(counts[1:], 0.0)))
+    counts[:_AT_REST] = counts[-_AT_REST:] = _PER_END_PIECE
     counts = np.clip(counts, _INTERVALS * np.diff(edges), _DENSEST * np.diff(edges))
     passed = np.append(0.0, np.cumsum(counts))
     count = round(passed[-1])
@@ -426,17 +394,17 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> 
             )
 
 
-def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
+def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.intp]]:
     """Reduce limits at nodes by as much as they are violated next to them.
 
     Args:
         task: the path, with limits at fine nodes.
         nodes: with limits to tighten.
         c: coefficients of the speed.
-        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
 
     Returns:
-        The largest value over its limit, and indices of the finer nodes that are to be nodes.
+        The largest value over its limit, and indices of the finer nodes that are to be nodes: narrow peaks, around
+        which limits are not reduced.
     """
     fine, (_, index, constraints) = task.fine, nodes
     used = task.everywhere.used(fine.at_nodes(c))
@@ -447,7 +415,7 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, 
     used = used[:rows].reshape(rows, -1, fine.finer)
     # Faster than along the short last axis.
     worst = reduce(np.maximum, [used[..., k] for k in range(fine.finer)])
-    peaks = np.flatnonzero(np.max(worst, axis=0) > most)
+    peaks = np.flatnonzero(np.max(worst, axis=0) > 1 + _BETWEEN)
     largest = np.argmax(np.max(used[:, peaks], axis=0), axis=1)
     more = np.setdiff1d(peaks * fine.finer + largest, index) if len(peaks) else peaks
     violation = float(np.max(worst))
@@ -526,14 +494,13 @@ def _checked(
     return _Checked(t, used, quantity, np.unique(over))
 
 
-def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spline | None, _Checked, Array]:
+def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, _Checked, Array]:
     """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
     Args:
         task: the path and its limits.
         motion: from 0 s.
         affine: whether limits are affine, without friction and motors.
-        most: the largest time scaling, less 1.
 
     Returns:
         The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
@@ -543,7 +510,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
     given, cold = motion.end, np.zeros(len(own.effort_rms))
-    for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
+    for repeat in range(2 if own.of_motors else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
         rate = 0.0 if affine else motion_rate(motion, _CHECK_RATE)
         over = _checked(arm, own, tool, motion, rate, pieces, 1 + tolerance)
@@ -557,7 +524,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
-        if scaling > 1 + most:
+        if scaling > 1 + _SCALED:
             break
         # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
         # those of gravity and friction decrease less than those of inertia, which they may balance.
