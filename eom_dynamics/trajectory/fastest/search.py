@@ -163,7 +163,7 @@ class _Nodes(NamedTuple):
     """The speed at nodes, their indices among the fine ones, and limits there."""
 
     speed: SquaredSpeed
-    index: NDArray[np.intp]
+    places: NDArray[np.intp]
     constraints: Constraints
 
 
@@ -231,8 +231,8 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         c = _positive(task, speed, fastest, c, places)
         worst, more = _tighten(task, nodes, c)
         if len(more):
-            nodes, multipliers = _nodes(task, np.union1d(nodes.index, more)), None
-            nodes.constraints.follow(constraints, np.searchsorted(nodes.index, index))
+            nodes, multipliers = _nodes(task, np.union1d(nodes.places, more)), None
+            nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
         gap = _TIGHTENED, _END_GAP
         if attempt and (attempt >= _ATTEMPTS - _LATE or not 1 + _BETWEEN < worst < np.inf):
             found, over, hot, times, sigma = _checked_motion(task, nodes, c, first, places)
