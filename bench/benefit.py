@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each term of the feedforward is worth with held commands, a delay, and errors of the model.
 
-Plants of MuJoCo, and simulations over model errors. A whole run writes the picture docs/benefit.png, too.
+Plants are MuJoCo's, with drives that hold their commands. A whole run writes the picture docs/benefit.png, too.
+
+All four feedforwards have the same PD on the motors, kp = B w², kd = 2 B w, around references of one period:
+
+| feedforward | theta_ref | thetad_ref | effort           |
+|-------------|-----------|------------|------------------|
+| rigid       | q         | qd         | B qdd + tau      |
+| tau         | q + delta | qd         | B qdd + tau      |
+| taud        | q + delta | qd + deltad| B qdd + tau      |
+| taudd       | q + delta | qd + deltad| B thetadd + tau  |
+
+with the deflections delta of the springs under tau, taud and taudd; the last is flatness. Friction and gear loss at the
+velocity of the reference are part of all. Commands are ahead by their mean age, :attr:`.Robot.command_lead`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from mujoco_arms import MujocoArm
@@ -18,10 +32,69 @@ from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
-from eom_dynamics.simulation.model_errors import WAYS, ModelError, Sweep, sweep
+from eom_dynamics.simulation.feedforward_comparison import motor_references
+from eom_dynamics.simulation.outer_loop import lowest_frequency
 from eom_dynamics.tools.pages.numbers import number
 from eom_dynamics.tools.simulate.summary import compared
-from eom_dynamics.trajectory import paper_motion
+from eom_dynamics.trajectory import Trajectory, paper_motion
+
+WAYS = ("rigid", "tau", "taud", "taudd")
+"""Feedforwards, in the order of all results."""
+
+NATURAL_FREQUENCY = 70.0
+"""Of the motors' PD, rad/s."""
+
+
+class ModelError(NamedTuple):
+    """Errors of a model; relative errors are real over modelled value, minus 1.
+
+    Attributes:
+        stiffness, mass, rotor_inertia, friction: relative.
+        delay: of the drives, real less named, s.
+    """
+
+    stiffness: float = 0.0
+    mass: float = 0.0
+    rotor_inertia: float = 0.0
+    friction: float = 0.0
+    delay: float = 0.0
+
+
+EXACT = ModelError()
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Root mean square errors of the links over model errors.
+
+    Attributes:
+        robot: the model.
+        errors: E model errors.
+        rms: (E, 4) over time and joints, rad, as :data:`WAYS`.
+        period: of the commands, s.
+        natural_frequency: of the motors' PD, rad/s.
+        motion_frequency: of the motion, rms of qdd over that of qd, the largest of all joints, rad/s.
+        resonance: lowest frequency of the links on their springs with motors at rest, during the motion, rad/s.
+    """
+
+    robot: Robot
+    errors: tuple[ModelError, ...]
+    rms: Array
+    period: float
+    natural_frequency: float
+    motion_frequency: float
+    resonance: float
+
+    @property
+    def lead(self) -> float:
+        """Time by which commands are ahead, s: their mean age, as :attr:`Robot.command_lead`."""
+        return replace(self.robot, command_period=self.period).command_lead
+
+    def of(self, error: ModelError) -> Array:
+        """(4,) root mean square errors under one model error."""
+        row: Array = self.rms[self.errors.index(error)]
+        return row
+
 
 ERRORS = (ModelError(), *(ModelError(**{name: sign * 0.05}) for name in ("stiffness", "mass") for sign in (-1, 1)))
 """Model errors with feedback of the links."""
@@ -89,11 +162,10 @@ def run(settings: Settings) -> Section:
     for name in ROBOTS:
         robot = load_robot(name)
         motion = paper_motion(robot.n)
-        found = sweep(robot, motion, 0.0, duration, model_errors(robot, PERIOD), period=PERIOD)
         plant, q = ElasticPlant(ElasticArm(robot)), motion.derivatives(0.0, 0)[0]
-        loop = outer_loop(plant, q, found.natural_frequency, PERIOD / 2)
-        sweeps.append(found)
-        fed_sweeps.append(sweep(robot, motion, 0.0, duration, ERRORS, period=PERIOD, outer=loop.F))
+        loop = outer_loop(plant, q, NATURAL_FREQUENCY, PERIOD / 2)
+        sweeps.append(sweep(name, model_errors(robot, PERIOD), duration))
+        fed_sweeps.append(sweep(name, ERRORS, duration, outer=loop.F))
     for error in SHOWN:
         # An arm without friction has no error of it.
         wrong.add(_named(error), *(_cell(x.of(error)) if error in x.errors else "–" for x in sweeps))
@@ -109,31 +181,87 @@ def run(settings: Settings) -> Section:
     return Section("benefit", "benefit of the feedforward", text, [held, wrong, fed], [bar])
 
 
-def _errors(name: str, period: float, delay: float, lead: float, duration: float) -> list[float]:
-    """Root mean square errors of the links under :data:`WAYS`, rad."""
-    arm, plant = ElasticArm(load_robot(name)), MujocoArm(name)
+def sweep(name: str, errors: Sequence[ModelError], duration: float, *, outer: Array | None = None) -> Sweep:
+    """Errors of the links of a packaged robot on the paper's motion, held for a period, half a period ahead.
+
+    Args:
+        name: of the robot, the model.
+        errors: model errors.
+        duration: s.
+        outer: F of :func:`.outer_loop`, feedback of the links; without, there is none.
+    """
+    robot = load_robot(name)
+    known, motion = ElasticPlant(ElasticArm(robot)), paper_motion(robot.n)
+    _, qd, qdd = motion.derivatives(np.linspace(0.0, duration, round(duration / PERIOD) + 1), 2)
+    q = motion.derivatives(np.linspace(0.0, duration, 50), 0)[0]
+    frequency = float(np.max(np.sqrt(np.mean(qdd**2, axis=0) / np.mean(qd**2, axis=0))))
+    rms = [_errors(name, PERIOD, 0.0, PERIOD / 2 - error.delay, duration, error, outer) for error in errors]
+    resonance = lowest_frequency(known, q)
+    return Sweep(robot, tuple(errors), np.array(rms), PERIOD, NATURAL_FREQUENCY, frequency, resonance)
+
+
+def _errors(
+    name: str,
+    period: float,
+    delay: float,
+    lead: float,
+    duration: float,
+    error: ModelError = EXACT,
+    outer: Array | None = None,
+) -> list[float]:
+    """Root mean square errors of the links under :data:`WAYS`, rad, from the exact state of the real arm."""
+    factors = {each: 1 + getattr(error, each) for each in ("stiffness", "mass", "rotor_inertia", "friction")}
+    plant = MujocoArm(name, natural_frequency=NATURAL_FREQUENCY, **factors)
+    arm = ElasticArm(load_robot(name))
     known, motion = ElasticPlant(arm), paper_motion(arm.robot.n)
-
-    def command(way: str, t: float) -> tuple[Array, Array, Array]:
-        q, qd, qdd, *higher = motion.derivatives(t + lead)
-        y = arm.feedforward(q, qd, qdd, *higher)
-        if way == "taudd":
-            return y.motor_effort, y.motor_position, y.motor_velocity
-        speed = y.motor_velocity if way == "taud" else qd
-        effort = arm.motor_inertia * qdd + known.motor_load(y.tau, speed)
-        return effort, q if way == "rigid" else y.motor_position, speed
-
+    first = motion.derivatives(0.0)
+    tau = np.stack(arm.dynamics.inverse_dynamics(*first)) * factors["mass"] / factors["stiffness"]
+    at = arm.deflections(*tau)
+    start = first[0] + at.delta, first[1] + at.deltad
+    late = round(delay / period)
+    t = period * np.arange(-late, round(duration / period) + 1)
+    commands = _commands(known, motion, t + lead)
+    every = round(period / plant.step)
     errors = []
-    for way in WAYS:
-        t, q, _ = plant.run(
-            lambda t, way=way: command(way, t),  # type: ignore[misc]
-            motion,
-            duration=duration,
-            period=period,
-            delay=delay,
-        )
-        errors.append(float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2))))
+    for way in range(len(WAYS)):
+        feedback = None if outer is None else _LinkFeedback(known, motion, t, outer)
+
+        def command(now: float, way: int = way, feedback: _LinkFeedback | None = feedback) -> tuple[Array, ...]:
+            k = round(now / period)
+            effort, position, velocity = (part[k + late, way] for part in commands)
+            return effort + (0.0 if feedback is None else feedback.effort(k, plant.state)), position, velocity
+
+        found, q, _ = plant.run(command, motion, duration=duration, period=period, delay=delay, start=start)
+        found, q = found[every - 1 :: every], q[every - 1 :: every]
+        errors.append(float(np.sqrt(np.mean((q - motion.derivatives(found, 0)[0]) ** 2))))
     return errors
+
+
+class _LinkFeedback:
+    """Efforts of the feedback F of links and motors in each period, by their state at its start."""
+
+    def __init__(self, known: ElasticPlant, motion: Trajectory, t: Array, F: Array) -> None:
+        self._F, self._free, self._period = F, ~known.rigid, t[1] - t[0]
+        self._references = known.parts(known.on_trajectory(*motion.derivatives(t)))
+        self._integral = np.zeros(known.arm.robot.n)
+
+    def effort(self, k: int, state: tuple[Array, Array]) -> Array:
+        """Efforts (m,) in period k, with positions and velocities of links and motors at its start."""
+        (q, theta), (qd, thetad) = (np.split(x, [len(self._integral)]) for x in state)
+        q, theta, qd, thetad = (x - y[k] for x, y in zip((q, theta, qd, thetad), self._references, strict=True))
+        self._integral += self._period * q
+        found: Array = -self._F @ np.concatenate([q, theta[self._free], qd, thetad[self._free], self._integral])
+        return found
+
+
+def _commands(known: ElasticPlant, motion: Trajectory, t: Array) -> tuple[Array, Array, Array]:
+    """Efforts, positions and velocities (N, 4, m) of the motors for a motion at times t (N,)."""
+    y, position, velocity, effort = motor_references(known, motion.derivatives(t))
+    return (
+        np.stack([effort(velocity), effort(velocity), effort(y.motor_velocity), y.motor_effort], axis=1),
+        np.stack([position, *[y.motor_position] * 3], axis=1),
+        np.stack([velocity, velocity, *[y.motor_velocity] * 2], axis=1),
+    )
 
 
 def model_errors(robot: Robot, period: float) -> tuple[ModelError, ...]:

@@ -71,17 +71,6 @@ class CarriedRotors:
         """
         return self.dynamics.mass_matrix(self._angles(q)) * self._scale * self._scale[:, np.newaxis]
 
-    def mass_matrix_rate(self, q: Array, qd: Array, motor_velocity: Array) -> Array:
-        """Time derivative of the mass matrix: C + C', with the matrix of Christoffel symbols.
-
-        Args:
-            q, qd: (n,) or (N, n).
-            motor_velocity: (m,) or (N, m).
-        """
-        velocity = np.concatenate([qd, self.gear_ratio * motor_velocity], axis=-1)
-        C = self.dynamics.coriolis_matrix(self._angles(q), velocity)
-        return (C + np.swapaxes(C, -1, -2)) * self._scale * self._scale[:, np.newaxis]
-
     def bias(self, q: Array, qd: Array, motor_velocity: Array) -> Array:
         """Efforts on links and motors at zero acceleration: centrifugal, Coriolis, gyroscopic, gravity.
 

@@ -23,6 +23,7 @@ from scipy.signal import fftconvolve
 
 from ..arrays import Array
 from .exceptions import IdentificationError
+from .residuals import correlation_time
 
 # Lags of the autocorrelation, in correlation times: Bartlett's weights then lose a tenth of it.
 _LAGS = 10
@@ -140,17 +141,6 @@ def curve_fit(
     return CurveEstimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
 
 
-def correlation_time(r: Array) -> float:
-    """Correlation time 1 + 2 sum of r_l/r_0 of a series by its autocorrelation, in samples, at least 1.
-
-    Summed to the first lag that is five times the sum so far (A. D. Sokal, "Monte Carlo methods in statistical
-    mechanics", 1996).
-    """
-    total = 2 * np.cumsum(r) / r[0] - 1 if r[0] > 0 else np.ones(len(r))
-    enough = np.flatnonzero(np.arange(len(r)) >= 5 * total)
-    return float(max(total[enough[0]] if len(enough) else total[-1], 1.0))
-
-
 def autocorrelation(x: Array) -> Array:
     """Mean products (N,) of a series with itself, by lag."""
     return np.asarray(fftconvolve(x, x[::-1])[len(x) - 1 :] / len(x))
@@ -164,7 +154,7 @@ def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independe
     covariance[idle, idle] = np.inf
     free = np.flatnonzero(~stopped & ~idle)
     r = autocorrelation(residual) * count / (count - len(free))
-    time = 1.0 if independent else correlation_time(r)
+    time = 1.0 if independent else float(correlation_time([residual[:, np.newaxis]])[0])
     if not len(free):
         return covariance, time
     u, s, vt = np.linalg.svd(J[:, free] / length[free], full_matrices=False)

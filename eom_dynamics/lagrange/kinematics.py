@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses and Jacobians as SymPy expressions, their determinant, and the conditions of singularities.
-
-The recursion is that of :class:`eom_dynamics.Kinematics`, over SymPy's expressions in place of numbers.
-"""
+"""Poses and Jacobians as SymPy expressions, their determinant, and the conditions of singularities."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,23 +11,17 @@ import numpy as np
 import sympy as sp
 
 from .. import lie
-from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..kinematics.frames import named_frame
-from ..recursion import kinematics
 from ..recursion.kinematics import representation
-from ..recursion.links import Link, LinkTree, Moments, axis_rotation
-from ..robot import Joint, Robot
+from ..robot import Robot
 from ..robot.model import frames_by_name
-from .normal_form import exact, normal_form, normal_forms
-from .robots import exact_model, with_symbols
-from .variables import LagrangianError, variables
+from .normal_form import normal_form, normal_forms
+from .robots import body_poses, exact_array, exact_model, exact_pose, joint_poses, with_symbols
+from .variables import variables
 
 _TWIST = 6
-
-# Of a sum of terms that cancel, relative to the largest one.
-_ROUNDING = 1e-9
 
 
 class SymbolicKinematics:
@@ -50,33 +42,25 @@ class SymbolicKinematics:
         """Take a robot of numbers or of symbols.
 
         Args:
-            robot: the robot; its lengths may be SymPy expressions, directions of axes are numbers.
+            robot: the robot; its lengths may be SymPy expressions. A symbolic axis must have unit length.
             symbols: put a symbol p_x2 in place of each coordinate of the position of body 2 in its parent, or p_x_tip
                 of a tool in its body, that is not zero, as :func:`.robot_lagrangian` does. Lengths in screws, as of
                 Denavit-Hartenberg tables, stay numbers.
 
         Raises:
-            LagrangianError: the direction of an axis is symbolic.
             TypeError: ``robot`` is not a Robot.
         """
         require_robot(robot)
         model = exact_model(robot)
-        self.values: dict[Any, float] = {}
+        values: dict[Any, float] = {}
         if symbols:
-            model, self.values = with_symbols(model)
+            model, values = with_symbols(model)
         self.robot = model.robot
         self.q, _ = variables(robot.n)
-        axes = [_axis_frame(joint) for joint in self.robot.joints]
-        E, e = self.robot.coupling
-        self._links = tuple(
-            _link(self.robot, i, axes, int(np.flatnonzero(row)[0]), row[np.flatnonzero(row)[0]], shift)
-            for i, (row, shift) in enumerate(zip(E, e, strict=True))
-        )
-        self._axes = axes
         self._frames = frames_by_name(self.robot)
-        used = set().union(*(x.free_symbols for link in self._links for x in link.translation.flat))
-        used |= set().union(*(sp.sympify(x).free_symbols for tool in self.robot.tools for x in tool.pose.flat))
-        self.values = {symbol: value for symbol, value in self.values.items() if symbol in used}
+        placed = [*(joint.reference_pose for joint in self.robot.joints), *(tool.pose for tool in self.robot.tools)]
+        used = set().union(*(sp.sympify(x).free_symbols for pose in placed for x in pose.flat))
+        self.values = {symbol: value for symbol, value in values.items() if symbol in used}
 
     def pose(self, frame: str | None = None) -> Any:
         """Pose of a frame, by default the first tool, in the base frame: a matrix (4, 4).
@@ -84,7 +68,9 @@ class SymbolicKinematics:
         Raises:
             StateError: there is no such frame.
         """
-        return sp.Matrix(lie.pose(*map(normal_forms, kinematics.pose(self._tree(frame), self.q))))
+        found = named_frame(self.robot, self._frames, frame)
+        body = body_poses(self.robot, self.q)[found.joint] if found.joint >= 0 else np.eye(4, dtype=int)
+        return sp.Matrix(normal_forms(body @ exact_pose(found.pose)))
 
     def jacobian(self, frame: str | None = None, reference: str = "body") -> Any:
         """Jacobian of a frame: a matrix (6, n), angular rows first.
@@ -96,8 +82,22 @@ class SymbolicKinematics:
         Raises:
             StateError: there is no such frame, or the reference is unknown.
         """
-        (columns,) = kinematics.jacobian(self._tree(frame), [self.q], representation(reference))
-        return sp.Matrix(normal_forms(columns).T)
+        found, reference = named_frame(self.robot, self._frames, frame), representation(reference)
+        J = np.zeros((_TWIST, len(self.robot.joints)), dtype=object)
+        steps, bodies = joint_poses(self.robot, self.q), body_poses(self.robot, self.q)
+        i, in_body = found.joint, exact_pose(found.pose)
+        while i >= 0:
+            joint = self.robot.joints[i]
+            if reference == "body":
+                J[:, i] = lie.body_twist(in_body, joint.screw)
+                in_body = normal_forms(steps[i] @ in_body)
+            else:
+                J[:, i] = normal_forms(lie.space_twist(bodies[i], joint.screw))
+            i = joint.parent
+        if reference == "world_aligned":
+            position = np.array(self.pose(frame))[:3, 3]
+            J[3:] += np.cross(J[:3], position, axisa=0).T
+        return sp.Matrix(normal_forms(J @ exact_array(self.robot.coupling[0])))
 
     def determinant(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> Any:
         """Determinant of the Jacobian of a frame, or of some of its rows.
@@ -120,7 +120,11 @@ class SymbolicKinematics:
         J = self.jacobian(frame, "space" if len(chosen) == _TWIST else "world_aligned")[list(chosen), :]
         if len(chosen) == _TWIST:
             J = J.subs(self.q[0], 0)  # which leaves the determinant as it is
-        return normal_form(_determinant(J))
+        J = J.applyfunc(sp.expand_trig)
+        names = {atom: sp.Dummy() for atom in J.atoms(sp.sin, sp.cos)}  # SymPy's domains of polynomials have symbols
+        entries = sp.polys.matrices.DomainMatrix.from_Matrix(J.xreplace(names))
+        found = entries.domain.to_sympy(entries.charpoly()[-1]) * (-1) ** J.rows
+        return normal_form(found.xreplace({name: atom for atom, name in names.items()}))
 
     def singularities(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> tuple[Any, ...]:
         """Factors of :meth:`determinant`, by arguments of which one is zero where the arm is singular.
@@ -133,146 +137,47 @@ class SymbolicKinematics:
         """
         return factors(self.determinant(frame, rows), self.q)
 
-    def _tree(self, name: str | None) -> LinkTree:
-        frame = named_frame(self.robot, self._frames, name)
-        pose = _exact(frame.pose)
-        at = pose if frame.joint < 0 else _inverse(self._axes[frame.joint]) @ pose
-        none = Moments(0.0, np.zeros(3), np.zeros((3, 3)))
-        return LinkTree(self._links, self.robot.gravity, ((frame.joint, at),), none)
-
 
 def factors(expression: Any, q: Sequence[Any]) -> tuple[Any, ...]:
     """Factors of a polynomial in sines and cosines that depend on some of the variables q.
 
-    First sines and cosines of q_i + … + q_j; then those of the polynomial in tangents of half angles, as far as they
-    are sines and cosines of whole angles again.
+    They are those of the polynomial in tangents of half angles; where one is of half angles, those in the same
+    variables are multiplied, or it is squared, to a function of whole angles with the same zeros.
     """
-    rest, found = normal_form(expression), []
+    rest = normal_form(expression)
     if rest == 0:
         return (sp.S.Zero,)
-    for i in range(len(q)):
-        for j in range(i, len(q)):
-            for function in (sp.sin, sp.cos):
-                while (quotient := _divided(rest, q[i : j + 1], function)) is not None:
-                    found.append(function(sum(q[i : j + 1])))
-                    rest = quotient
-    found += _by_half_angles(rest, q)
-    return tuple(dict.fromkeys(found))
-
-
-def _divided(expression: Any, angles: Sequence[Any], function: Any) -> Any:
-    """The expression over the sine or cosine of a sum of angles; None if that is no factor."""
-    if not set(angles) <= expression.free_symbols:
-        return None
-    # At one zero of the divisor, before the algebra.
-    zero = (0.0 if function is sp.sin else np.pi / 2) - sum(_probe(x) for x in angles[1:])
-    at = {x: _probe(x) for x in expression.free_symbols} | {angles[0]: zero}
-    terms = [float(term.subs(at)) for term in sp.Add.make_args(expression)]
-    if abs(sum(terms)) > _ROUNDING * max(map(abs, terms)):
-        return None
-    total, s, c = sp.Dummy("a", real=True), sp.Dummy("s"), sp.Dummy("c")
-    turned = sp.expand_trig(expression.subs(angles[0], total - sum(angles[1:])))
-    # The divisor is s; a cosine is the sine of the angle less a quarter of a turn, but for the sign.
-    names = {sp.sin(total): s, sp.cos(total): c} if function is sp.sin else {sp.sin(total): c, sp.cos(total): s}
-    even: Any = 0
-    odd: Any = 0
-    for (k,), coefficient in sp.Poly(sp.expand(turned.xreplace(names)), s).terms():
-        power = (1 - c**2) ** (k // 2) * coefficient
-        even, odd = (even + power, odd) if k % 2 == 0 else (even, odd + power)
-    quotient, remainder = sp.div(sp.Poly(even, c), sp.Poly(1 - c**2, c))
-    if any(normal_form(x) != 0 for x in remainder.all_coeffs()):
-        return None
-    back = {value: key for key, value in names.items()}
-    return normal_form((s * quotient.as_expr() + odd).xreplace(back).subs(total, sum(angles)))
-
-
-def _probe(symbol: Any) -> float:
-    """A number for a symbol, by its name."""
-    return 1.0 + float(np.modf(np.sqrt(2.0) * sum(map(ord, symbol.name)))[0])
-
-
-def _by_half_angles(expression: Any, q: Sequence[Any]) -> list[Any]:
-    used = [x for x in q if x in expression.free_symbols]
-    if not used:
-        return []
-    t = sp.symbols(f"t:{len(used)}", cls=sp.Dummy)
+    t = {sp.Dummy(x.name): x for x in q if x in rest.free_symbols}
     halves: dict[Any, Any] = {}
-    for x, y in zip(used, t, strict=True):
+    for y, x in t.items():
         halves |= {sp.sin(x): 2 * y / (1 + y**2), sp.cos(x): (1 - y**2) / (1 + y**2)}
-    numerator, _ = sp.fraction(sp.together(sp.expand_trig(expression).xreplace(halves)))
-    found, odd = [], sp.S.One
-    for factor, power in sp.factor_list(numerator)[1]:
-        degrees = [sp.degree(factor, y) for y in t]
-        if not any(degrees) or factor in [1 + y**2 for y in t]:
-            continue
-        if any(degree % 2 for degree in degrees):
-            odd *= factor**power
-        else:
-            found.append(_whole_angles(factor, t, used))
-    return found if odd == 1 else [*found, _whole_angles(sp.expand(odd), t, used)]
+    numerator, denominator = sp.fraction(sp.together(sp.expand_trig(rest).xreplace(halves)))
+    found: dict[Any, Any] = defaultdict(lambda: sp.S.One)
+    for factor, _ in sp.factor_list(numerator)[1]:
+        degrees = {y: sp.degree(factor, y) for y in t if factor.has(y)}
+        if degrees and factor not in [1 + y**2 for y in t]:
+            odd = any(degree % 2 for degree in degrees.values())
+            found[frozenset(map(t.get, degrees)) if odd else factor] *= _of_angles(factor, degrees, t)
+    for y, x in t.items():
+        if sp.degree(denominator, y) > sp.degree(numerator, y):
+            found[frozenset([x])] *= sp.cos(x / 2)  # zero after half a turn, where the tangent is infinite
+    return tuple(dict.fromkeys(map(_of_whole_angles, found.values())))
 
 
-def _whole_angles(polynomial: Any, t: Sequence[Any], used: Sequence[Any]) -> Any:
-    """The polynomial in tangents of half angles times even powers of their cosines."""
+def _of_angles(polynomial: Any, degrees: dict[Any, int], angles: dict[Any, Any]) -> Any:
+    """The polynomial in tangents of half angles times powers of their cosines, by its degrees."""
     total = sp.S.Zero
-    degrees = [2 * ((sp.degree(polynomial, y) + 1) // 2) for y in t]
-    for powers, coefficient in sp.Poly(polynomial, *t).terms():
+    for powers, coefficient in sp.Poly(polynomial, *degrees).terms():
         term = coefficient
-        for x, k, degree in zip(used, powers, degrees, strict=True):
-            term *= sp.sin(x / 2) ** k * sp.cos(x / 2) ** (degree - k)
+        for (y, degree), k in zip(degrees.items(), powers, strict=True):
+            term *= sp.sin(angles[y] / 2) ** k * sp.cos(angles[y] / 2) ** (degree - k)
         total += term
-    _, primitive = normal_form(total).as_content_primitive()
+    return total
+
+
+def _of_whole_angles(factor: Any) -> Any:
+    """The factor, or its square, without constant factors."""
+    turned = (factor.subs(x, x + 2 * sp.pi) for x in factor.free_symbols)
+    whole = normal_form(factor**2 if any(sp.expand(factor + x) == 0 for x in turned) else factor)
+    _, primitive = whole.as_content_primitive()
     return -primitive if primitive.could_extract_minus_sign() else primitive
-
-
-def _determinant(matrix: Any) -> Any:
-    """Determinant over the polynomials in sines, cosines and symbols."""
-    atoms = sorted(matrix.atoms(sp.sin, sp.cos), key=sp.default_sort_key)
-    names = {atom: sp.Dummy(f"a{k}") for k, atom in enumerate(atoms)}
-    entries = sp.polys.matrices.DomainMatrix.from_Matrix(matrix.xreplace(names))
-    found = entries.domain.to_sympy(entries.charpoly()[-1]) * (-1) ** matrix.rows
-    return found.xreplace({name: atom for atom, name in names.items()})
-
-
-def _axis_frame(joint: Joint) -> AnyArray:
-    """Pose (4, 4) of a frame with z along the axis of a joint in the body's frame."""
-    e, m = joint.screw[:3], joint.screw[3:]
-    axis, point = (e, np.cross(e, m)) if np.any(e != 0) else (m, np.zeros(3, dtype=int))
-    try:
-        rotation = axis_rotation(np.array(axis, dtype=float))
-    except TypeError:
-        raise LagrangianError(f"{joint.name}: the direction of its axis must be numbers, is {axis.tolist()}") from None
-    return lie.pose(_exact(rotation), point)
-
-
-def _link(robot: Robot, i: int, axes: Sequence[AnyArray], coordinate: int, ratio: Any, shift: Any) -> Link:
-    """A joint with its frame in that of its parent; not regrouped, and without mass."""
-    joint = robot.joints[i]
-    step = _exact(joint.reference_pose) @ axes[i]
-    if joint.parent >= 0:
-        step = _inverse(axes[joint.parent]) @ step
-    turns = bool(np.any(joint.screw[:3] != 0))
-    pitch = sp.expand(joint.screw[:3] @ joint.screw[3:]) if turns else sp.S.One
-    return Link(
-        parent=joint.parent,
-        coordinate=coordinate,
-        ratio=exact(ratio),
-        rotation=step[:3, :3],
-        translation=np.array([sp.expand(x) for x in step[:3, 3]], dtype=object),
-        turns=turns,
-        angle=float(shift) if turns else 0.0,
-        offset=pitch * exact(shift),
-        pitch=pitch,
-        mass=0.0,
-        first_moment=np.zeros(3),
-        second_moment=np.zeros((3, 3)),
-    )
-
-
-def _inverse(C: AnyArray) -> AnyArray:
-    R = C[:3, :3].T
-    return lie.pose(R, -R @ C[:3, 3])
-
-
-def _exact(matrix: AnyArray) -> AnyArray:
-    return np.array([exact(x) for x in np.asarray(matrix, dtype=object).flat], dtype=object).reshape(np.shape(matrix))

@@ -3,7 +3,8 @@
 
     d/dt dL/dqd - dL/dq + dR/dqd = tau + Q,    L = T - U
 
-M is the Hessian of T with respect to qd, and the terms of velocities are S qd with the Christoffel symbols
+The equations are those of SymPy's ``LagrangesMethod``. M is the Hessian of T with respect to qd, and the terms of
+velocities are S qd with the Christoffel symbols
 
     c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2,    S_ij = sum over k of c_ijk qd_k.
 
@@ -19,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 import sympy as sp
+from sympy.physics.mechanics import LagrangesMethod, dynamicsymbols
 
 from ..arguments import choice, count
 from ..states import is_sequence
@@ -134,19 +136,22 @@ class Lagrangian:
     @cached_property
     def _efforts(self) -> list[list[tuple[Any, Any]]]:
         """Efforts of the energies, and of friction and forces, which need not be polynomials; derivatives follow."""
-        rows = []
-        for q, qd, friction, force in zip(self.q, self.qd, self.friction, self.forces, strict=True):
-            of_energies = self.time_derivative(sp.diff(self.L, qd)) - sp.diff(self.L, q)
-            rows.append((normal_form(of_energies), friction - force))
-        return [rows]
+        motion = self.M * sp.Matrix(self.qdd) + self.velocity_terms + self.gravity
+        return [[(normal_form(x), y - z) for x, y, z in zip(motion, self.friction, self.forces, strict=True)]]
+
+    @cached_property
+    def _equations(self) -> tuple[Any, Any]:
+        """Mass matrix (n, n) and forcing (n, 1) by SymPy, whose coordinates are functions of time."""
+        q = [sp.Function(x.name, real=True)(dynamicsymbols._t) for x in self.q]
+        symbols = dict(zip((*(x.diff() for x in q), *q), (*self.qd, *self.q), strict=True))
+        method = LagrangesMethod(self.L.xreplace({x: function for function, x in symbols.items()}), q)
+        method.form_lagranges_equations()
+        return method.mass_matrix.xreplace(symbols), method.forcing.xreplace(symbols)
 
     @cached_property
     def M(self) -> Any:
         """Mass matrix (n, n), the Hessian of T with respect to qd."""
-        entries = {
-            (i, j): normal_form(sp.diff(self.T, self.qd[i], self.qd[j])) for i in range(self.n) for j in range(i + 1)
-        }
-        return sp.ImmutableMatrix(self.n, self.n, lambda i, j: entries[max(i, j), min(i, j)])
+        return sp.ImmutableMatrix(self._equations[0].applyfunc(normal_form))
 
     @cached_property
     def gravity(self) -> Any:
@@ -161,30 +166,19 @@ class Lagrangian:
     @cached_property
     def christoffel(self) -> Any:
         """Christoffel symbols c_ijk (n, n, n), the Coriolis tensor."""
-        dM = [sp.diff(self.M, q) for q in self.q]
-        half = sp.Rational(1, 2)
-        entries = {
-            (i, j, k): normal_form(half * (dM[k][i, j] + dM[j][i, k] - dM[i][j, k]))
-            for i in range(self.n)
-            for j in range(self.n)
-            for k in range(j + 1)
-        }
-        rows = [
-            [[entries[i, max(j, k), min(j, k)] for k in range(self.n)] for j in range(self.n)] for i in range(self.n)
-        ]
-        return sp.ImmutableDenseNDimArray(rows, (self.n, self.n, self.n))
+        dM = sp.derive_by_array(self.M, self.q)  # by the coordinate first
+        c = (sp.permutedims(dM, (1, 2, 0)) + sp.permutedims(dM, (1, 0, 2)) - dM) / 2
+        return sp.ImmutableDenseNDimArray(c.applyfunc(normal_form))
 
     @cached_property
     def C_k(self) -> tuple[Any, ...]:
         """The n matrices (n, n) of Christoffel symbols: the velocity term of joint k is qd' C_k qd."""
-        c = self.christoffel
-        return tuple(sp.ImmutableMatrix(self.n, self.n, lambda j, k, i=i: c[i, j, k]) for i in range(self.n))
+        return tuple(sp.ImmutableMatrix(self.christoffel[i].tomatrix()) for i in range(self.n))
 
     @cached_property
     def velocity_terms(self) -> Any:
         """Coriolis and centrifugal efforts c (n, 1), c_k = qd' C_k qd."""
-        qd = sp.Matrix(self.qd)
-        return sp.ImmutableMatrix([normal_form((qd.T * C * qd)[0]) for C in self.C_k])
+        return sp.ImmutableMatrix((-self._equations[1] - self.gravity).applyfunc(normal_form))
 
     def coriolis_matrix(self, form: str = "christoffel") -> Any:
         """A matrix S (n, n) with S qd = c.

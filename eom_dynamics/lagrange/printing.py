@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of motion as LaTeX, and as functions in Python (NumPy) and C."""
+"""Equations of motion as LaTeX, and as functions in Python (NumPy) and C, by SymPy's printers and code generators."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import sympy as sp
-from sympy.codegen.rewriting import create_expand_pow_optimization
-from sympy.printing.c import C99CodePrinter
-from sympy.printing.numpy import NumPyPrinter
+from sympy.utilities.codegen import C99CodeGen
 
 from ..arguments import choice, count
 from ..states import STATE_NAMES
@@ -72,61 +71,49 @@ def code(system: Lagrangian, language: str = "python", order: int = 0) -> str:
     """
     choice(language, "language", LANGUAGES)
     efforts = system.efforts(count(order, "order", most=MOST_ORDER))
-    taken = {str(x) for x in system.q} | {str(x) for x in efforts[-1].free_symbols | efforts[0].free_symbols}
-    states, symbols = [], system.q
-    for name in STATE_NAMES[: order + 3]:
-        states.append((_untaken(name, taken), symbols))
+    terms = [("mass_matrix", system.M, 1), ("velocity_terms", system.velocity_terms, 2), ("gravity", system.gravity, 1)]
+    terms += [(f"effort{_SUFFIXES[k]}", effort, k + 3) for k, effort in enumerate(efforts)]
+    vectors, symbols = [], system.q
+    for _ in STATE_NAMES[: order + 3]:
+        vectors.append(symbols)
         symbols = tuple(map(rate, symbols))
-    functions = [
-        ("mass_matrix", system.M, states[:1]),
-        ("velocity_terms", system.velocity_terms, states[:2]),
-        ("gravity", system.gravity, states[:1]),
-    ]
-    names = ("effort", "effort_rate", "effort_acceleration")
-    functions += [(name, effort, states[: k + 3]) for k, (name, effort) in enumerate(zip(names, efforts, strict=False))]
-    known = {symbol for _, vector in states for symbol in vector}
+    states = {x for vector in vectors for x in vector}
+    taken = {str(x) for effort in efforts for x in effort.free_symbols - states}
+    names = [_untaken(name, taken) for name in (*STATE_NAMES[: order + 3], "out")]
     header, function = LANGUAGES[language]
     texts = [header]
-    for name, matrix, arguments in functions:
-        parameters = sorted(matrix.free_symbols - known, key=str)
-        texts.append(function(name, matrix, arguments, parameters, _untaken("out", taken)))
+    for name, matrix, k in terms:
+        # Without their assumptions, by which SymPy would tell a parameter x0 from its own x0 of a subexpression.
+        plain = {x: sp.Symbol(x.name) for x in matrix.free_symbols - states}
+        matrix, parameters = matrix.xreplace(plain), sorted(plain.values(), key=str)
+        vectors_of_term = dict(zip(names, vectors[:k], strict=False))
+        texts.append(function(name, _decimals(matrix, 17), vectors_of_term, parameters, names[-1]))
     return "\n\n".join(texts)
 
 
 MOST_ORDER = 2
 """Of the time derivatives of efforts that are printed; :meth:`Lagrangian.efforts` has all."""
 
-
-def _python(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], _: str) -> str:
-    printer = NumPyPrinter()
-    printed = printer.doprint
-    steps, body = _steps(matrix, states)
-    rows = [[printed(x) for x in body.row(i)] for i in range(body.rows)]
-    entries = ", ".join(f"[{', '.join(row)}]" if body.cols > 1 else row[0] for row in rows)
-    lines = [
-        f"def {name}({', '.join([vector for vector, _ in states] + [printed(p) for p in parameters])}):",
-        *(f"    ({', '.join(map(printed, symbols))},) = {vector}" for vector, symbols in states),
-        *(f"    {symbol} = {printed(value)}" for symbol, value in steps),
-        f"    return numpy.array([{entries}], dtype=float)",
-    ]
-    return "\n".join(lines) + "\n"
+_SUFFIXES = ("", "_rate", "_acceleration")
 
 
-def _c(name: str, matrix: Any, states: Sequence[Any], parameters: Sequence[Any], out: str) -> str:
-    printer = C99CodePrinter()
-    printed, powers = printer.doprint, create_expand_pow_optimization(4)
-    steps, body = _steps(matrix, states)
-    arguments = [f"const double {vector}[{len(symbols)}]" for vector, symbols in states]
-    arguments += [f"double {printed(p)}" for p in parameters]
-    arguments += [f"double {out}[{body.rows * body.cols}]"]
-    used = set().union(*(value.free_symbols for _, value in steps), body.free_symbols)
-    lines = [f"void {name}({', '.join(arguments)})", "{"]
-    for vector, symbols in states:
-        read = [f"    const double {printed(x)} = {vector}[{i}];" for i, x in enumerate(symbols) if x in used]
-        lines += read or [f"    (void){vector};"]
-    lines += [f"    const double {symbol} = {printed(powers(value))};" for symbol, value in steps]
-    lines += [f"    {out}[{i}] = {printed(powers(x))};" for i, x in enumerate(body)]
-    return "\n".join([*lines, "}"]) + "\n"
+def _python(name: str, matrix: Any, states: Mapping[str, Any], parameters: Sequence[Any], _: str) -> str:
+    vectors = [sp.DeferredVector(vector) for vector in states]
+    entries = {x: v[i] for v, symbols in zip(vectors, states.values(), strict=True) for i, x in enumerate(symbols)}
+    result = matrix if matrix.cols > 1 else sp.Array(matrix.flat())
+    function = sp.lambdify([*vectors, *parameters], result.xreplace(entries), "numpy", cse=True)
+    return inspect.getsource(function).replace("_lambdifygenerated", name)
+
+
+def _c(name: str, matrix: Any, states: Mapping[str, Any], parameters: Sequence[Any], out: str) -> str:
+    vectors = [sp.MatrixSymbol(vector, len(symbols), 1) for vector, symbols in states.items()]
+    entries = {x: v[i, 0] for v, symbols in zip(vectors, states.values(), strict=True) for i, x in enumerate(symbols)}
+    result = sp.MatrixSymbol(out, *matrix.shape)
+    generator = C99CodeGen(cse=True)
+    equation = sp.Eq(result, matrix.xreplace(entries), evaluate=False)
+    routine = generator.routine(name, equation, [*vectors, *parameters, result])
+    (_, text), _ = generator.write([routine], name, header=False)
+    return str(text.split("\n\n", 1)[1])
 
 
 def _untaken(name: str, taken: set[str]) -> str:
@@ -136,15 +123,6 @@ def _untaken(name: str, taken: set[str]) -> str:
     return name
 
 
-def _steps(matrix: Any, states: Sequence[Any]) -> tuple[list[tuple[Any, Any]], Any]:
-    """Common subexpressions, and the matrix in terms of them; numbers as decimals."""
-    taken = {str(x) for x in matrix.free_symbols} | {str(x) for _, symbols in states for x in symbols}
-    # By name, since symbols of one name may differ in their assumptions.
-    symbols = (x for x in sp.numbered_symbols("x") if str(x) not in taken)
-    steps, body = sp.cse(_decimals(matrix, 17), symbols=symbols, list=False)
-    return steps, body
-
-
 def _decimals(expression: Any, digits: int = 15) -> Any:
     """Floating-point numbers in place of fractions; halves and other powers stay as they are."""
     fractions = {x: sp.Float(x, digits) for x in expression.atoms(sp.Rational) if not x.is_Integer}
@@ -152,6 +130,6 @@ def _decimals(expression: Any, digits: int = 15) -> Any:
 
 
 LANGUAGES: Mapping[str, tuple[str, Callable[..., str]]] = MappingProxyType(
-    {"python": ("import numpy", _python), "c": ("#include <math.h>", _c)}
+    {"python": ("from numpy import *", _python), "c": ("#include <math.h>", _c)}
 )
 """Languages of :func:`code`: header, and printer of a function."""

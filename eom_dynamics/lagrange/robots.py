@@ -103,7 +103,7 @@ def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any
 def potential_energy(robot: Robot, q: tuple[Any, ...]) -> Any:
     """Potential energy, J: minus the sum of m g' c over the bodies, and that of passive efforts."""
     total = sp.S.Zero
-    for joint, C in zip(robot.joints, _poses(robot, q), strict=True):
+    for joint, C in zip(robot.joints, body_poses(robot, q), strict=True):
         total -= joint.mass * (robot.gravity @ lie.transformed(C, joint.center_of_mass))
     return normal_form(total + passive_energy(passive_joints(robot), q))
 
@@ -126,7 +126,7 @@ def _rotor_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:
 def _twists(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> list[AnyArray]:
     """Body twists (6,), simplified."""
     twists = []
-    for C in _poses(robot, q):
+    for C in body_poses(robot, q):
         rate = sum(np.vectorize(lambda x, i=i: sp.diff(x, q[i]), otypes=[object])(C) * qd[i] for i in range(len(q)))
         back = C[:3, :3].T
         turning, advancing = back @ rate[:3, :3], back @ rate[:3, 3]
@@ -134,12 +134,17 @@ def _twists(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> list[AnyAr
     return twists
 
 
-def _poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
-    """Poses of the bodies, simplified link by link, since unsimplified products grow exponentially."""
+def joint_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
+    """Poses of the bodies in their parents."""
     E, e = robot.coupling
+    positions = E @ np.array(q, dtype=object) + e
+    return [j.reference_pose @ lie.exp(j.screw, exact(x)) for j, x in zip(robot.joints, positions, strict=True)]
+
+
+def body_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
+    """Poses of the bodies, simplified link by link, since unsimplified products grow exponentially."""
     poses: list[AnyArray] = []
-    for joint, x in zip(robot.joints, E @ np.array(q, dtype=object) + e, strict=True):
-        step = joint.reference_pose @ lie.exp(joint.screw, exact(x))
+    for joint, step in zip(robot.joints, joint_poses(robot, q), strict=True):
         poses.append(normal_forms(step if joint.parent < 0 else poses[joint.parent] @ step))
     return poses
 
@@ -162,19 +167,19 @@ def exact_model(robot: Robot) -> _Model:
     joints = [
         replace(
             joint,
-            screw=_exact(joint.screw),
-            reference_pose=_exact_pose(joint.reference_pose),
+            screw=exact_array(joint.screw),
+            reference_pose=exact_pose(joint.reference_pose),
             mass=_of_file(joint.mass),
-            center_of_mass=_exact(joint.center_of_mass, _of_file),
-            inertia_about_origin=_exact(joint.inertia_about_origin, _of_file),
+            center_of_mass=exact_array(joint.center_of_mass, _of_file),
+            inertia_about_origin=exact_array(joint.inertia_about_origin, _of_file),
             rotor_inertia=_of_file(joint.rotor_inertia),
             damping=_of_file(joint.damping),
             friction=_of_file(joint.friction),
         )
         for joint in robot.joints
     ]
-    tools = tuple(replace(tool, pose=_exact_pose(tool.pose)) for tool in robot.tools)
-    exact_robot = replace(robot, joints=tuple(joints), gravity=_exact(robot.gravity, _of_file), tools=tools)
+    tools = tuple(replace(tool, pose=exact_pose(tool.pose)) for tool in robot.tools)
+    exact_robot = replace(robot, joints=tuple(joints), gravity=exact_array(robot.gravity, _of_file), tools=tools)
     return _Model(exact_robot, tuple(_of_file(float(joint.stiffness)) for joint in robot.independent_joints))
 
 
@@ -251,15 +256,16 @@ def _check_motors(robot: Robot) -> None:
             )
 
 
-def _exact(array: AnyArray, number: Callable[[Any], Any] = exact) -> AnyArray:
+def exact_array(array: AnyArray, number: Callable[[Any], Any] = exact) -> AnyArray:
+    """The array with a fraction in place of each floating-point number."""
     entries = np.asarray(array, dtype=object)
     return np.array([number(x) for x in entries.flat], dtype=object).reshape(entries.shape)
 
 
-def _exact_pose(C: AnyArray) -> AnyArray:
+def exact_pose(C: AnyArray) -> AnyArray:
     """A pose with the translation of the file; a rotation has all digits, for it to be as orthogonal as it was."""
-    exact_pose = _exact(C)
-    exact_pose[:3, 3] = _exact(C[:3, 3], _of_file)
+    exact_pose = exact_array(C)
+    exact_pose[:3, 3] = exact_array(C[:3, 3], _of_file)
     return exact_pose
 
 

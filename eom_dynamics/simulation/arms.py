@@ -61,7 +61,6 @@ class Arms:
         progress: Callable[[float], None] | None,
         *,
         wrench: Control | None = None,
-        momenta: bool = False,
     ) -> None:
         """Take the state (2n + 2m,) or (N, 2n + 2m) of all arms at the start.
 
@@ -71,16 +70,13 @@ class Arms:
             start: initial state.
             progress: is called with the time reached, s.
             wrench: as for :func:`eom_dynamics.simulation.simulate`.
-            momenta: whether rows have momenta in place of velocities, see :meth:`ElasticPlant.momenta`.
         """
         self._plant, self._progress = plant, progress
         self._given = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
-        self._shape, self._momenta = start.shape, momenta
+        self._shape, self._safe = start.shape, start.reshape(-1, start.shape[-1])
         self.robot, self.positions = plant.arm.robot.name, start.shape[-1] // 2
-        rows = start.reshape(-1, start.shape[-1])
-        self._safe = plant.momenta(rows) if momenta else rows
-        self.start = np.concatenate([self._safe, np.zeros((len(rows), 2))], axis=1)
-        self.ends: list[End | None] = [None] * len(rows)
+        self.start = np.concatenate([self._safe, np.zeros((len(self._safe), 2))], axis=1)
+        self.ends: list[End | None] = [None] * len(self._safe)
 
         def margin(_: float, y: Array) -> float:
             return float(np.min(self._margins(y.reshape(self.start.shape))[self.going]))
@@ -96,44 +92,29 @@ class Arms:
 
     def flat_rate(self, now: float, y: Array) -> Array:
         """Time derivative of all rows, flattened to one vector."""
-        return self.rates(np.array([now]), y.reshape(1, *self.start.shape)).ravel()
+        return self.rates(now, y.reshape(self.start.shape)).ravel()
 
-    def rates(self, times: Array, rows: Array) -> Array:
-        """Time derivative of all rows (s, N, columns) at times (s,)."""
-        values = rows[..., :-2]
+    def rates(self, now: float, rows: Array) -> Array:
+        """Time derivative of all rows (N, columns) at a time."""
+        state = rows[:, :-2]
         # The rate of a state out of bounds is NaN, which makes the integrator try a shorter step.
-        wild = ~np.all(np.abs(values) <= _TRIED, axis=-1)
-        values = np.where(wild[..., np.newaxis], self._safe, values)
-        state = self._states(values.reshape(-1, values.shape[-1]))
-        each = list(zip(times.tolist(), np.split(state, len(times)), strict=True))
+        wild = ~np.all(np.abs(state) <= _TRIED, axis=1)
+        state = np.where(wild[:, np.newaxis], self._safe, state)
         # One state as a vector, for which compiled code is called directly.
         samples = () if len(state) == 1 else (len(state),)
 
-        def loads(name: str) -> Array:
-            values = [self._load(name, now, x.reshape(self._shape)) for now, x in each]
-            return np.reshape(values, (*samples, *self._given[name][1]))
+        def load(name: str) -> Array:
+            return self._load(name, now, state.reshape(self._shape)).reshape(*samples, *self._given[name][1])
 
-        effort = loads("control")
-        wrench = None if self._given["wrench"][0] is None else loads("wrench")
-        state = state.reshape(*samples, -1)
+        effort, wrench = load("control"), None if self._given["wrench"][0] is None else load("wrench")
         if self._progress is not None:
-            self._progress(each[-1][0])
+            self._progress(now)
         change = np.empty_like(rows)
-        flat = change.reshape(-1, rows.shape[-1])
-        flat[:, :-2], powers = self._plant.rate_and_powers(state, effort, wrench, momenta=self._momenta)
-        flat[:, -2:] = powers.reshape(2, -1).T
+        change[:, :-2], powers = self._plant.rate_and_powers(state.reshape(*samples, -1), effort, wrench)
+        change[:, -2:] = powers.reshape(2, -1).T
         change[wild] = np.nan
-        change[:, ~self.going] = 0.0
+        change[~self.going] = 0.0
         return change
-
-    def states(self, rows: Array) -> Array:
-        """States (…, 2n + 2m) from rows (…, columns); NaN stays NaN."""
-        values = rows[..., :-2]
-        if not self._momenta:
-            return values
-        known = np.all(np.isfinite(values), axis=-1, keepdims=True)
-        flat = np.where(known, values, self._safe).reshape(-1, values.shape[-1])
-        return np.where(known, self._states(flat).reshape(values.shape), np.nan)
 
     def end(self, now: float, y: Array) -> None:
         """End the simulation of arms whose margins are used up."""
@@ -190,13 +171,9 @@ class Arms:
             raise SimulationError(f"{self.robot}: at {now:.6g} s: {name} returns {what} that are not finite")
         return load
 
-    def _states(self, values: Array) -> Array:
-        """States of finite rows (N, 2n + 2m), without work and heat."""
-        return self._plant.from_momenta(values) if self._momenta else values
-
     def _margins(self, y: Array) -> Array:
         """(N, m + 1) stretch of tension-only springs, infinite for others, and distance to the bounds; NaN of NaN."""
-        states = self.states(y)
+        states = y[:, :-2]
         q, theta, *_ = self._plant.parts(states)
         stretch = self._plant.springs.stretch(self._plant.deflection(theta, q))
         return np.column_stack([stretch + _SLACK, 1 - np.max(np.abs(states), axis=1) / _BOUND])

@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuators.actuator import stacked
-from ..arrays import Array, times
+from ..arrays import Array
 from ..elastic import ElasticArm, motor_jet
 from ..exceptions import RobotDescriptionError, StateError
-from ..mass_matrix import solve_mass_matrix
 from ..spelling import shown
 from ..states import STATE_NAMES, joint_states, real_array
 from .plant_inertia import plant_inertia
@@ -198,33 +197,6 @@ class ElasticPlant:
         accelerations = self.inertia.accelerations(q, qd, thetad, *efforts)
         return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
 
-    def momenta(self, state: Array) -> Array:
-        """The state with momenta of links and motors in place of velocities.
-
-        They are those of Hamilton's equations, derivatives of the kinetic energy with respect to the velocities. The
-        momentum of a motor at a rigid joint is zero, since that of its joint includes the rotor.
-        """
-        q, theta, qd, thetad = self.parts(state)
-        velocities = np.concatenate([qd, np.where(self.rigid, 0.0, thetad)], axis=-1)
-        return np.concatenate([q, theta, times(self.inertia.matrix(q), velocities)], axis=-1)
-
-    def from_momenta(self, momenta: Array) -> Array:
-        """State with given momenta: the inverse of :meth:`momenta`."""
-        q, theta, *both = self.parts(momenta)
-        inertia = self.inertia.matrix(q)
-        velocities = solve_mass_matrix(self.arm.robot.name, inertia, np.concatenate(both, axis=-1))
-        return np.concatenate([q, theta, *self._links_and_motors(velocities)], axis=-1)
-
-    def momentum_rate(self, state: Array, motor_effort: Array, stiffness: Array | None = None) -> Array:
-        """Time derivative of :meth:`momenta`; arguments as for :meth:`rate`."""
-        return self._momentum_rate(state, motor_effort, self._loads(state, stiffness))
-
-    def _momentum_rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
-        q, _, qd, thetad = self.parts(state)
-        efforts = (loads.spring @ self.joints + loads.tools, motor_effort - loads.motor)
-        free = self.inertia.free(q, qd, thetad, *efforts)
-        return np.concatenate([qd, thetad, free + self.inertia.gyroscopic(q, qd, thetad)], axis=-1)
-
     def powers(self, state: Array, motor_effort: Array) -> Array:
         """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
 
@@ -238,18 +210,13 @@ class ElasticPlant:
         lost = heat + self.springs.loss(loads.deltad) + self._rubbed(qd)
         return np.stack([np.sum(motor_effort * thetad, axis=-1) + np.sum(loads.tools * qd, axis=-1), lost])
 
-    def rate_and_powers(
-        self, state: Array, motor_effort: Array, wrench: Array | None = None, *, momenta: bool
-    ) -> tuple[Array, Array]:
-        """Rate of the state and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
+    def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
+        """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
 
-        Args:
-            state, motor_effort, wrench: as for :meth:`rate`; the first power includes that of the wrench.
-            momenta: whether the rate is :meth:`momentum_rate`; otherwise it is :meth:`rate`.
+        The first power includes that of the wrench.
         """
         loads = self._loads(state, wrench=wrench)
-        rate = self._momentum_rate if momenta else self._rate
-        return rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
+        return self._rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
 
     def _rubbed(self, qd: Array) -> Array | float:
         """Power that friction of the joints dissipates, where it is part of their efforts (…), W."""

@@ -8,8 +8,7 @@ present pose, C(t) = C exp(x) with x = 0 at its start, in which the motion is a 
 
 with the right Jacobian J_r of the exponential. Any method for vectors becomes one of the same order on the group, and
 the result remains a pose: H. Munthe-Kaas, "High order Runge-Kutta methods on manifolds", Applied Numerical Mathematics
-29 (1999). ``gauss_legendre`` keeps quadratic invariants of nu besides: for a single body without gravity the kinetic
-energy and the length of the angular momentum, at any step.
+29 (1999).
 """
 
 from __future__ import annotations
@@ -160,12 +159,8 @@ def _by_steps(
     for j in range(count):
         chart = _Chart(acceleration, C, n)
 
-        def rates(moments: Array, y: Array, chart: _Chart = chart) -> Array:
-            found = [chart.rate(now, row) for now, row in zip(moments.tolist(), y[:, 0], strict=True)]
-            return np.array(found)[:, np.newaxis]
-
-        y = np.concatenate([np.zeros(6), row])[np.newaxis]
-        after = FIXED_STEP[method].step(rates, start + j * h, y, h, 6 + n)[0]
+        y = np.concatenate([np.zeros(6), row])
+        after = FIXED_STEP[method].step(chart.rate, start + j * h, y, h, 6 + n)
         if not np.all(np.isfinite(after)) or np.linalg.norm(after[:3]) >= np.pi:
             raise SimulationError(f"at {start + j * h:.6g} s a step of {h:.3g} s is too long")
         C, row = chart.pose(after[:6]), after[6:]

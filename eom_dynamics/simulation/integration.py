@@ -73,12 +73,7 @@ def simulate(
     ``euler``                           1                nothing: adds energy
     ``semi_implicit_euler``             1                the symplectic form for a constant mass matrix
     ``rk4``                             4                nothing but by accuracy
-    ``gauss_legendre``                  6                the symplectic form of positions and momenta: the energy
-                                                         swings without drift; linear and quadratic invariants
-    ``energy_keeping``                  4                the energy, up to rounding
     ==================================  ===============  =======================================================
-
-    The last two integrate momenta in place of velocities; see :mod:`.integrators`.
 
     Args:
         plant: links and motors.
@@ -114,15 +109,14 @@ def simulate(
     check_tolerances(relative_tolerance, absolute_tolerance)
     times, initial = output_times(t), _initial(plant, start)
     check_times(times, step)
-    momenta = method in FIXED_STEP and FIXED_STEP[method].momenta
-    arms = Arms(plant, control, initial, progress, wrench=wrench, momenta=momenta)
+    arms = Arms(plant, control, initial, progress, wrench=wrench)
     known = np.full((len(times), *arms.start.shape), np.nan)
     if method in ADAPTIVE:
         _by_scipy(arms, times, known, partial, method=method, rtol=relative_tolerance, atol=absolute_tolerance)
     else:
         assert step is not None
         _by_steps(arms, times, known, partial, FIXED_STEP[method], step)
-    states, work, heat = arms.states(known), known[..., -2], known[..., -1]
+    states, work, heat = known[..., :-2], known[..., -2], known[..., -1]
     shape = (len(times), *initial.shape)
     return Simulation(
         times, states.reshape(shape), work.reshape(shape[:-1]), heat.reshape(shape[:-1]), tuple(arms.ends)

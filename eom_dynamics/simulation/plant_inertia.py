@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, times
+from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import CarriedRotors
 from ..mass_matrix import solve_mass_matrix
@@ -36,10 +36,6 @@ class PlantInertia(Protocol):
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         """Efforts (…, n + m) minus the bias at zero acceleration."""
-        ...
-
-    def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        """Rate (…, n + m) of the momenta at constant velocities: dM/dt times velocities."""
         ...
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
@@ -74,12 +70,6 @@ class _Reduced(PlantInertia):
         bias = self._dynamics.bias(q, qd)
         return np.concatenate([efforts - bias, np.where(self._rigid, 0.0, on_motors)], axis=-1)
 
-    def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        # The rate of the mass matrix is C + C', with the matrix of Christoffel symbols.
-        C = self._dynamics.coriolis_matrix(q, qd)
-        links = times(C, qd) + times(np.swapaxes(C, -1, -2), qd)
-        return np.concatenate([links, np.zeros_like(thetad)], axis=-1)
-
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         energy: Array = self._dynamics.kinetic_energy(q, qd) + 0.5 * np.sum(self._rotors * thetad**2, axis=-1)
         return energy
@@ -107,11 +97,6 @@ class _Complete(PlantInertia):
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         efforts = np.concatenate([on_links, on_motors], axis=-1) - self._rotors.bias(q, qd, thetad)
         return efforts @ self._free
-
-    def gyroscopic(self, q: Array, qd: Array, thetad: Array) -> Array:
-        velocity = np.concatenate([qd, thetad], axis=-1)
-        change: Array = times(self._rotors.mass_matrix_rate(q, qd, thetad), velocity) @ self._free
-        return change
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         velocity = np.concatenate([qd, thetad], axis=-1)[..., np.newaxis]

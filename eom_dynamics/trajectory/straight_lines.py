@@ -9,9 +9,12 @@ from numpy.typing import ArrayLike
 from .. import lie
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .fastest.waypoints import blended
 from .pose_spline import PoseSpline, body_twists, checked_poses, steps_between
 from .spline import ORDERS, Spline
+
+# The blend of degree nine from one unit vector to another, over the length 2 d, passes the corner at this share of d
+# times the length of their difference.
+_PASSING = 35 / 256
 
 # Nominal speed along the path, m/s; minimum_time replaces the timing.
 _SPEED = 0.25
@@ -44,7 +47,7 @@ def straight_lines(poses: ArrayLike, corner: float) -> PoseSpline:
         k = int(np.argmin(lengths))
         raise TrajectoryError(f"poses {k} and {k + 1} have the same position; a line needs a length")
     rates = steps_between(P)[:, :3] * _SPEED / lengths[:, np.newaxis]
-    way = blended(P[:, :3, 3], steps, corner).stretched(1 / _SPEED)
+    way = _blended(P[:, :3, 3], steps, corner).stretched(1 / _SPEED)
     passed = np.append(0.0, np.cumsum(lengths)) / _SPEED
     t, frames, twists = [], [], []
     for begin, end in zip(way.t[:-1], way.t[1:], strict=True):
@@ -83,3 +86,33 @@ def _twists(x: Array, p: list[Array]) -> Array:
     vdd = acceleration_rate - np.cross(wd, v) - np.cross(w, vd)
     vddd = acceleration_rates - np.cross(wdd, v) - 2 * np.cross(wd, vd) - np.cross(w, vdd)
     return np.concatenate([np.stack([w, wd, wdd, wddd]), np.stack([v, vd, vdd, vddd])], axis=2)
+
+
+def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
+    """Straight lines with blends of degree nine, over the length of the lines."""
+    if not (np.isfinite(corner) and corner > 0):
+        raise TrajectoryError(f"corner must be a positive distance, is {corner}")
+    lengths = np.linalg.norm(steps, axis=1)
+    along = steps / lengths[:, np.newaxis]
+    turns = np.linalg.norm(np.diff(along, axis=0), axis=1)
+    if np.any(turns > 2 - 1e-6):
+        k = int(np.argmax(turns)) + 1
+        raise TrajectoryError(f"the path turns back at waypoint {k}, where no blend passes it; end the motion there")
+    with np.errstate(divide="ignore"):
+        wanted = np.where(turns > 1e-12, corner / (_PASSING * turns), np.inf)
+    # At most half of the shorter line, so that neighbouring blends do not overlap.
+    reach = np.minimum(wanted, 0.5 * np.minimum(lengths[1:], lengths[:-1]))
+    at = np.cumsum(lengths)[:-1]
+    times, states, rounding = [0.0], [(waypoints[0], along[0])], 1e-12 * float(np.sum(lengths))
+    for k, (distance, s) in enumerate(zip(reach, at, strict=True)):
+        for sign, direction in ((-1, along[k]), (1, along[k + 1])):
+            if s + sign * distance > times[-1] + rounding:
+                times.append(s + sign * distance)
+                states.append((waypoints[k + 1] + sign * distance * direction, direction))
+    if times[-1] + rounding < np.sum(lengths):
+        times.append(float(np.sum(lengths)))
+        states.append((waypoints[-1], along[-1]))
+    derivatives = np.zeros((ORDERS, len(times), waypoints.shape[1]))
+    for i, (q, direction) in enumerate(states):
+        derivatives[:2, i] = q, direction
+    return Spline(times, derivatives)

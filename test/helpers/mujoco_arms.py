@@ -31,7 +31,8 @@ class MujocoArm:
 
     Attributes:
         step: of the integrator, RK4, s.
-        measured: positions and velocities (2, n) of the motors at the time of the command that is computed.
+        state: positions and velocities (2, 2 n) of links and motors at the time of the command that is computed.
+        measured: those of the motors (2, n).
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class MujocoArm:
         stiffness: float = 1.0,
         mass: float = 1.0,
         friction: float = 1.0,
+        rotor_inertia: float = 1.0,
     ) -> None:
-        """Build the plant of a packaged robot; the last three are factors of its parameters."""
+        """Build the plant of a packaged robot; the last four are factors of its parameters, not of the PD's gains."""
         import mujoco
 
         self._mujoco, self.step = mujoco, step
@@ -63,6 +65,7 @@ class MujocoArm:
         self._efficiency = np.array([x.get("efficiency", 1.0) for x in actuators])
         self.lossy = bool(self._cubic.any() or self._viscous.any() or np.any(self._efficiency < 1))
         self.kp, self.kd = natural_frequency**2 * self._rotor, 2 * natural_frequency * self._rotor
+        self._rotor *= rotor_inertia
         self.model = mujoco.MjModel.from_xml_string(self._mjcf(robot, mass))
         for k, joint in enumerate(robot.joints, start=1):
             # Inertias that MuJoCo would refuse for rounding are set after compilation.
@@ -75,7 +78,8 @@ class MujocoArm:
             x, y, z, w = Rotation.from_matrix(axes).as_quat()
             self.model.body_inertia[k], self.model.body_iquat[k] = mass * np.maximum(moments, 1e-9), [w, x, y, z]
         mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
-        self._arm, self.measured = arm, np.zeros((2, self.n))
+        self._arm, self.state = arm, np.zeros((2, 2 * self.n))
+        self.measured = self.state[:, self.n :]
 
     def _mjcf(self, robot: Any, mass: float) -> str:
         head, tail, motors, springs, drives = "", "", "", "", ""
@@ -157,7 +161,8 @@ class MujocoArm:
 
         def computed(number: int) -> Array:
             """Efforts at zero position and velocity of the motors, of the command at a step."""
-            self.measured = states[max(number, 0), :, n:]
+            self.state = states[max(number, 0)]
+            self.measured = self.state[:, n:]
             effort, position, velocity = command(number * self.step)
             theta, thetad = self.measured if sampled else np.zeros((2, n))
             reference: Array = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)

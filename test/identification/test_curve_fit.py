@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from eom_dynamics.identification.curve_fit import autocorrelation, correlation_time, curve_fit
+from eom_dynamics.identification.curve_fit import curve_fit
 from eom_dynamics.identification.exceptions import IdentificationError
 from eom_dynamics.identification.sampling import LowPass, cutoff_of, noise_level, rate_of
 
@@ -36,14 +36,6 @@ def test_covariance_of_correlated_residuals() -> None:
     assert np.mean(found, axis=0) == pytest.approx(true, rel=0.15)
     independent = curve_fit(lambda p: y - X @ p, {"slope": 0.0, "offset": 0.0}, {}, independent=True)
     assert np.all(independent.std < 0.35 * true)
-
-
-def test_correlation_time() -> None:
-    # That of the mean of 20 numbers is 20.
-    assert np.mean([correlation_time(autocorrelation(correlated(seed))) for seed in range(10)]) == pytest.approx(
-        WIDTH, rel=0.15
-    )
-    assert correlation_time(autocorrelation(np.random.default_rng(0).normal(size=COUNT))) == pytest.approx(1.0, abs=0.3)
 
 
 def test_bounds_and_what_the_data_do_not_tell() -> None:

@@ -60,29 +60,25 @@ def momenta(pose: Array, nu: Array) -> tuple[Array, Array, Array]:
     return np.einsum("tij,tj->ti", R, spin), MASS * np.einsum("tij,tj->ti", R, center), energy
 
 
-@pytest.mark.parametrize(("method", "step", "t"), [("DOP853", None, T), ("gauss_legendre", 0.01, T[:3])])
-def test_a_thrown_body_keeps_momentum_and_energy(method: str, step: float | None, t: Array) -> None:
-    found = simulate_free_motion(newton_euler(GRAVITY), t, POSE, NU, method=method, step=step)
+def test_a_thrown_body_keeps_momentum_and_energy() -> None:
+    found = simulate_free_motion(newton_euler(GRAVITY), T, POSE, NU)
     angular, linear, kinetic = momenta(found.pose, found.nu)
     assert np.max(np.abs(angular - angular[0])) < 1e-12 * np.linalg.norm(angular[0])
-    fallen = linear - MASS * t[:, np.newaxis] * GRAVITY
+    fallen = linear - MASS * T[:, np.newaxis] * GRAVITY
     assert np.max(np.abs(fallen - linear[0])) < 1e-12 * np.max(np.linalg.norm(linear, axis=1))
     height = (found.pose[:, :3, :3] @ CENTER + found.pose[:, :3, 3]) @ GRAVITY
     total = kinetic - MASS * height
     assert np.max(np.abs(total - total[0])) < 1e-12 * np.max(kinetic)
     # The centre of mass flies a parabola.
     center = found.pose[:, :3, :3] @ CENTER + found.pose[:, :3, 3]
-    parabola = center[0] + t[:, np.newaxis] * linear[0] / MASS + 0.5 * t[:, np.newaxis] ** 2 * GRAVITY
+    parabola = center[0] + T[:, np.newaxis] * linear[0] / MASS + 0.5 * T[:, np.newaxis] ** 2 * GRAVITY
     assert np.max(np.abs(center - parabola)) < 1e-12 * np.max(np.abs(center))
 
 
-@pytest.mark.parametrize(("method", "step", "t"), [("DOP853", None, T), ("gauss_legendre", 0.01, T[:3])])
-def test_spatial_momentum_without_gravity(method: str, step: float | None, t: Array) -> None:
+def test_spatial_momentum_without_gravity() -> None:
     """Ad(C)⁻ᵀ M nu, of all six components, with the Euler-Poincaré equations M nu' = ad(nu)' M nu."""
     M = inertia()
-    found = simulate_free_motion(
-        lambda _, C, q, nu: np.linalg.solve(M, lie.ad(nu).T @ M @ nu), t, POSE, NU, method=method, step=step
-    )
+    found = simulate_free_motion(lambda _, C, q, nu: np.linalg.solve(M, lie.ad(nu).T @ M @ nu), T, POSE, NU)
     momentum = np.array([np.linalg.inv(lie.Ad(C)).T @ M @ nu for C, nu in zip(found.pose, found.nu, strict=True)])
     energy = 0.5 * np.sum(found.nu * (found.nu @ M), axis=1)
     # Moments about the base, from which the body flies away.
@@ -90,17 +86,6 @@ def test_spatial_momentum_without_gravity(method: str, step: float | None, t: Ar
     assert np.max(np.abs(momentum - momentum[0])[:, 3:]) < 1e-12 * np.linalg.norm(momentum[0, 3:])
     assert np.max(np.abs(momentum - momentum[0])[:, :3]) < 1e-12 * size
     assert np.max(np.abs(energy - energy[0])) < 1e-12 * energy[0]
-
-
-def test_gauss_legendre_keeps_the_energy_of_a_body_at_any_step() -> None:
-    acceleration = newton_euler(np.zeros(3))
-    for method, most in (("gauss_legendre", 1e-13), ("rk4", np.inf)):
-        found = simulate_free_motion(acceleration, T, POSE, NU, method=method, step=0.1)
-        angular, _, energy = momenta(found.pose, found.nu)
-        change = np.max(np.abs(energy - energy[0])) / energy[0]
-        length = np.linalg.norm(angular, axis=1)
-        assert change < most and (np.ptp(length) / length[0] < most)
-        assert method != "rk4" or change > 1e-8
 
 
 def test_symmetric_top() -> None:
@@ -130,7 +115,7 @@ def test_order_of_convergence_on_the_group(method: str) -> None:
         found = simulate_free_motion(acceleration, end, POSE, NU, method=method, step=step)
         return max(float(np.max(np.abs(a[-1] - b[-1]))) for a, b in zip(found[1:], exact[1:], strict=True) if a.size)
 
-    longer = {1: 0.004, 4: 0.04, 6: 0.2}[order]
+    longer = {1: 0.004, 4: 0.04}[order]
     assert np.log2(error(longer) / error(longer / 2)) == pytest.approx(order, abs=0.25)
 
 

@@ -3,26 +3,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from differences import derivative
 from scipy.special import ellipk
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, StateError, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, Simulation, SimulationError, energy, energy_audit, simulate
 from eom_dynamics.simulation.integration import integrated
-from eom_dynamics.simulation.integrators import FIXED_STEP, Collocation
+from eom_dynamics.simulation.integrators import FIXED_STEP
 from eom_dynamics.trajectory import paper_motion
 
 INF = float("inf")
-KEEPING = ("gauss_legendre", "energy_keeping")
-
-LONG = (("DOP853", None, 10.0, 1e-9), ("gauss_legendre", 0.02, 10.0, 1e-9))
-"""Method, step in s, duration in s and largest drift of energy."""
 
 
 def rigid(robot: Robot | str) -> ElasticPlant:
@@ -49,39 +43,18 @@ def test_order_of_convergence(method: str) -> None:
         )
 
     order = FIXED_STEP[method].order
-    steps = {1: (2e-3, 1e-3), 4: (0.02, 0.01), 6: (0.04, 0.02)}[order]
+    steps = {1: (2e-3, 1e-3), 4: (0.02, 0.01)}[order]
     # The next term of the error changes the order by some step lengths.
     assert np.log2(error(steps[0]) / error(steps[1])) == pytest.approx(order, abs=0.2)
 
 
-@pytest.mark.parametrize(
-    ("method", "step", "seconds", "most"),
-    [
-        *(("DOP853", None, 3.0, 1e-9), ("gauss_legendre", 0.02, 3.0, 1e-9), ("energy_keeping", 0.05, 3.0, 1e-12)),
-        *(pytest.param(*row, marks=pytest.mark.soak) for row in LONG),
-    ],
-)
-def test_energy_over_seconds(method: str, step: float | None, seconds: float, most: float) -> None:
+@pytest.mark.parametrize(("method", "step", "most"), [("DOP853", None, 1e-9), ("rk4", 2e-3, 1e-7)])
+def test_energy_over_seconds(method: str, step: float | None, most: float) -> None:
     plant = rigid("planar_2r")
     start = plant.state([-1.2, 0.3], [0.2, -0.3])
-    simulation = simulate(plant, None, np.linspace(0.0, seconds, 41), start, method=method, step=step)
+    simulation = simulate(plant, None, np.linspace(0.0, 3.0, 41), start, method=method, step=step)
     assert drift(plant, simulation) < most
     assert abs(energy_audit(plant, simulation).relative_imbalance) < most
-
-
-@pytest.mark.parametrize("model", ["reduced", "complete"])
-def test_energy_keeping_with_springs_and_rotors(model: str) -> None:
-    plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), stiffness=[300.0, INF], rotor_model=model))
-    start = plant.state([0.3, 0.8], [1.0, -2.0])
-    simulation = simulate(plant, None, np.linspace(0.0, 0.2, 3), start, method="energy_keeping", step=0.01)
-    # The error of the iteration over 20 steps.
-    assert drift(plant, simulation) < 1e-11
-    q, theta, qd, thetad = plant.parts(simulation.states)
-    assert np.max(np.abs(theta - q)[:, 1]) < 1e-12 and np.max(np.abs(thetad - qd)[:, 1]) < 1e-12
-    exact = simulate(plant, None, [0.0, 0.2], start).states[-1]
-    small = simulate(plant, None, [0.0, 0.2], start, method="gauss_legendre", step=0.004).states[-1]
-    # The error of order six, of vibrations of 60 rad/s.
-    assert np.max(np.abs(small - exact)) < 1e-8
 
 
 @pytest.mark.parametrize("angle", [0.1, 2.0, 3.0])
@@ -97,46 +70,7 @@ def test_period_of_a_pendulum(angle: float) -> None:
     assert abs(qd[4] / qdd) < 1e-10 * period
 
 
-@pytest.mark.parametrize(("method", "symplectic"), [("gauss_legendre", True), ("rk4", False)])
-def test_gauss_legendre_keeps_the_symplectic_form(method: str, symplectic: bool) -> None:
-    """J' W J = W for the derivatives J of q, p at the end with respect to those at the start."""
-    plant = rigid("planar_2r")
-    n, step = 2, 0.15
-
-    def flow(start: Array) -> Array:
-        q, p = start[..., :n], start[..., n:]
-        rows = np.concatenate([q, q, p, np.zeros_like(p)], axis=-1)
-        end = simulate(plant, None, [0.0, 2 * step], plant.from_momenta(rows), method=method, step=step).states[-1]
-        rows = plant.momenta(end)
-        return np.concatenate([rows[..., :n], rows[..., 2 * n : 3 * n]], axis=-1)
-
-    W = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
-    # A row for each derivative.
-    J = derivative(lambda t: flow(np.array([0.3, 0.8, 4.0, -1.0]) + t * np.eye(2 * n))).T
-    error = np.max(np.abs(J.T @ W @ J - W))
-    # The differences have errors of 1e-10.
-    assert error < 1e-9 if symplectic else error > 1e-5
-
-
-@pytest.mark.parametrize("method", KEEPING)
-def test_momentum_of_a_joint_along_gravity_is_kept(method: str) -> None:
-    plant = rigid(replace(load_robot("planar_2r"), gravity=np.zeros(3)))
-    start = plant.state([0.3, 0.8], [1.0, -2.0])
-    simulation = simulate(plant, None, np.linspace(0.0, 2.0, 9), start, method=method, step=0.1)
-    momentum = plant.parts(plant.momenta(simulation.states)).qd[:, 0]
-    assert np.max(np.abs(momentum - momentum[0])) < 1e-12 * abs(momentum[0])
-    assert drift(plant, simulation) < (1e-12 if method == "energy_keeping" else 1e-3)
-
-
-def test_collocation_with_one_node_is_the_implicit_midpoint_rule() -> None:
-    y, h = np.array([[0.3, -0.2]]), 0.1
-    A = np.array([[0.0, 1.0], [-4.0, -0.1]])
-    step = Collocation(1)(lambda t, y: y @ A.T, 0.0, y, h, 1)
-    exact = np.linalg.solve(np.eye(2) - h / 2 * A, (np.eye(2) + h / 2 * A) @ y[0])
-    assert np.max(np.abs(step[0] - exact)) < 1e-15
-
-
-@pytest.mark.parametrize(("method", "step"), [("DOP853", None), ("rk4", 1e-3), ("energy_keeping", 0.01)])
+@pytest.mark.parametrize(("method", "step"), [("DOP853", None), ("rk4", 1e-3)])
 def test_a_rigid_arm_under_its_inverse_dynamics_follows_the_motion(method: str, step: float | None) -> None:
     """Direct and inverse dynamics undo each other."""
     plant, motion = rigid("planar_2r"), paper_motion(2)
@@ -147,13 +81,13 @@ def test_a_rigid_arm_under_its_inverse_dynamics_follows_the_motion(method: str, 
         plant, lambda now, _: dynamics.effort(*motion.derivatives(now, order=2)), t, start, method=method, step=step
     )
     q, _, qd, _ = plant.parts(simulation.states)
-    most = {"DOP853": 1e-11, "rk4": 1e-9, "energy_keeping": 1e-7}[method]
+    most = {"DOP853": 1e-11, "rk4": 1e-9}[method]
     for actual, wanted in zip((q, qd), motion.derivatives(t, order=1), strict=True):
         assert np.max(np.abs(actual - wanted)) < most
     assert energy_audit(plant, simulation).relative_imbalance < most
 
 
-@pytest.mark.parametrize("method", ["semi_implicit_euler", "rk4", "gauss_legendre"])
+@pytest.mark.parametrize("method", ["semi_implicit_euler", "rk4"])
 def test_early_ends_and_batches_with_fixed_steps(method: str) -> None:
     """An arm whose pair goes slack ends alone, and the other is as without it, to the last bit."""
     plant = ElasticPlant(ElasticArm(load_robot("vsa_planar_2r")))
@@ -183,7 +117,7 @@ def test_early_ends_and_batches_with_fixed_steps(method: str) -> None:
         simulate(plant, None, t, start, method=method, step=2e-3)
 
 
-@pytest.mark.parametrize("method", ["euler", "gauss_legendre"])
+@pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_a_step_that_is_too_long_is_an_error(method: str) -> None:
     plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), rotor_inertia=1e-4))
     start = plant.state([0.3, 0.8], [1.0, -2.0])
@@ -228,7 +162,7 @@ def test_times_between_results_are_reported() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "rk5"}, r"method must be one of DOP853, .*, energy_keeping, is 'rk5'"),
+        ({"method": "rk5"}, r"method must be one of DOP853, .*, rk4, is 'rk5'"),
         ({"method": "rk4"}, r"rk4 needs a step, .* > 0, is None"),
         ({"method": "rk4", "step": -1.0}, r"rk4 needs a step, .* > 0, is -1.0"),
         ({"method": "rk4", "step": "fast"}, r"rk4 needs a step, .* is 'fast'"),

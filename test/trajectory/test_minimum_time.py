@@ -34,7 +34,7 @@ from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.search import _Checked, _checked, _tighten_near
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
-from eom_dynamics.trajectory.fastest.waypoints import path_through
+from eom_dynamics.trajectory.straight_lines import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
 PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]
@@ -145,6 +145,12 @@ def test_paths_of_micrometres_are_passed_in_milliseconds(waypoints: tuple[float,
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
 
 
+def lines(waypoints: Any, corner: float) -> Spline:
+    """Straight lines in joint space, with blends that pass waypoints at a distance."""
+    q = np.array(waypoints, dtype=float)
+    return _blended(q, np.diff(q, axis=0), corner)
+
+
 def star(count: int) -> np.ndarray:
     """Waypoints on the sides of a star, close to each other."""
     corners = np.array([[0.6 + 0.5 * k % 1.0, 1.2 * np.cos(2.0 * k)] for k in range(8)])
@@ -159,9 +165,8 @@ def test_close_waypoints_take_few_intervals(jerk: float, monkeypatch: pytest.Mon
     limits = only(arm, velocity=2.0, acceleration=10.0, jerk=jerk)
     motion = minimum_time(arm, path, limits=limits)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
-    assert len(motion.pace[0]) < 400
     # As before: twelve for each piece.
-    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", (12, 12))
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", 12)
     assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
 
 
@@ -171,14 +176,13 @@ def test_a_path_of_close_waypoints_from_rest_to_rest(monkeypatch: pytest.MonkeyP
     u = np.linspace(0.0, 1.0, 40)
     path = through(u, np.stack([np.sin(5 * u), np.cos(4 * u)], axis=1))
     motion = minimum_time(arm, path, limits=limits)
-    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", (12, 12))
+    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", 12)
     assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
 
 
 def test_blends_of_many_waypoints_are_no_corners() -> None:
     waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
-    limits = bounds(arm_of("panda"))
-    curve = GeometricPath(path_through(waypoints, limits, 0.1, {}))
+    curve = GeometricPath(lines(waypoints, 0.1))
     assert len(curve.breaks) > 300
 
 
@@ -284,8 +288,8 @@ def test_effort_rates_peak_where_joints_with_friction_turn_back() -> None:
     arm = eom.ElasticArm(replace(robot, joints=joints, joint_friction=True))
     limits, waypoints = only(arm, effort_rate=374.0), [[-0.5, 0.5], [0.85, 0.45], [-0.55, -0.85]]
     # Narrower than the distances of nodes: with limits reduced around them, 1.40 s for the curve, and none for lines.
-    for corner, most in ((None, 1.17), (0.1, 1.10)):
-        motion = minimum_time(arm, waypoints, corner=corner, limits=limits)
+    for path, most in ((waypoints, 1.17), (lines(waypoints, 0.1), 1.10)):
+        motion = minimum_time(arm, path, limits=limits)
         assert worst(arm, motion, limits) <= 1.0 + 1e-6
         assert motion.duration < most
 
@@ -411,7 +415,7 @@ def test_given_states_at_their_limits(start: list[list[float]], end: list[list[f
     limits = only(arm, velocity=1.0, acceleration=4.0)
     # Along a straight line, on which velocity and acceleration of joint_2 are half those of joint_1.
     ends = {name: [[x[0], 0.5 * x[0]] for x in given] for name, given in (("start", start), ("end", end))}
-    motion = minimum_time(arm, [[0.0, 0.0], [1.0, 0.5]], limits=limits, corner=0.1, **ends)
+    motion = minimum_time(arm, [[0.0, 0.0], [1.0, 0.5]], limits=limits, **ends)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
 
 
@@ -440,8 +444,8 @@ def test_the_motion_backwards_takes_as_long() -> None:
     arm = arm_of("planar_2r")
     limits = only(arm, velocity=1.5, acceleration=5.0)
     speed = np.subtract(PLANAR[1], PLANAR[0])
-    there = minimum_time(arm, PLANAR, limits=limits, corner=0.05, start=[speed])
-    back = minimum_time(arm, PLANAR[::-1], limits=limits, corner=0.05, end=[-speed])
+    there = minimum_time(arm, lines(PLANAR, 0.05), limits=limits, start=[speed])
+    back = minimum_time(arm, lines(PLANAR[::-1], 0.05), limits=limits, end=[-speed])
     assert there.duration == pytest.approx(back.duration, rel=2e-4)
 
 
@@ -476,46 +480,11 @@ def test_a_path_that_is_at_rest_at_its_ends() -> None:
     assert motion.duration == pytest.approx(line.duration, rel=3e-3)
 
 
-def test_the_spacing_of_waypoints_is_the_fastest_of_several() -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=2.0, acceleration=8.0)
-    waypoints = [[0.0, 0.5], [0.9, 0.1], [0.7, -0.2]]
-    usual = minimum_time(arm, waypoints, limits=limits)
-    motion = minimum_time(arm, waypoints, limits=limits, spacing_time=20.0)
-    others = [
-        minimum_time(arm, through([0.0, t, 1.0], waypoints, ends="free"), limits=limits).duration
-        for t in np.linspace(0.2, 0.8, 9)
-    ]
-    assert motion.duration < 0.995 * usual.duration
-    assert motion.duration < 1.001 * min(others)
-    assert worst(arm, motion, limits) <= 1.0 + 1e-6
-    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 9999), 0)
-    assert np.min(np.linalg.norm(q - waypoints[1], axis=1)) < 1e-3
-
-
-def test_a_search_for_the_spacing_that_has_no_time_keeps_the_usual_one() -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=2.0, acceleration=8.0)
-    short = minimum_time(arm, PLANAR, limits=limits, spacing_time=1e-9)
-    assert short.duration == minimum_time(arm, PLANAR, limits=limits).duration
-
-
-def test_corners_are_blended_within_their_distance() -> None:
-    arm = arm_of("planar_2r")
-    waypoints, corner = np.array(PLANAR), 0.05
-    motion = minimum_time(arm, waypoints, corner=corner, limits=only(arm, velocity=1.0, acceleration=4.0))
-    (q,) = motion.derivatives(np.linspace(0.0, motion.end, 20001), 0)
-    assert np.min(np.linalg.norm(q - waypoints[1], axis=1)) == pytest.approx(corner, rel=1e-3)
-    along = [(b - a) / np.linalg.norm(b - a) for a, b in pairwise(waypoints)]
-    lines = [q - a - np.outer((q - a) @ u, u) for a, u in zip(waypoints[:-1], along, strict=True)]
-    assert np.max(np.min([np.linalg.norm(line, axis=1) for line in lines], axis=0)) <= corner
-
-
 @pytest.mark.parametrize("corner", [1e-3, 1e-4])
 def test_blends_may_be_much_shorter_than_lines(corner: float) -> None:
     arm = arm_of("planar_2r")
     limits = only(arm, velocity=2.0, acceleration=10.0)
-    motion = minimum_time(arm, PLANAR, corner=corner, limits=limits)
+    motion = minimum_time(arm, lines(PLANAR, corner), limits=limits)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
     stopped = sum(minimum_time(arm, line, limits=limits).duration for line in pairwise(PLANAR))
     assert 0.95 * stopped < motion.duration < stopped
@@ -525,12 +494,12 @@ def test_blends_may_be_much_shorter_than_lines(corner: float) -> None:
 def test_a_motion_that_nearly_stops_between_nodes_is_refused() -> None:
     arm = arm_of("planar_2r")
     with pytest.raises(TrajectoryError, match=r"the fastest motion was not found: .* smooth the path"):
-        minimum_time(arm, PLANAR, corner=2e-6, limits=only(arm, velocity=2.0, acceleration=10.0))
+        minimum_time(arm, lines(PLANAR, 2e-6), limits=only(arm, velocity=2.0, acceleration=10.0))
 
 
 def test_blends_that_touch_have_no_line_between_them() -> None:
     waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
-    path = path_through(waypoints, bounds(arm_of("panda")), 10.0, {})
+    path = lines(waypoints, 10.0)
     assert np.min(np.diff(path.t)) > 1e-6
     assert GeometricPath(path).n == 7
 
@@ -546,41 +515,6 @@ def test_progress_may_cancel() -> None:
 
     with pytest.raises(CancelledError):
         minimum_time(arm_of("panda"), PANDA, progress=progress)
-
-
-def test_the_motion_along_a_similar_path_begins_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
-    known = minimum_time(arm, PLANAR, limits=limits)
-    gaps = []
-
-    def recorded(*args: Any, gap: tuple[float, float], **kwargs: Any) -> Any:
-        gaps.append(gap[0])
-        return minimise(*args, gap=gap, **kwargs)
-
-    for path in (np.array(PLANAR) + 0.01, np.linspace(PLANAR[0], PLANAR[-1], 12)):
-        cold = minimum_time(arm, path, limits=limits)
-        with monkeypatch.context() as patch:
-            patch.setattr("eom_dynamics.trajectory.fastest.search.minimise", recorded)
-            warm = minimum_time(arm, path, limits=limits, warm=known)
-        assert warm.duration == pytest.approx(cold.duration, rel=1e-3)
-        assert worst(arm, warm, limits) <= 1.0 + 1e-6
-    assert gaps
-    assert max(gaps) < 0.1
-
-
-def test_a_motion_that_ends_moving_begins_the_search_for_one_to_rest() -> None:
-    arm = arm_of("panda")
-    path = [
-        [0.7, 0.4, 0.0, -1.8, -1.0, 1.7, -0.2],
-        [-1.1, -0.6, 1.2, -1.4, -0.6, 1.8, 1.1],
-        [0.9, 0.5, -0.2, -1.6, 0.4, 1.2, 0.1],
-        [-0.5, 0.5, -1.0, -1.4, 0.9, 1.5, 0.9],
-        [0.9, -0.7, 0.5, -2.2, 0.0, 1.8, -0.7],
-    ]
-    moving = minimum_time(arm, path, end=[0.3 * np.sign(np.subtract(path[-1], path[-2]))])
-    usual = minimum_time(arm, path).duration
-    assert minimum_time(arm, path, warm=moving).duration == pytest.approx(usual, rel=5e-4)
 
 
 def test_many_paths_in_processes() -> None:
@@ -686,16 +620,7 @@ def _planar(**limits: float) -> dict[str, Any]:
         ([[0.0, 0.0], [np.nan, 0.0]], {}, "waypoint 1 has"),
         ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
         ("path", {}, "path must be a trajectory, or waypoints"),
-        (PLANAR, {"corner": -1.0}, "corner must be a positive distance"),
-        ([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], {"corner": 0.1}, "turns back at waypoint 1"),
         (PLANAR, _planar(), "there are no limits"),
-        (
-            PLANAR,
-            {"spacing_time": -1.0},
-            "spacing_time must be 0 s or more, and is for waypoints without corner; is -1",
-        ),
-        (PLANAR, {"spacing_time": 1.0, "corner": 0.1}, "spacing_time must be 0 s or more"),
-        (Corner(), {"spacing_time": 1.0}, "spacing_time must be 0 s or more"),
         (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
         (
             PLANAR,
@@ -736,11 +661,11 @@ def _planar(**limits: float) -> dict[str, Any]:
         (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
         (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
         (
-            PLANAR,
-            _planar(velocity=1.0) | {"corner": 0.1, "start": [[0.8, 0.7]]},
+            lines(PLANAR, 0.1),
+            _planar(velocity=1.0) | {"start": [[0.8, 0.7]]},
             "the velocity at the start is not along the path: joint_2 has 0.7, along the path -0.0",
         ),
-        (PLANAR, _planar(velocity=1.0) | {"corner": 0.1, "end": [[-0.2, -0.4]]}, "at the end is against the direction"),
+        (lines(PLANAR, 0.1), _planar(velocity=1.0) | {"end": [[-0.2, -0.4]]}, "at the end is against the direction"),
         (
             PLANAR,
             _planar(velocity=1.0) | {"start": [[1.2, -0.3]]},

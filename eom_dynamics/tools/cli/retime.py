@@ -12,7 +12,7 @@ import json
 from ...exceptions import TrajectoryError
 from ...extras import require
 from ..writing import check_folder, whole_folder
-from .arguments import add_hz, add_json, add_output_folder, add_robot_arguments, load, path, positive
+from .arguments import add_hz, add_json, add_output_folder, add_robot_arguments, load, path
 from .console import progress_bars
 
 # Largest number of samples in a file.
@@ -32,20 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored",
     )
     add_output_folder(parser)
-    parser.add_argument(
-        "--corner",
-        metavar="D",
-        type=positive,
-        help="move on straight lines in joint space, and pass waypoints at this distance, rad or m; default: the "
-        "smoothest curve through all waypoints",
-    )
-    parser.add_argument(
-        "--spacing-time",
-        metavar="S",
-        type=positive,
-        default=0.0,
-        help="search so long for the spacing of waypoints that makes the motion along the smoothest curve fastest, s",
-    )
     add_hz(parser, "--rate", 1000.0, "of the samples")
     add_hz(parser, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
     add_json(parser)
@@ -75,13 +61,7 @@ def run(options: argparse.Namespace) -> int:
     arm = ElasticArm(robot)
     with progress_bars("{task.completed:4.0%}") as bars:
         bar = bars.add_task(robot.name, total=1.0)
-        motion = minimum_time(
-            arm,
-            waypoints,
-            corner=options.corner,
-            spacing_time=options.spacing_time,
-            progress=lambda done: bars.update(bar, completed=done),
-        )
+        motion = minimum_time(arm, waypoints, progress=lambda done: bars.update(bar, completed=done))
     for name, rate in (("--rate", options.rate), ("--waypoints", options.waypoints)):
         if motion.duration * rate > _MOST_SAMPLES:
             raise TrajectoryError(

@@ -106,7 +106,6 @@ def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
 def _path(arm: ElasticArm, t: Array, q: Array, waypoints: Array) -> go.Figure:
     names, units = arm.robot.joint_names, position_units(arm.robot)
     figure = over_time("Positions", together(units), t[0], t[-1])
-    # A blended corner has no knot at its waypoint: the nearest sample is shown.
     nearest = [int(np.argmin(np.sum((q - each) ** 2, axis=1))) for each in waypoints]
     add_joints(figure, names, units, t, q, points=CURVE_POINTS)
     add_joints(figure, names, units, t[nearest], waypoints, points=len(nearest), kind="waypoint", markers=True)

@@ -27,9 +27,6 @@ _FADING = (0.25, 0.06, 0.015)
 _LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.04)
 _LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
 
-# Motions with given states at the ends from which the search for one within all limits starts.
-_STARTS = 3
-
 AT_MOVING_ENDS = 1e-6
 """Relative violation of limits that is left if an end has a given state: its motion is not slowed down."""
 
@@ -92,8 +89,8 @@ def require_ends(
             raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
 
 
-def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tuple[int, Array, int]]) -> list[Array]:
-    """Coefficients of motions with given states at their ends, at other speeds between them; the best ones first.
+def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tuple[int, Array, int]]) -> Array:
+    """Coefficients of the motion with given states at its ends that exceeds limits least, of several between them.
 
     Accelerations at the ends fade within a length, and the speed changes within another.
     """
@@ -101,7 +98,7 @@ def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tupl
     known = np.zeros(speed.count)
     for end, x, given in moving:
         known[slice(0, given) if end == 0 else slice(-given, None)] = speed.end_coefficients(end, x[:given])
-    places, tried = speed.places, []
+    places, least, best = speed.places, np.inf, known
     fastest = max(x[0] for _, x, _ in moving)
     for power, fading, length, level in product(_POWERS, _FADING, _LENGTHS, _LEVELS):
         logarithm = np.full(len(sigma), np.log(level * fastest))
@@ -118,10 +115,9 @@ def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tupl
         c = speed.interpolated(x, known)
         at_nodes = speed.at_nodes(c)
         used = constraints.used(at_nodes) if np.min(at_nodes[0]) > 0 else None
-        tried.append((np.inf if used is None else float(np.max(used)), c))
-    # Many that look the same differ where it does not matter.
-    different = dict(sorted(((round(worst, 3), c) for worst, c in tried), key=lambda each: each[0]))
-    return list(different.values())[:_STARTS]
+        if used is not None and np.max(used) < least:
+            least, best = float(np.max(used)), c
+    return best
 
 
 def _fade(u: Array) -> Array:
@@ -131,22 +127,18 @@ def _fade(u: Array) -> Array:
     return faded
 
 
-def entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, starts: Sequence[Array]) -> Array:
-    """Coefficients within all limits, near one of those to start from.
+def entered(curve: GeometricPath, speed: SquaredSpeed, constraints: Constraints, start: Array) -> Array:
+    """Coefficients within all limits, near those to start from.
 
     Raises:
         TrajectoryError: there are none, for given states at the ends.
     """
-    least, where = np.inf, ""
-    for start in starts:
-        c = meet(speed, constraints, start)
-        used = constraints.used(speed.at_nodes(c))
-        if used is None:
-            continue
+    c = meet(speed, constraints, start)
+    used, where = constraints.used(speed.at_nodes(c)), ""
+    if used is not None:
         i, k = np.unravel_index(int(np.argmax(used)), used.shape)
         if used[i, k] < 1:
             return c
-        if used[i, k] < least:
-            least, place = used[i, k], float(curve.percent(speed.nodes[k]))
-            where = f": at best, {constraints.names[i]} is {least:.4g} times its limit at {place:.4g} % of the path"
+        place = float(curve.percent(speed.nodes[k]))
+        where = f": at best, {constraints.names[i]} is {used[i, k]:.4g} times its limit at {place:.4g} % of the path"
     raise TrajectoryError(f"no motion with the given states at its ends meets the limits{where}; give slower ones")

@@ -22,7 +22,7 @@ from .search import minimum_time
 # Chunks of paths for each process: some paths take longer than others.
 _CHUNKS = 4
 
-_Found = tuple[Spline, Array, float, tuple[Array, tuple[int, int], Array]]
+_Found = tuple[Spline, Array, float]
 
 
 def minimum_times(
@@ -36,8 +36,7 @@ def minimum_times(
         arm: the arm; compiled code comes from the cache.
         paths: each as for :func:`.minimum_time`; they are pickled.
         workers: number of processes; by default that of the cores.
-        options: ``limits``, ``tool``, ``corner``, ``start``, ``end``, ``warm`` and ``spacing_time`` of
-            :func:`.minimum_time`.
+        options: ``limits``, ``tool``, ``start`` and ``end`` of :func:`.minimum_time`.
     """
     # Most users of this package start no processes.
     import multiprocessing
@@ -56,4 +55,4 @@ def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | Array
         motion = minimum_time(arm, path, **options)
     except TrajectoryError as error:
         return error
-    return Spline(motion.t, motion.states), motion.parameters, motion.computing_time, motion.pace
+    return Spline(motion.t, motion.states), motion.parameters, motion.computing_time

@@ -61,8 +61,6 @@ class FastestMotion(Spline):
     Attributes:
         parameters: parameters of the given path at the knots (K,).
         computing_time: s.
-        pace: knots and numbers of fixed coefficients of a :class:`.SquaredSpeed`, and its coefficients, from which the
-            search along a path that changed a little starts.
     """
 
     def __init__(
@@ -72,11 +70,10 @@ class FastestMotion(Spline):
         motion: Spline,
         parameters: Array,
         computing_time: float,
-        pace: tuple[Array, tuple[int, int], Array],
     ) -> None:
         """Take the motion along the path."""
         vars(self).update(vars(motion))
-        self._arm, self._limits, self.pace = arm, limits, pace
+        self._arm, self._limits = arm, limits
         self.parameters, self.computing_time = parameters, computing_time
 
     @property

@@ -91,9 +91,6 @@ class GeometricPath:
         s = divided(edges, np.maximum(np.ceil(_SAMPLES * np.diff(edges) / self._length).astype(int), _PER_PIECE))
         q, rate, second = self._evaluated(s, 2)
         self._require_motion(s, q, rate, second)
-        speeds = np.linalg.norm(rate, axis=1)
-        along = rate[speeds > 0] / speeds[speeds > 0, np.newaxis]
-        self._turned = s[speeds > 0], np.append(0.0, np.cumsum(np.linalg.norm(np.diff(along, axis=0), axis=1)))
         scale = np.sum(np.max(np.abs(np.diff(q, axis=0)), axis=1))
         powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
         at_ends = np.array(self._evaluated(s[[0, -1]], 4)[1:])
@@ -160,11 +157,6 @@ class GeometricPath:
         found: Array = self._start + self._length * self._phi[0](sigma)
         return found
 
-    def turned(self, sigma: Array) -> Array:
-        """Angles by which the direction of the path has turned up to σ (N,), rad."""
-        found: Array = np.interp(self.parameter(sigma), *self._turned)
-        return found
-
     def _parameter(self, phi: Array) -> Array:
         return np.clip(self._start + self._length * phi, self._start, self._start + self._length)
 
@@ -195,7 +187,7 @@ class GeometricPath:
             raise TrajectoryError(
                 f"the path has a corner between {s[k]:.6g} and {s[k + 1]:.6g}: joint {joint} moves by "
                 f"{moved[k, joint]:.3g}, its derivatives give {expected[k, joint]:.3g}; a path must be smooth: "
-                "of waypoints leave out those close to others, or blend corners (corner)"
+                "of waypoints leave out those close to others, or blend corners"
             )
 
     def _inverse(self, s: Array) -> Array:

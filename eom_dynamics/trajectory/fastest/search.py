@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, cast
 
@@ -25,17 +25,14 @@ from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, motion_of, motion_rate, places_of
 from .path import GeometricPath
-from .spacing import fastest_spacing
 from .speed import SquaredSpeed
 from .waypoints import path_through
 
-# Knots of the speed: least number of intervals; in a piece of a spline that number for each radian by which the path
-# turns, within this range, and the largest one in so many pieces next to the ends; density; and the length of the first
-# and last.
+# Knots of the speed: least number of intervals; number in a piece of a spline, and in each of so many next to the ends;
+# density; and the length of the first and last.
 _INTERVALS = 120
-_PER_PIECE = (3, 12)
-_PER_RADIAN = 8
-_AT_REST = 4
+_PER_PIECE = 6
+_PER_END_PIECE, _AT_REST = 12, 4
 _DENSEST = 100_000
 _END = 0.03
 
@@ -57,9 +54,6 @@ _SHORTEST_MOTION = 0.006
 # far apart for the path.
 _MOST_SLOWED = 2.0
 
-# Duration, relative to that of the motion found last, from which on the search begins anew.
-_FAR = 10.0
-
 # Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
 # motors or joint friction: friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
@@ -68,18 +62,11 @@ _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 _SLOW = 1e-30
 _UNLIMITED = 1e-10
 
-# Relative violation of limits between nodes that is left, attempts to get there, and the largest time scaling for what
-# is left; and for motions to fall back to, in the last attempts, or in all of them with friction or motors.
+# Relative violation of limits between nodes that is left, attempts to get there, the last ones, in which motions
+# are checked in any case, and the largest time scaling for what is left.
 _BETWEEN = 8e-4
-_ATTEMPTS = 12
+_ATTEMPTS, _LATE = 12, 6
 _SCALED = 1e-3
-_SLOWEST = 0.5
-_LATE = 6
-
-# Value over its limit from which on a place between nodes becomes a node in the first attempts: a narrow peak, which
-# limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
-_PEAK = 1.05
-_PATIENT = 3
 
 # Share of a limit from which on peaks between samples are computed.
 _NEAR_LIMIT = 0.9
@@ -93,12 +80,11 @@ _CLOSER, _FINEST = 4, 16
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
 
-# Relative distance from the shortest duration: at the start, at that from a similar path, before limits are tightened
-# between nodes, and at the end.
-_START, _SIMILAR, _TIGHTENED, _END_GAP = 1.0, 1e-2, 3e-3, 1e-4
+# Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
+_START, _TIGHTENED, _END_GAP = 1.0, 3e-3, 1e-4
 
-# Share of the largest squared speed with which to begin, also from a similar path, and to go on.
-_COLD, _WARM, _INSIDE = 0.7, 0.98, 0.993
+# Share of the largest squared speed with which to begin, and to go on.
+_COLD, _INSIDE = 0.7, 0.993
 
 # Rate at which motions with friction or motors are checked, Hz, and the margin of durations for peaks between samples.
 _CHECK_RATE = 10_000.0
@@ -108,14 +94,11 @@ _MARGIN = 1e-5
 def minimum_time(
     arm: ElasticArm,
     path: Trajectory | ArrayLike,
-    *,
     limits: GivenLimits | None = None,
+    *,
     tool: ToolLimits | None = None,
-    corner: float | None = None,
     start: Sequence[ArrayLike] = (),
     end: Sequence[ArrayLike] = (),
-    warm: FastestMotion | None = None,
-    spacing_time: float = 0.0,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> FastestMotion:
     """The fastest motion along a path, C⁴ and within all limits of joints and motors, from rest to rest by default.
@@ -127,18 +110,13 @@ def minimum_time(
     Args:
         arm: the arm.
         path: a trajectory with a start and an end, whose timing does not matter; or waypoints (K, n), rad or m, for the
-            smoothest curve through them, or straight lines with ``corner``.
+            smoothest curve through them.
         limits: by name of joint, in place of those in the robot's file: :class:`.Limits`, or single ones by name, as
             ``{"velocity": 1.0}``.
         tool: limits of a tool.
-        corner: for waypoints, distance from a waypoint at which the motion passes it, rad or m in joint space; lines
-            between waypoints are straight but for the blends there.
         start, end: velocity, acceleration, jerk and snap of the joints at the start and the end, each (n,), or the
             first of these: the others are free. Along the path; the smoothest curve through waypoints bends to them.
             At rest if none is given.
-        warm: the motion along a similar path from rest to rest, from which the search starts.
-        spacing_time: for the smoothest curve through waypoints, time to spend on the search for distances between them
-            along its parameter that give a faster motion, s; 0 keeps those by joint distances.
         progress: called at times with the fraction that is done; exceptions that it raises end the computation.
 
     Returns:
@@ -150,23 +128,54 @@ def minimum_time(
             there are no limits. The message has the place on the path.
     """
     begin = time.perf_counter()
-    own, tool = _limits(arm, limits), tool or ToolLimits()
-    ends = {name: end_states(name, given) for name, given in (("start", start), ("end", end))}
-    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, corner, ends)
-    if not (spacing_time >= 0 and (spacing_time == 0 or (given is not path and corner is None))):
-        raise TrajectoryError(
-            f"spacing_time must be 0 s or more, and is for waypoints without corner; is {spacing_time}"
-        )
-    if spacing_time:
+    own = _limits(arm, limits)
+    task = _task(arm, own, tool or ToolLimits(), path, {"start": start, "end": end})
+    found, parameters = _searched(task, progress)
+    progress(1.0)
+    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin)
 
-        def along(distances: Array, similar: FastestMotion | None) -> FastestMotion:
-            curve = path_through(cast("ArrayLike", path), own, None, ends, distances)
-            progress(min((time.perf_counter() - begin) / spacing_time, 1.0))
-            return minimum_time(arm, curve, limits=limits, tool=tool, start=start, end=end, warm=similar or warm)
 
-        best = fastest_spacing(along, np.diff(cast("Spline", given).t), spacing_time)
-        best.computing_time = time.perf_counter() - begin
-        return best
+class _Task(NamedTuple):
+    """A path and the limits of a motion along it.
+
+    Attributes:
+        arm, own, tool: the arm, its limits and those of the tool.
+        ends: given derivatives at the start and the end.
+        curve: the path.
+        moving: ends that move, see :func:`.outset`.
+        fastest: bound of the squared speed.
+        fine: the speed at fine nodes.
+        everywhere: limits there.
+    """
+
+    arm: ElasticArm
+    own: Bounds
+    tool: ToolLimits
+    ends: dict[str, list[Array]]
+    curve: GeometricPath
+    moving: list[tuple[int, Array, int]]
+    fastest: float
+    fine: SquaredSpeed
+    everywhere: Constraints
+
+
+class _Nodes(NamedTuple):
+    """The speed at nodes, their indices among the fine ones, and limits there."""
+
+    speed: SquaredSpeed
+    places: NDArray[np.intp]
+    constraints: Constraints
+
+
+def _task(
+    arm: ElasticArm,
+    own: Bounds,
+    tool: ToolLimits,
+    path: Trajectory | ArrayLike,
+    states: Mapping[str, Sequence[ArrayLike]],
+) -> _Task:
+    ends = {name: end_states(name, given) for name, given in states.items()}
+    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, ends)
     if given.n != arm.robot.n:
         raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
     for name, derivatives in ends.items():
@@ -190,128 +199,121 @@ def minimum_time(
     if slow is not None:
         everywhere.at_rest = slow[: len(slow) - len(everywhere.heat_limits)]
         _require_limits_everywhere(curve, fine, slow, fast)
+    return _Task(arm, own, tool, ends, curve, moving, fastest, fine, everywhere)
 
-    def problem(more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp], Constraints]:
-        """The speed at its own nodes and at more of the fine ones, the indices of them all, and limits there."""
-        speed, index = fine.thinned(more)
-        constraints = everywhere.thinned(speed, index)
-        constraints.cap(fastest)
-        return speed, index, constraints
 
-    speed, index, constraints = problem(np.zeros(0, dtype=np.intp))
+def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Array]:
+    """The fastest motion, and parameters of the given path at its knots."""
+    nodes = _nodes(task, np.zeros(0, dtype=np.intp))
     # A given state may be at a limit, and the search stays inside.
-    for side, _, _ in moving:
-        wider = np.ones(len(speed.nodes))
+    for side, _, _ in task.moving:
+        wider = np.ones(len(nodes.speed.nodes))
         wider[:_AT_ENDS] = 1 + 0.9 * AT_MOVING_ENDS
-        constraints.tighten(wider if side == 0 else wider[::-1])
-
-    multipliers, durations, places_of_motion = None, list[float](), places_of(curve, speed)
-    checked = np.concatenate([fine.nodes, *map(np.ravel, places_of_motion)])
-
-    def duration(c: Array) -> float:
-        return float(np.sum(speed.steps / np.sqrt(speed.at_nodes(c)[0])))
-
-    def solved(c: Array, gap: tuple[float, float], done: tuple[float, float]) -> Array:
-        nonlocal multipliers
-        part = done[1] - done[0]
-        if durations and duration(c) > _FAR * durations[-1]:
-            # Too far back for the multipliers at the motion found last.
-            multipliers, gap = None, (_START, gap[1])
-        found, _, multipliers = minimise(
-            speed, constraints, c, gap=gap, multipliers=multipliers, progress=lambda x: progress(done[0] + part * x)
-        )
-        durations.append(duration(found))
-        for share in (0.0, *_BACK):
-            # Between nodes, at which x is positive, it may be negative, but not where all coefficients are positive.
-            tried = found + share * (c - found)
-            if np.min(tried) > 0:
-                return tried
-            x = speed.values(tried, checked, 1)[0]
-            if np.min(x) > 0:
-                return tried
-        place = float(curve.parameter(checked[int(np.argmin(x))]))
-        raise TrajectoryError(
-            f"the fastest motion was not found: it nearly stops at {place:.6g} of the path; smooth the path there"
-        )
-
-    def inside(c: Array, share: float) -> Array:
-        found = feasible(speed, constraints, c, share)
-        if found is None:
-            used = constraints.used(speed.at_nodes(c * 1e-20))
-            i = -1 if used is None else int(np.argmax(np.max(used, axis=1)))
-            most = 0.0 if used is None else float(np.max(used))
-            why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
-            raise TrajectoryError(f"no speed along the path meets the limits{why}")
-        return found
-
-    def back(c: Array) -> Array:
-        for step in _BACK:
-            used = constraints.used(speed.at_nodes(c + step * (first - c)))
-            if used is not None and np.max(used) < 1:
-                return c + step * (first - c)
-        return entered(curve, speed, constraints, [first])
-
-    similar = None
-    if any(fixed):
-        c = first = entered(curve, speed, constraints, between(speed, constraints, moving))
+        nodes.constraints.tighten(wider if side == 0 else wider[::-1])
+    places = places_of(task.curve, nodes.speed)
+    if task.moving:
+        start = between(nodes.speed, nodes.constraints, task.moving)
+        c = first = entered(task.curve, nodes.speed, nodes.constraints, start)
     else:
-        similar = None if warm is None else _similar(speed, warm)
-        c = first = inside(np.ones(speed.count), _COLD) if similar is None else inside(similar, _WARM)
-    gap, result = (_START if similar is None else _SIMILAR, _TIGHTENED), None
+        c = first = _inside(nodes, np.ones(nodes.speed.count), _COLD)
+    multipliers, shortest, gap = None, 0.0, (_START, _TIGHTENED)
     for attempt in range(_ATTEMPTS):
-        c = solved(c, gap, (attempt / _ATTEMPTS, (attempt + 1) / _ATTEMPTS))
-        late, gap = attempt >= _ATTEMPTS - _LATE, (_TIGHTENED, _END_GAP)
-        worst, more = _tighten(constraints, everywhere, fine, c, index, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
+        speed, index, constraints = nodes
+        fastest, _, multipliers = minimise(
+            speed,
+            constraints,
+            c,
+            gap=gap,
+            multipliers=multipliers,
+            progress=lambda done, attempt=attempt: progress((attempt + done) / _ATTEMPTS),  # type: ignore[misc]
+        )
+        shortest = shortest or float(np.sum(speed.steps / np.sqrt(speed.at_nodes(fastest)[0])))
+        c = _positive(task, speed, fastest, c, places)
+        worst, more = _tighten(task, nodes, c)
         if len(more):
-            before, index_before = constraints, index
-            speed, index, constraints = problem(np.union1d(index, more))
-            constraints.follow(before, np.searchsorted(index, index_before))
-            multipliers = None
-        if attempt == 0 or (1 + _BETWEEN < worst < np.inf and not late):
-            c = back(c) if any(fixed) else inside(c, _INSIDE)
-            continue
-        for share in _CORRECTIONS if any(fixed) else (0.0,):
-            times, states, sigma = motion_of(curve, speed, c + share * (first - c), places_of_motion)
-            for row, exact in zip((0, -1), ends.values(), strict=True):
-                states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), given.n))
-            motion = Spline(times, states)
-            found, over, hot = _slowed(arm, own, tool, motion, constraints.affine, _SCALED, any(fixed))
-            if found:
-                break
-        final = found is not None
-        if not final and (late or not constraints.affine):
-            found, *_ = _slowed(arm, own, tool, motion, constraints.affine, _SLOWEST, any(fixed))
-        if found and (result is None or found.end < result[0].end):
-            result = found, curve.parameter(sigma), (speed.knots, speed.fixed, c)
-        if final:
+            nodes, multipliers = _nodes(task, np.union1d(nodes.places, more)), None
+            nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
+        gap = _TIGHTENED, _END_GAP
+        if attempt and (attempt >= _ATTEMPTS - _LATE or not 1 + _BETWEEN < worst < np.inf):
+            found, over, hot, times, sigma = _checked_motion(task, nodes, c, first, places)
+            if found is not None and found.end <= _MOST_SLOWED * shortest:
+                return found, task.curve.parameter(sigma)
+            hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
+            nodes.constraints.tighten_heat(1 / hot)
+            times = np.interp(nodes.speed.nodes, sigma, times)
+            _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
+        c = _back(task, nodes, c, first) if task.moving else _inside(nodes, c, _INSIDE)
+    raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
+
+
+def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
+    """The speed at its own nodes and at more of the fine ones."""
+    speed, index = task.fine.thinned(more)
+    constraints = task.everywhere.thinned(speed, index)
+    constraints.cap(task.fastest)
+    return _Nodes(speed, index, constraints)
+
+
+def _positive(task: _Task, speed: SquaredSpeed, found: Array, c: Array, places: tuple[Array, Array]) -> Array:
+    """Coefficients found, or so much closer to c that x is positive between nodes, too."""
+    checked = np.concatenate([task.fine.nodes, *map(np.ravel, places)])
+    for share in (0.0, *_BACK):
+        # Not negative where all coefficients are positive.
+        tried = found + share * (c - found)
+        if np.min(tried) > 0:
+            return tried
+        x = speed.values(tried, checked, 1)[0]
+        if np.min(x) > 0:
+            return tried
+    place = float(task.curve.parameter(checked[int(np.argmin(x))]))
+    raise TrajectoryError(
+        f"the fastest motion was not found: it nearly stops at {place:.6g} of the path; smooth the path there"
+    )
+
+
+def _inside(nodes: _Nodes, c: Array, share: float) -> Array:
+    """Coefficients scaled to this share of the largest squared speed within the limits."""
+    speed, _, constraints = nodes
+    found = feasible(speed, constraints, c, share)
+    if found is None:
+        used = constraints.used(speed.at_nodes(c * 1e-20))
+        i = -1 if used is None else int(np.argmax(np.max(used, axis=1)))
+        most = 0.0 if used is None else float(np.max(used))
+        why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
+        raise TrajectoryError(f"no speed along the path meets the limits{why}")
+    return found
+
+
+def _back(task: _Task, nodes: _Nodes, c: Array, first: Array) -> Array:
+    """Coefficients so much closer to the first ones, of given states at the ends, that all limits are met."""
+    speed, _, constraints = nodes
+    for step in _BACK:
+        tried = c + step * (first - c)
+        used = constraints.used(speed.at_nodes(tried))
+        if used is not None and np.max(used) < 1:
+            return tried
+    return entered(task.curve, speed, constraints, first)
+
+
+def _checked_motion(
+    task: _Task, nodes: _Nodes, c: Array, first: Array, places: tuple[Array, Array]
+) -> tuple[Spline | None, _Checked, Array, Array, Array]:
+    """What :func:`_slowed` returns for the motion, and times and σ at its knots."""
+    for share in _CORRECTIONS if task.moving else (0.0,):
+        times, states, sigma = motion_of(task.curve, nodes.speed, c + share * (first - c), places)
+        for row, exact in zip((0, -1), task.ends.values(), strict=True):
+            states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
+        found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
+        if found:
             break
-        constraints.tighten_heat(1 / np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(own.effort_rms)])
-        _tighten_near(constraints, own, over, np.interp(speed.nodes, sigma, times), any(fixed))
-        c = back(c) if any(fixed) else inside(c, _INSIDE)
-    if result is None or result[0].end > _MOST_SLOWED * durations[0]:
-        raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
-    progress(1.0)
-    found, parameters, pace = result
-    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin, pace)
-
-
-def _similar(speed: SquaredSpeed, warm: FastestMotion) -> Array | None:
-    """Coefficients of the squared speed of another motion; None if they do not interpolate it by positive numbers."""
-    knots, fixed, c = warm.pace
-    if fixed == speed.fixed and np.array_equal(knots, speed.knots):
-        return c
-    c = speed.interpolated(SquaredSpeed(knots, fixed=fixed).values(c, speed.places, 1)[0])
-    return c if np.min(speed.at_nodes(c)[0]) > 0 else None
+    return found, over, hot, times, sigma
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
     edges = np.concatenate([[0.0], curve.breaks, [1.0]])
-    counts = np.clip(_PER_RADIAN * np.diff(curve.turned(edges)), *_PER_PIECE)
+    counts = np.full(len(edges) - 1, float(_PER_PIECE))
     # A path that is at rest at its ends speeds up there.
-    counts[:_AT_REST] = counts[-_AT_REST:] = _PER_PIECE[1]
-    for _ in range(2):
-        # The speed changes before and after a turn, too.
-        counts = np.maximum(counts, 0.5 * np.maximum(np.append(0.0, counts[:-1]), np.append(counts[1:], 0.0)))
+    counts[:_AT_REST] = counts[-_AT_REST:] = _PER_END_PIECE
     counts = np.clip(counts, _INTERVALS * np.diff(edges), _DENSEST * np.diff(edges))
     passed = np.append(0.0, np.cumsum(counts))
     count = round(passed[-1])
@@ -392,28 +394,20 @@ def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> 
             )
 
 
-def _tighten(
-    constraints: Constraints,
-    everywhere: Constraints,
-    fine: SquaredSpeed,
-    c: Array,
-    index: NDArray[np.intp],
-    most: float,
-) -> tuple[float, NDArray[np.intp]]:
+def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.intp]]:
     """Reduce limits at nodes by as much as they are violated next to them.
 
     Args:
-        constraints: at nodes, to tighten.
-        everywhere: at finer ones.
-        fine: the speed at the latter.
-        c: its coefficients.
-        index: of the nodes among the finer ones.
-        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
+        task: the path, with limits at fine nodes.
+        nodes: with limits to tighten.
+        c: coefficients of the speed.
 
     Returns:
-        The largest value over its limit, and indices of the finer nodes that are to be nodes.
+        The largest value over its limit, and indices of the finer nodes that are to be nodes: narrow peaks, around
+        which limits are not reduced.
     """
-    used = everywhere.used(fine.at_nodes(c))
+    fine, (_, index, constraints) = task.fine, nodes
+    used = task.everywhere.used(fine.at_nodes(c))
     if used is None:
         return np.inf, index[:0]
     rows = len(used) - len(constraints.heat_limits)
@@ -421,7 +415,7 @@ def _tighten(
     used = used[:rows].reshape(rows, -1, fine.finer)
     # Faster than along the short last axis.
     worst = reduce(np.maximum, [used[..., k] for k in range(fine.finer)])
-    peaks = np.flatnonzero(np.max(worst, axis=0) > most)
+    peaks = np.flatnonzero(np.max(worst, axis=0) > 1 + _BETWEEN)
     largest = np.argmax(np.max(used[:, peaks], axis=0), axis=1)
     more = np.setdiff1d(peaks * fine.finer + largest, index) if len(peaks) else peaks
     violation = float(np.max(worst))
@@ -500,28 +494,23 @@ def _checked(
     return _Checked(t, used, quantity, np.unique(over))
 
 
-def _slowed(
-    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, affine: bool, most: float, moving: bool
-) -> tuple[Spline | None, _Checked, Array]:
-    """The motion, slowed down if it violates limits.
+def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, _Checked, Array]:
+    """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
     Args:
-        arm: the arm.
-        own: its limits.
-        tool: those of the tool.
+        task: the path and its limits.
         motion: from 0 s.
         affine: whether limits are affine, without friction and motors.
-        most: the largest time scaling, less 1.
-        moving: whether an end has a given state; such motions are not slowed down.
 
     Returns:
         The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
         and RMS efforts over their limits (m,).
     """
+    arm, own, tool, moving = task.arm, task.own, task.tool, bool(task.moving)
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
     given, cold = motion.end, np.zeros(len(own.effort_rms))
-    for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
+    for repeat in range(2 if own.of_motors else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
         rate = 0.0 if affine else motion_rate(motion, _CHECK_RATE)
         over = _checked(arm, own, tool, motion, rate, pieces, 1 + tolerance)
@@ -535,7 +524,7 @@ def _slowed(
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
-        if scaling > 1 + most:
+        if scaling > 1 + _SCALED:
             break
         # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
         # those of gravity and friction decrease less than those of inertia, which they may balance.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths through waypoints: the smoothest curve, or straight lines with blends."""
+"""The smoothest path through waypoints."""
 
 from __future__ import annotations
 
@@ -11,30 +11,17 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elastic.bounds import Bounds
 from ...exceptions import TrajectoryError
-from ..spline import ORDERS, Spline
+from ..spline import Spline
 from ..waypoints import through
 
-# The blend of degree nine from one unit vector to another, over the length 2 d, passes the corner at this share of d
-# times the length of their difference.
-_PASSING = 35 / 256
 
-
-def path_through(
-    path: ArrayLike,
-    limits: Bounds,
-    corner: float | None,
-    ends: Mapping[str, Sequence[Array]],
-    distances: Array | None = None,
-) -> Spline:
-    """Path through waypoints (K, n), over a parameter that grows with the distance.
+def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Array]]) -> Spline:
+    """Smoothest path through waypoints (K, n), over a parameter that grows with the distance.
 
     Args:
         path: waypoints (K, n), rad or m.
         limits: limits of the arm.
-        corner: None for the smoothest curve through the waypoints; else straight lines, which are left near waypoints
-            for blends that pass them at this distance, rad or m.
         ends: velocity … snap at ``"start"`` and ``"end"``, each (n,), that the curve must have; none at an end at rest.
-        distances: between waypoints along the parameter of the smoothest curve (K - 1,), by default by joint distances.
 
     Raises:
         TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
@@ -53,8 +40,6 @@ def path_through(
     if np.any(still):
         k = int(np.argmax(still))
         raise TrajectoryError(f"waypoints {k} and {k + 1} are equal; remove one of them")
-    if corner is not None:
-        return blended(waypoints, steps, corner)
     velocity = limits.largest["velocity"][: steps.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     lengths = np.max(np.abs(steps) / weights, axis=1)
@@ -63,35 +48,4 @@ def path_through(
         if given and all(len(each) == len(weights) for each in given):
             pace = np.max(np.abs(given[0]) / weights)
             bent[end] = [each / pace ** (k + 1) for k, each in enumerate(given)]
-    along = lengths if distances is None else distances
-    return through(np.append(0.0, np.cumsum(along)), waypoints, ends=bent)
-
-
-def blended(waypoints: Array, steps: Array, corner: float) -> Spline:
-    """Straight lines with blends of degree nine, over the length of the lines."""
-    if not (np.isfinite(corner) and corner > 0):
-        raise TrajectoryError(f"corner must be a positive distance, is {corner}")
-    lengths = np.linalg.norm(steps, axis=1)
-    along = steps / lengths[:, np.newaxis]
-    turns = np.linalg.norm(np.diff(along, axis=0), axis=1)
-    if np.any(turns > 2 - 1e-6):
-        k = int(np.argmax(turns)) + 1
-        raise TrajectoryError(f"the path turns back at waypoint {k}, where no blend passes it; end the motion there")
-    with np.errstate(divide="ignore"):
-        wanted = np.where(turns > 1e-12, corner / (_PASSING * turns), np.inf)
-    # At most half of the shorter line, so that neighbouring blends do not overlap.
-    reach = np.minimum(wanted, 0.5 * np.minimum(lengths[1:], lengths[:-1]))
-    at = np.cumsum(lengths)[:-1]
-    times, states, rounding = [0.0], [(waypoints[0], along[0])], 1e-12 * float(np.sum(lengths))
-    for k, (distance, s) in enumerate(zip(reach, at, strict=True)):
-        for sign, direction in ((-1, along[k]), (1, along[k + 1])):
-            if s + sign * distance > times[-1] + rounding:
-                times.append(s + sign * distance)
-                states.append((waypoints[k + 1] + sign * distance * direction, direction))
-    if times[-1] + rounding < np.sum(lengths):
-        times.append(float(np.sum(lengths)))
-        states.append((waypoints[-1], along[-1]))
-    derivatives = np.zeros((ORDERS, len(times), waypoints.shape[1]))
-    for i, (q, direction) in enumerate(states):
-        derivatives[:2, i] = q, direction
-    return Spline(times, derivatives)
+    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends=bent)

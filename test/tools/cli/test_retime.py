@@ -120,7 +120,6 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys: pytest.C
         ("path.csv", "joint_1,joint_2\n0,0\n", "waypoints must have shape"),
         ("path.json", '{"points": [{"velocities": [0, 1]}]}', "cannot be read as waypoints"),
         ("path.json", "[[0, 0], [1, 1], [1, 1]]", "waypoints 1 and 2 are equal"),
-        ("path.json", "[[0, 0], [1, 0], [0, 0]]", "turns back at waypoint 1"),
         ("path.npz", "PK", "cannot be read as waypoints"),
         ("path.mcap", "", "path.mcap"),
     ],
@@ -130,9 +129,7 @@ def test_errors_are_one_line(
 ) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    # A smooth curve turns back; straight lines do not.
-    corner = ("--corner", "0.1") if "turns back" in message else ()
-    assert main(["retime", str(robot), str(path), "-o", str(tmp_path / "out"), *corner]) == 2
+    assert main(["retime", str(robot), str(path), "-o", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -145,15 +142,6 @@ def test_a_motion_of_hours_is_refused_in_one_line(tmp_path: Path, capsys: pytest
     error = capsys.readouterr().err
     assert "samples; lower --rate" in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_searches_for_the_spacing_of_waypoints_of_a_smooth_curve_only(
-    robot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["retime", str(robot), str(write(tmp_path / "path.csv")), "--spacing-time", "0.01"]
-    assert main([*command, "-o", str(tmp_path / "curve")]) == 0
-    assert main([*command, "-o", str(tmp_path / "lines"), "--corner", "0.1"]) == 2
-    assert "spacing_time must be 0 s or more, and is for waypoints without corner" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
