@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import export, robot, succeed
+from exported import compiled, robot, succeed
 from springs import with_springs
 
 import eom_dynamics as eom
@@ -21,8 +21,6 @@ from eom_dynamics.messages.payload_blend import PayloadBlend
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
-
-CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
 
 # Changes of the payload: before which cycle, mass, x of the centre of mass, moment of inertia, and time.
 CHANGES = ((5, 0.3, 0.1, 0.01, 0.02), (15, 0.1, 0.0, 0.0, 0.03), (60, 0.0, 0.0, 0.0, 0.01))
@@ -154,16 +152,6 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
         found = solver.command(order, motion(k), stamp=START + k * 10**6, limit_policy="ignore")
         rows.append(np.concatenate([found.efforts.ravel(), found.motors.ravel()]))
     return np.array(rows)
-
-
-def compiled(arm: eom.Robot, functions: list[str], program: str, folder: Path) -> None:
-    """Compile a program with the exported functions of an arm."""
-    export(arm, "cpp", folder, functions)
-    (folder / "probe.cpp").write_text(program)
-    sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
-    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
-    objects = sorted((folder / "c").glob("*.o"))
-    succeed(["c++", *CPP, "-Iinclude", "-Ic", "probe.cpp", *objects, "-o", "probe", "-lm"], folder)
 
 
 def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
