@@ -244,7 +244,9 @@ def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
     none = "1e9"
     for offsets, slack in ((("0", "0"), 0.0), ((none, none), 0.0), (("0", "-3"), 0.02), (("0", "0.5"), 0.02)):
         masses = np.array(succeed([tmp_path / "probe", *offsets], tmp_path).split(), float)
-        earliest, latest = (10 * u**3 * (10 - 15 * u + 6 * u**2) for u in np.clip([clock + slack, clock - slack / 10], 0, 1))
+        earliest, latest = (
+            10 * u**3 * (10 - 15 * u + 6 * u**2) for u in np.clip([clock + slack, clock - slack / 10], 0, 1)
+        )
         assert np.all(np.diff(masses) >= 0)
         assert np.all(masses <= earliest + 1e-12) and np.all(masses >= latest - 1e-12), offsets
 
@@ -255,6 +257,8 @@ def test_the_loop_of_payloads_passes_its_tests(tmp_path: Path) -> None:
     arm = replace(planar, name="arm")
     exported, stored = with_values(arm, (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD))
     program = cpp_project.files(exported, stored)["test/test_control_loop.cpp"]
-    compiled(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path)
+    compiled(
+        arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path
+    )
     lines = succeed([tmp_path / "probe", "1000"], tmp_path).splitlines()
     assert all(line.startswith(("ok", "none")) for line in lines), lines

@@ -94,7 +94,10 @@ def compiled(arm: Robot, functions: list[str], program: str, folder: Path) -> No
     sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
     succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
     objects = sorted((folder / "c").glob("*.o"))
-    succeed(["c++", *_STRICT_CPP, "-I.", "-Iinclude", "-Ic", "probe.cpp", *objects, "-pthread", "-lm", "-o", "probe"], folder)
+    succeed(
+        ["c++", *_STRICT_CPP, "-I.", "-Iinclude", "-Ic", "probe.cpp", *objects, "-pthread", "-lm", "-o", "probe"],
+        folder,
+    )
 
 
 @cache
