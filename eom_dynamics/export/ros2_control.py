@@ -293,7 +293,7 @@ def _places(project: Project) -> dict[str, str]:
 
 
 def _constraints(project: Project) -> dict[str, str]:
-    """Fields of what a goal may miss: distances that joints cover at their velocity limits, or those of their motors."""
+    """Fields of what a goal may miss: distances that joints cover at the velocity limits of theirs or their motors."""
     arm, n = project.arm, project.robot.n
     m, upper = len(arm.motor_names), LimitCheck(arm).upper
     limits = upper[n : 2 * n].copy()

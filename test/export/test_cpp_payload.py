@@ -137,7 +137,7 @@ int main()
 """
 
 
-# Setpoints at rest while a payload of 10 kg comes within 1 s: whose stamps alternate between two offsets from the clock.
+# Setpoints at rest, whose stamps alternate between two offsets from the clock, while a payload of 10 kg comes in 1 s.
 BY_CLOCK = """
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start of the exported C++ loop from motors alone: soft and stiff springs, against integration of the links' motion."""
+"""Start of the exported C++ loop from motors alone, with soft and stiff springs, against integration of the links."""
 
 from __future__ import annotations
 

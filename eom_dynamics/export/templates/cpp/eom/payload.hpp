@@ -96,8 +96,32 @@ class PayloadBlend {
     void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = present_ || count_ > 0;
-        if (!x.loaded)
-            return;
+        if (x.loaded)
+            load(stamp, now, x);
+    }
+
+    /// Goes on to where the setpoint of that stamp and time has been sent.
+    void keep(std::int64_t stamp, std::int64_t now) noexcept
+    {
+        if (count_ > 0)
+            advance(stamp, now);
+    }
+
+  private:
+    using Parameters = std::array<double, 10 * Robot::tools>;
+    // A stamp that is further back, ns, is of a clock that was set back.
+    static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
+
+    struct Change {
+        bool waits = false;
+        // Of the blend and of the clock at its first setpoint, ns.
+        std::int64_t start = 0, begun = 0, duration = 0;
+        Parameters target{};
+    };
+
+    // Not in line, so that cycles without payloads do not pay for them.
+    [[gnu::noinline]] void load(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
+    {
         const std::int64_t elapsed = elapsed_at(stamp, now);
         Parameters P = settled_, Pd{}, Pdd{};
         for (std::size_t c = 0; c < count_; ++c) {
@@ -128,11 +152,8 @@ class PayloadBlend {
         }
     }
 
-    /// Goes on to where the setpoint of that stamp and time has been sent.
-    void keep(std::int64_t stamp, std::int64_t now) noexcept
+    [[gnu::noinline]] void advance(std::int64_t stamp, std::int64_t now) noexcept
     {
-        if (count_ == 0)
-            return;
         elapsed_ = elapsed_at(stamp, now);
         // One that others have overtaken does not count twice; one that is further back is of a clock that was set back.
         if (stamp == 0 || stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
@@ -157,18 +178,6 @@ class PayloadBlend {
         if (count_ == 0)
             elapsed_ = stamp_ = 0;
     }
-
-  private:
-    using Parameters = std::array<double, 10 * Robot::tools>;
-    // A stamp that is further back, ns, is of a clock that was set back.
-    static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
-
-    struct Change {
-        bool waits = false;
-        // Of the blend and of the clock at its first setpoint, ns.
-        std::int64_t start = 0, begun = 0, duration = 0;
-        Parameters target{};
-    };
 
     /// Time of the blend, ns, at a setpoint that may be sent.
     std::int64_t elapsed_at(std::int64_t stamp, std::int64_t now) const noexcept
