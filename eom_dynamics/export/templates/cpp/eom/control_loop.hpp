@@ -87,12 +87,13 @@ class ControlLoop {
     /// effort_on_deactivate. The loop itself stays as it is.
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
     {
-        const bool keeps = parameters_.effort_on_deactivate == EffortOnDeactivate::keep;
+        // Efforts that fade, or have faded, do not come back.
+        const bool faded = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
         released_ = {output_.sent_motor_position(), {}, {}, {}, {}};
-        if (keeps) {
+        if (parameters_.effort_on_deactivate == EffortOnDeactivate::keep) {
             released_.effort = output_.sent_motor_effort();
             released_.joint_effort = output_.sent_joint_effort();
-        } else if (parameters_.effort_on_deactivate == EffortOnDeactivate::gravity) {
+        } else if (parameters_.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
             Setpoint<Robot> x;
             x.q = output_.setpoint.q;
             x.k = output_.setpoint.k;
