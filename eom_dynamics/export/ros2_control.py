@@ -15,9 +15,11 @@ from .. import __version__
 from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.emit_c import filled
+from ..elastic import LimitCheck
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
 from ..spelling import unused_name
 from ..states import EFFORT_NAMES
+from ..stream.watchdog import DEFAULTS
 from . import c_project, cpp_project
 from .c_text import constant_arrays
 from .cpp_robot import comment, type_name
@@ -31,6 +33,10 @@ _FREQUENCY = 70.0
 
 # Of the controller manager of the example, Hz, where the robot has no command_period.
 _RATE = 1000
+
+# Tolerances of joint_trajectory_controller, as times at the velocity limit of a joint, s; and the velocity at which
+# the arm counts as stopped, as a part of the least limit.
+_TRAJECTORY_TIME, _GOAL_TIME, _STOPPED = 0.05, 0.01, 0.05
 
 # Configurations at which links are weighed.
 _SAMPLES = 200
@@ -243,6 +249,7 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
             parts=", ".join(map(_quoted, parts)),
             references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
             **gains,
+            **_constraints(project),
             rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
             bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
             **fields,
@@ -283,6 +290,26 @@ def _places(project: Project) -> dict[str, str]:
     """Fields of the simulated arm: number of joints of the description, and the place of each motor among them."""
     parts, motors = _parts(project)
     return {"parts": str(len(parts)), "places": ", ".join(str(parts.index(name)) for name in motors)}
+
+
+def _constraints(project: Project) -> dict[str, str]:
+    """Fields of what a goal may miss: distances that joints cover at the velocity limits of theirs or their motors."""
+    arm, n = project.arm, project.robot.n
+    m, upper = len(arm.motor_names), LimitCheck(arm).upper
+    limits = upper[n : 2 * n].copy()
+    if arm.transmission is None:
+        np.minimum.at(limits, arm.side.motor_joint, upper[8 * n + m : 8 * n + 2 * m])
+    limits[~np.isfinite(limits)] = 1.0
+    rows = zip(project.robot.joint_names, limits, strict=True)
+    return {
+        "goal_time": repr(DEFAULTS.stop_duration),
+        "stopped": _numbers(np.array([_STOPPED * limits.min()])),
+        "tolerances": "\n".join(
+            f"      {_quoted(name)}: {{trajectory: {_numbers(np.array([_TRAJECTORY_TIME * limit]))}, "
+            f"goal: {_numbers(np.array([_GOAL_TIME * limit]))}}}"
+            for name, limit in rows
+        ),
+    }
 
 
 def _least_inertia(project: Project) -> Array:

@@ -144,7 +144,23 @@ ERRORS = (
         " : middle_.exchange(read_, std::memory_order_acq_rel))",
     ),
     ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
-    ("control_loop.hpp", "follows(measured, apart)", "follows(measured, WRONG ? 0 : apart)"),
+    (
+        "control_loop.hpp",
+        "parameters_.command_lead + seconds(ago)",
+        "(WRONG ? 0 : parameters_.command_lead) + seconds(ago)",
+    ),
+    ("control_loop.hpp", "x.qd = measured.qd;", "x.qd = WRONG ? x.qd : measured.qd;"),
+    (
+        "control_loop.hpp",
+        "START_TOLERANCE / seconds(LONGEST_GAP)",
+        "(WRONG ? 1e9 : START_TOLERANCE / seconds(LONGEST_GAP))",
+    ),
+    (
+        "control_loop.hpp",
+        "released_.effort = sent.effort;",
+        "released_.effort = WRONG ? released_.effort : sent.effort;",
+    ),
+    ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
     ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
 )
 """Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""

@@ -10,19 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import export, robot, succeed
+from exported import compiled, robot, succeed, with_values
 from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
-from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT
+from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, cpp_project
 from eom_dynamics.messages.joint_order import JointOrders
 from eom_dynamics.messages.payload_blend import PayloadBlend
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
-
-CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
 
 # Changes of the payload: before which cycle, mass, x of the centre of mass, moment of inertia, and time.
 CHANGES = ((5, 0.3, 0.1, 0.01, 0.02), (15, 0.1, 0.0, 0.0, 0.03), (60, 0.0, 0.0, 0.0, 0.01))
@@ -139,6 +137,36 @@ int main()
 """
 
 
+# Setpoints at rest, whose stamps alternate between two offsets from the clock, while a payload of 10 kg comes in 1 s.
+BY_CLOCK = """
+#include <cstdio>
+#include <cstdlib>
+#include <eom/control_loop.hpp>
+#include <eom/robots/arm.hpp>
+
+using Robot = eom::robots::Arm;
+
+static eom::ControlLoop<Robot> loop;
+
+int main(int, char **arguments)
+{
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = eom::LimitPolicy::ignore;
+    if (loop.configure(parameters))
+        return 1;
+    loop.payloads.draft().at_tool[0].mass = 10;
+    loop.payloads.draft().blend_time = 1;
+    loop.payloads.send();
+    for (int k = 0; k < 1200; ++k) {
+        const std::int64_t now = @start@ + k * 1'000'000;
+        const double offset = std::atof(arguments[1 + k % 2]);
+        loop.refer({}, offset > 1e6 ? 0 : now + static_cast<std::int64_t>(offset * 1e9));
+        std::printf("%.17g\\n", loop.update(now, 1e-3, {}).setpoint.P[0]);
+    }
+}
+"""
+
+
 def motion(k: int) -> np.ndarray:
     t = k * 1e-3
     return np.outer([0.1 + t, 1 + 2 * t, 2 - t, -1, 5], [1, 1])
@@ -157,16 +185,6 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
         solver.commit()
         rows.append(np.concatenate([found.efforts.ravel(), found.motors.ravel()]))
     return np.array(rows)
-
-
-def compiled(arm: eom.Robot, functions: list[str], program: str, folder: Path) -> None:
-    """Compile a program with the exported functions of an arm."""
-    export(arm, "cpp", folder, functions)
-    (folder / "probe.cpp").write_text(program)
-    sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
-    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
-    objects = sorted((folder / "c").glob("*.o"))
-    succeed(["c++", *CPP, "-Iinclude", "-Ic", "probe.cpp", *objects, "-o", "probe", "-lm"], folder)
 
 
 def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
@@ -219,3 +237,32 @@ def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
     # Gains of 20⁴ on what differs by some roundings.
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
     assert np.max(np.abs(found[-1] - found[0])) > 0.1
+
+
+def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
+    """Whatever the stamps: of publishers that are apart, without any, or of a clock that is ahead."""
+    arm = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
+    functions = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD]
+    compiled(arm, functions, BY_CLOCK.replace("@start@", str(START)), tmp_path)
+    clock = 1e-3 * np.arange(1200)
+    none = "1e9"
+    for offsets, slack in ((("0", "0"), 0.0), ((none, none), 0.0), (("0", "-3"), 0.02), (("0", "0.5"), 0.02)):
+        masses = np.array(succeed([tmp_path / "probe", *offsets], tmp_path).split(), float)
+        earliest, latest = (
+            10 * u**3 * (10 - 15 * u + 6 * u**2) for u in np.clip([clock + slack, clock - slack / 10], 0, 1)
+        )
+        assert np.all(np.diff(masses) >= 0)
+        assert np.all(masses <= earliest + 1e-12) and np.all(masses >= latest - 1e-12), offsets
+
+
+def test_the_loop_of_payloads_passes_its_tests(tmp_path: Path) -> None:
+    """With what is refused while the payload changes; a damped spring has a state, too."""
+    planar = with_springs(robot("planar_2r"), LinearSpring(100.0), DampedSpring(200.0, 2.0), rotor_inertia=0.1)
+    arm = replace(planar, name="arm")
+    exported, stored = with_values(arm, (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD))
+    program = cpp_project.files(exported, stored)["test/test_control_loop.cpp"]
+    compiled(
+        arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path
+    )
+    lines = succeed([tmp_path / "probe", "1000"], tmp_path).splitlines()
+    assert all(line.startswith(("ok", "none")) for line in lines), lines

@@ -4,17 +4,45 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import export, robot, succeed
+from exported import compiled, export, robot, succeed
 
 from eom_dynamics import load_robot
+from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PRECISIONS, capabilities, project
 from eom_dynamics.export.functions import OF_DRIVES
+
+# A position that drives with counts cannot be sent, under each policy of limits.
+UNSENDABLE = """
+#include <cstdio>
+#include <eom/control_loop.hpp>
+#include <eom/robots/arm.hpp>
+
+using Robot = eom::robots::Arm;
+
+int main()
+{
+    for (int policy = 0; policy < 4; ++policy) {
+        static eom::ControlLoop<Robot> loop;
+        eom::LoopParameters<Robot> parameters;
+        parameters.limits = static_cast<eom::LimitPolicy>(policy);
+        if (loop.configure(parameters))
+            return 1;
+        loop.restart({});
+        eom::Setpoint<Robot> x;
+        x.q[0] = 1e305;
+        loop.refer(x, 0);
+        const auto &y = loop.update(0, 1e-3, {});
+        std::printf("%d %d\\n", y.valid, static_cast<int>(loop.counts().refused));
+    }
+}
+"""
 
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
@@ -28,6 +56,14 @@ def test_c_passes_its_test(precision: str, tmp_path: Path) -> None:
     lines = succeed([tmp_path / "built"], tmp_path).splitlines()
     assert len(lines) == 2 * sum(len(function.outputs) for function in exported.functions.values())
     assert all(line.startswith("ok") for line in lines)
+
+
+@pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+def test_what_is_sent_is_finite(tmp_path: Path) -> None:
+    joints = (replace(joint, drive=DriveUnits(units_per_turn=1e6)) for joint in robot("planar_2r").joints)
+    arm = replace(robot("planar_2r"), name="arm", joints=tuple(joints))
+    compiled(arm, [FEEDFORWARD], UNSENDABLE.replace("\\\\n", "\\n"), tmp_path)
+    assert succeed([tmp_path / "probe"], tmp_path).splitlines() == 4 * ["0 1"]
 
 
 def test_casadi_functions(tmp_path: Path) -> None:

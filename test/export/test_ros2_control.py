@@ -20,6 +20,7 @@ from exported import export, robot, succeed, with_values
 from eom_dynamics import Dynamics, ElasticArm, Robot
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import RigidSpring
+from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.export import (
     FEEDFORWARD,
     LANGUAGES,
@@ -34,7 +35,10 @@ from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
 from eom_dynamics.export.templates import template
 from eom_dynamics.stream.watchdog import DEFAULTS
 
-ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r")
+ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r", "sea_planar_2r")
+
+# Of motors on the link side of their gears, rad/s.
+SPEEDS = dict.fromkeys(("sea_planar_2r", "vsa_planar_2r"), 500.0 / 100.0)
 
 
 def contents(subject: Robot, functions: str = PLANT) -> dict[str, bytes]:
@@ -84,6 +88,13 @@ def test_package(name: str) -> None:
     assert others[0] == {"joints": parts, "interfaces": ["position", "velocity"]}
     assert others[1]["joints"] == given["joints"]
     assert others[1]["command_joints"] == [f"feedforward_controller/{name}" for name in given["joints"]]
+    constraints = others[1]["constraints"]
+    tolerances = [constraints.pop(name) for name in given["joints"]]
+    limits = np.minimum(bounds(arm).largest["velocity"], SPEEDS.get(name, np.inf))
+    limits[np.isinf(limits)] = 1.0
+    np.testing.assert_allclose([list(row.values()) for row in tolerances], np.outer(limits, [0.05, 0.01]))
+    assert all(list(row) == ["trajectory", "goal"] for row in tolerances)
+    assert constraints == {"goal_time": 0.3, "stopped_velocity_tolerance": pytest.approx(0.05 * limits.min())}
     assert configured.keys() - {"controller_manager"} < configured["controller_manager"]["ros__parameters"].keys()
     moveit = yaml.safe_load(files["config/moveit_controllers.yaml"])["moveit_simple_controller_manager"]
     assert moveit["joint_trajectory_controller"]["joints"] == given["joints"]
@@ -268,6 +279,9 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
     given = yaml.safe_load(generic["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
     assert given.keys() < of_all.keys()
     example = robot(given["robot_file"])
+    of_example = yaml.safe_load(contents(example)["config/controllers.yaml"])
+    front = "joint_trajectory_controller"
+    assert yaml.safe_load(generic["config/controllers.yaml"])[front] == of_example[front]
     np.testing.assert_allclose(given["motor_kp"], 70.0**2 * example.rotor_inertia)
     np.testing.assert_allclose(given["motor_kd"], 2 * 70.0 * example.rotor_inertia)
 

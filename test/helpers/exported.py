@@ -85,6 +85,22 @@ def write(exported: Project, stored: StoredValues, language: str, folder: Path) 
         (folder / name).write_bytes(content)
 
 
+_STRICT_CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
+
+
+def compiled(arm: Robot, functions: list[str], program: str, folder: Path) -> None:
+    """Compile a C++ program with the exported functions of an arm, as ``probe``."""
+    export(arm, "cpp", folder, functions)
+    (folder / "probe.cpp").write_text(program)
+    sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
+    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
+    objects = sorted((folder / "c").glob("*.o"))
+    succeed(
+        ["c++", *_STRICT_CPP, "-I.", "-Iinclude", "-Ic", "probe.cpp", *objects, "-pthread", "-lm", "-o", "probe"],
+        folder,
+    )
+
+
 @cache
 def with_values(robot: Robot, functions: tuple[str, ...], precision: str = "double") -> tuple[Project, StoredValues]:
     """Functions of a robot and their values, computed once for all languages and tests, which leave them alone."""

@@ -5,12 +5,15 @@ import numpy as np
 import pytest
 from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, columns, install, missing
 
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.messages.spline_trajectory import write_spline
 from eom_dynamics.trajectory import Spline
 
 interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")
 JointTrajectorySetpoint, SplineTrajectory = interfaces.JointTrajectorySetpoint, interfaces.SplineTrajectory
+FollowJointTrajectory = pytest.importorskip("control_msgs.action", reason="no control_msgs").FollowJointTrajectory
+JointTrajectoryControllerState = pytest.importorskip("control_msgs.msg").JointTrajectoryControllerState
 
 pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
@@ -62,8 +65,18 @@ def moving(arm, seconds):
 STEP = 0.6
 
 
+def leaving(efforts):
+    """Change of the configuration: efforts that remain when the controller is switched off; states of each cycle."""
+
+    def change(parameters):
+        given = parameters[FEEDFORWARD]["ros__parameters"]
+        given |= {"effort_on_deactivate": efforts, "state_publish_rate": 1000.0}
+
+    return change
+
+
 def test_at_rest_the_controller_is_switched_off_and_on(start):
-    arm = start(*BOTH)
+    arm = start(*BOTH, change=leaving("keep"))
     assert steps(arm) < 1e-9
     now = moving(arm, 1.5)
     assert abs(np.array(arm.rows[-1][1]) - 0.3).max() < 1e-4
@@ -107,12 +120,56 @@ def test_a_trajectory_is_refused_while_the_controller_in_front_is_active(start):
 
 def test_in_motion_both_are_switched_off(start):
     """The hardware keeps the last command."""
-    arm = start(*BOTH)
+    arm = start(*BOTH, change=leaving("keep"))
     now = moving(arm, 0.5)
     arm.switch(deactivate=BOTH)
     off = len(arm.rows)
     arm.run(0.02)
     assert steps(arm, now) < STEP and steps(arm, off) == 0
+
+
+@pytest.mark.parametrize("efforts", ["zero", "gravity"])
+def test_switched_off_in_motion_and_on_again(start, efforts):
+    """What remains is what was chosen, and the arm comes to rest from the motion that is measured then."""
+    arm = start(*BOTH, change=leaving(efforts))
+    moving(arm, 0.5)
+    arm.switch(deactivate=BOTH)
+    _, q, effort = arm.run(0.25)
+    at_rest = np.zeros((5, 2))
+    at_rest[0] = q[0]
+    gravity = ElasticArm(load_robot("sea_planar_2r")).feedforward(*at_rest).motor_effort
+    np.testing.assert_allclose(
+        effort[5:], np.broadcast_to(gravity * (efforts == "gravity"), effort[5:].shape), atol=0.05
+    )
+    assert np.all(effort[5:] == effort[5])
+    states, topic = [], "/feedforward_controller/controller_state"
+    arm.node.create_subscription(JointTrajectoryControllerState, topic, states.append, 100)
+    arm.switch([FEEDFORWARD])
+    arm.run(0.5)
+    rates = np.array([(x.reference.velocities, x.feedback.velocities) for x in states if len(x.feedback.velocities)])
+    assert np.max(np.abs(rates[0])) > 0.2 and np.max(np.abs(rates[-1])) < 0.01
+    assert np.max(np.abs(rates[:, 0] - rates[:, 1])) < 0.1
+
+
+def test_goals_that_cannot_be_followed_are_aborted(start):
+    """By joint_trajectory_controller, by the constraints of the package; the arm comes to rest."""
+    arm = start(*BOTH)
+
+    def result(seconds, position):
+        _, future = arm.follow([seconds], [position])
+        arm.wait(future.done)
+        return future.result().result.error_code
+
+    succeeded, path, goal = (
+        getattr(FollowJointTrajectory.Result, name)
+        for name in ("SUCCESSFUL", "PATH_TOLERANCE_VIOLATED", "GOAL_TOLERANCE_VIOLATED")
+    )
+    assert result(1.0, 0.3) == succeeded
+    assert result(0.05, 1.3) in (path, goal)
+    arm.run(0.5)
+    assert result(0.05, np.inf) in (path, goal)
+    arm.run(0.5)
+    assert np.ptp(arm.run(0.2)[1], axis=0).max() < 1e-3
 
 
 def test_in_motion_parameters_are_refused(start):

@@ -101,8 +101,10 @@ class AnyLoop {
     /// Takes parameters and what is measured; returns what is wrong with them, or null.
     virtual const char *configure(const LoopSettings &settings, const Gains &gains, MissingDerivatives missing,
                                   double reference_lead, bool measures_links, bool measures_motors) noexcept = 0;
-    /// ControlLoop::restart at a time, ns, with the measured position if it is finite.
-    virtual void restart(std::int64_t now) noexcept = 0;
+    /// ControlLoop::restart at a time, ns, with the measured motion if its position is finite.
+    virtual const char *restart(std::int64_t now) noexcept = 0;
+    /// ControlLoop::release with what is measured: what is sent that changes, so no positions.
+    virtual OutputView release() noexcept = 0;
 
     // --- In the cycle: neither allocates nor locks nor throws ---------------------------
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "deflection_filter.hpp"
+#include "equilibrium.hpp"
 #include "feedback.hpp"
 #include "loop_parameters.hpp"
 #include "mailbox.hpp"
@@ -27,8 +28,8 @@ class ControlLoop {
 
     /// Largest distance of the start of a trajectory from the commanded position, rad or m.
     static constexpr double START_TOLERANCE = 0.01;
-    /// Longest step of time after a loss, ns: a stall or a jump of the clock makes no step of the command.
-    static constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
+    /// Largest velocity of an arm at rest, rad/s or m/s.
+    static constexpr double STANDSTILL = 0.01;
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
     Mailbox<StampedSpline<Robot>> trajectories;
@@ -49,11 +50,12 @@ class ControlLoop {
         return nullptr;
     }
 
-    /// Forgets all references, and holds the measured position where there is one.
+    /// Forgets all references, and holds the measured position, or comes to rest from the measured motion; without a
+    /// measurement, there is no command. Returns why there is none, or null.
     ///
-    /// With a time, ns, of less than LONGEST_GAP after the last cycle, the command comes to rest from what it is now: a
-    /// controller manager restarts a controller when that in front of it is switched, and to hold would be a step.
-    void restart(const Measurement<Robot> &measured, std::int64_t now = std::numeric_limits<std::int64_t>::max()) noexcept
+    /// With a time, ns, of less than LONGEST_GAP after the last cycle, of an arm that follows its command, this comes to
+    /// rest from the command: a controller manager restarts a controller when that in front of it is switched.
+    const char *restart(const Measurement<Robot> &measured, std::int64_t now = NEVER) noexcept
     {
         setpoints.take();
         trajectories.take();
@@ -62,25 +64,60 @@ class ControlLoop {
         age_ = 0;
         received_ = fed_ = false;
         const bool recent = started_ && now >= latest_ && now - latest_ < LONGEST_GAP;
-        // Commands of motors are ahead by the lead, and since the last cycle the arm has moved on.
-        const double apart = recent ? parameters_.command_lead + seconds(now - latest_) : 0;
-        if (recent && output_.valid && !(lost_ && released()) && follows(measured, apart)) {
+        if (recent && output_.valid && !(lost_ && released()) && follows(measured, now - latest_)) {
             if (!stopping_)
-                begin_stop();
+                begin_stop(output_.setpoint);
             lost_ = false;
-            return;
+            return nullptr;
         }
         output_ = {};
         filter_.forget();
         present_filter_.forget();
         playing_ = stopping_ = lost_ = started_ = false;
-        if (measured.links || measured.motors) {
-            Setpoint<Robot> x;
-            x.q = resting_position(measured);
-            accept(x, 0);
-            output_.status = Status::waiting;
-        }
+        if (now != NEVER)
+            latest_ = now;
+        const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
         feedback_.restart(output_.setpoint);
+        if (output_.valid)
+            complete(0, measured);
+        return reason;
+    }
+
+    /// What is sent last when the loop is switched off: motors hold their positions, at the efforts of
+    /// effort_on_deactivate. The loop itself stays as it is.
+    const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
+    {
+        // Efforts that fade, or have faded, do not come back.
+        const bool faded = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
+        released_ = {output_.sent_motor_position(), {}, {}, {}, {}};
+        if (parameters_.effort_on_deactivate == EffortOnDeactivate::keep) {
+            released_.effort = output_.sent_motor_effort();
+            released_.joint_effort = output_.sent_joint_effort();
+        } else if (parameters_.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
+            Setpoint<Robot> x;
+            x.q = output_.setpoint.q;
+            x.k = output_.setpoint.k;
+            if (measured.links && finite(measured.q))
+                x.q = measured.q;
+            else if (measured.links || !measured.motors || !find_links(measured, x))
+                x.q = output_.setpoint.q;
+            x.qd = {};
+            candidate_ = x;
+            payload_.at(0, latest_, candidate_);
+            compute(filter_, 0);
+            if (finite(result_)) {
+                if (parameters_.limits == LimitPolicy::clip) {
+                    Limits<Robot>::clip_efforts(result_.tau);
+                    Limits<Robot>::clip_motors(result_.motor_velocity, result_.motor_effort);
+                }
+                DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
+                if constexpr (Robot::has_drives)
+                    Robot::drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+                released_.effort = sent.effort;
+                released_.joint_effort = sent.joint_effort;
+            }
+        }
+        return released_;
     }
 
     /// Takes the reference of the next cycle, in the thread of update().
@@ -118,11 +155,12 @@ class ControlLoop {
         if (playing_ && started_)
             bridge(now);
         latest_ = now;
+        period_ = period;
         started_ = true;
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
-        if (stopping_)
-            stop_.advance(seconds(std::min(step, LONGEST_RESPONSE_STEP)));
+        stop_step_ = stopping_ ? seconds(std::min(step, LONGEST_RESPONSE_STEP)) : 0;
+        stop_.advance(stop_step_);
         take_payload();
         take_trajectory(now, period);
         if (playing_)
@@ -132,12 +170,8 @@ class ControlLoop {
         else
             wait();
         received_ = false;
-        if (output_.valid) {
-            feedback_.add(output_, share_[0], period, measured);
-            if constexpr (Robot::has_drives)
-                Robot::drive_command(sent_for_, output_.command, output_.motor_effort, output_.joint_effort, share_,
-                                     output_.sent);
-        }
+        if (output_.valid)
+            complete(period, measured);
         return output_;
     }
 
@@ -151,6 +185,8 @@ class ControlLoop {
     bool playing() const noexcept { return playing_; }
 
   private:
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
+
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
 
     // --- Payload ------------------------------------------------------------------------
@@ -165,19 +201,30 @@ class ControlLoop {
 
     // --- References ---------------------------------------------------------------------
 
-    /// Whether the arm is where it is commanded, as far as that is measured, and by what it moves in a time, s.
-    bool follows(const Measurement<Robot> &measured, double time) const noexcept
+    /// Whether the arm moves as it was commanded a time ago, ns, as far as that is measured.
+    bool follows(const Measurement<Robot> &measured, std::int64_t ago) const noexcept
     {
-        const auto near = [time](const auto &values, const auto &commanded, const auto &rates) {
+        // Commands of motors are ahead by the lead, and since the last cycle the arm has moved on.
+        const double time = parameters_.command_lead + seconds(ago);
+        const auto near = [time](const auto &values, const auto &commanded, const auto &rates, double allowed) {
             for (std::size_t i = 0; i < values.size(); ++i)
                 if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <=
-                      START_TOLERANCE + time * std::fabs(static_cast<double>(rates[i]))))
+                      allowed + time * std::fabs(static_cast<double>(rates[i]))))
                     return false;
             return true;
         };
+        // Between two cycles, nothing but noise can change velocities; some hardware does not measure them.
+        const auto alike = [&](const auto &values, const auto &commanded, const auto &rates) {
+            return seconds(ago) <= 2 * period_ || !finite(values) ||
+                   near(values, commanded, rates, START_TOLERANCE / seconds(LONGEST_GAP));
+        };
+        const Setpoint<Robot> &x = output_.setpoint;
         const Command<Robot> &y = output_.command;
-        return (!measured.links || near(measured.q, output_.setpoint.q, output_.setpoint.qd)) &&
-               (!measured.motors || near(measured.motor_position, y.motor_position, y.motor_velocity));
+        return (!measured.links ||
+                (near(measured.q, x.q, x.qd, START_TOLERANCE) && alike(measured.qd, x.qd, x.qdd))) &&
+               (!measured.motors ||
+                (near(measured.motor_position, y.motor_position, y.motor_velocity, START_TOLERANCE) &&
+                 alike(measured.motor_velocity, y.motor_velocity, y.motor_acceleration)));
     }
 
     void follow(std::int64_t now) noexcept
@@ -224,7 +271,7 @@ class ControlLoop {
         evaluate(std::min(t + parameters_.command_lead, std::max(t, trajectory_end_)), state);
         if (!accept(x, now, true, &state)) {
             output_.status = Status::held;
-            begin_stop();
+            begin_stop(output_.setpoint);
             return;
         }
         fed_ = true;
@@ -244,7 +291,7 @@ class ControlLoop {
             ++counts_.timeouts;
             lost_ = true;
             if (stops())
-                begin_stop();
+                begin_stop(output_.setpoint);
         }
         if (stopping_)
             come_to_rest();
@@ -276,13 +323,14 @@ class ControlLoop {
         return true;
     }
 
-    void begin_stop() noexcept
+    void begin_stop(const Setpoint<Robot> &from) noexcept
     {
         playing_ = false;
         // Nothing has been commanded that could be stopped.
         if (!output_.valid)
             return;
-        stop_.begin(output_.setpoint, stamp_, parameters_.stop_duration);
+        stop_.begin(from, stamp_, parameters_.stop_duration);
+        stop_step_ = 0;
         stopping_ = true;
     }
 
@@ -291,6 +339,7 @@ class ControlLoop {
     {
         if (!accept(stop_.setpoint(), stop_.stamp(), false)) {
             output_.status = Status::held;
+            stop_.advance(-stop_step_);
             return;
         }
         const bool ramps = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
@@ -321,13 +370,13 @@ class ControlLoop {
         else
             for (std::size_t k = 1; k < 5; ++k)
                 present[k] = {};
+        Setpoint<Robot> from = output_.setpoint;
+        take(present, from);
         trajectories.take();
         const StampedSpline<Robot> &next = trajectories.taken();
         if (next.stop) {
-            if (moving && !lost_)
-                take(present, output_.setpoint);
             if ((moving && !lost_) || !known)
-                begin_stop();
+                begin_stop(from);
             return;
         }
         const std::int64_t origin = next.stamp != 0 ? next.stamp : now;
@@ -336,11 +385,8 @@ class ControlLoop {
         if (refusal != Refusal::none) {
             // The spline that was played is gone: come to rest.
             refuse(refusal);
-            if (playing_) {
-                if (known)
-                    take(present, output_.setpoint);
-                begin_stop();
-            }
+            if (playing_)
+                begin_stop(from);
             return;
         }
         const double meets = !known ? t : t + period < start ? start : next.spline.knot_after(t);
@@ -401,7 +447,7 @@ class ControlLoop {
             return false;
         }
         candidate_ = x;
-        payload_.at(stamp != 0 ? stamp : latest_, candidate_);
+        payload_.at(stamp, latest_, candidate_);
         const bool leads = parameters_.command_lead > 0, apart = leads && feedback_.reads_motors();
         const Setpoint<Robot> &own = leads ? setpoint_ : candidate_;
         if (leads)
@@ -416,7 +462,7 @@ class ControlLoop {
         if (leads && ahead)
             take(*ahead, candidate_);
         compute(filter_, stamp);
-        if (!finite(result_)) {
+        if (!(finite(result_) && can_be_sent())) {
             refuse(Refusal::not_finite);
             return false;
         }
@@ -434,6 +480,7 @@ class ControlLoop {
                 return false;
             }
         }
+        payload_.keep(stamp, latest_);
         if constexpr (Robot::damped) {
             filter_.keep(stamp, result_, candidate_.deflection);
             if (apart)
@@ -482,32 +529,85 @@ class ControlLoop {
         }
     }
 
-    /// The position of the links; without their sensors, that at which gravity deflects the springs to the motors.
-    JointVector<Robot> resting_position(const Measurement<Robot> &measured) noexcept
+    /// Whether the command is finite in the units of the drives.
+    bool can_be_sent() const noexcept
     {
-        if (measured.links)
-            return measured.q;
-        Setpoint<Robot> x;
-        payload_.at(latest_, x);
-        // A fixed point: springs are much stiffer than gravity. Of two motors of a joint, the last one counts.
-        for (int iteration = 0; iteration < 50; ++iteration) {
-            if constexpr (Robot::damped) {
-                Robot::inverse_dynamics(x, result_);
-                filter_.at(0, result_, x.deflection);
-            }
-            Robot::feedforward(x, result_);
-            JointVector<Robot> step{};
-            for (std::size_t i = 0; i < m; ++i) {
-                Scalar difference = 0;
-                for (std::size_t j = 0; j < m; ++j)
-                    difference +=
-                        Robot::joint_sides[i * m + j] * (measured.motor_position[j] - result_.motor_position[j]);
-                step[Robot::motor_joint[i]] = difference;
-            }
-            for (std::size_t i = 0; i < n; ++i)
-                x.q[i] += step[i];
+        if constexpr (Robot::has_drives) {
+            DriveCommand<Robot> sent;
+            Robot::drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+            return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
         }
-        return x.q;
+        return true;
+    }
+
+    /// Adds feedback, and what is sent, to the output.
+    void complete(double period, const Measurement<Robot> &measured) noexcept
+    {
+        feedback_.add(output_, share_[0], period, measured);
+        if constexpr (Robot::has_drives)
+            Robot::drive_command(sent_for_, output_.command, output_.motor_effort, output_.joint_effort, share_,
+                                 output_.sent);
+    }
+
+    // --- Measurements -------------------------------------------------------------------
+
+    /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
+    const char *start(const Measurement<Robot> &measured) noexcept
+    {
+        Setpoint<Robot> x;
+        if (measured.links) {
+            x.q = measured.q;
+            x.qd = measured.qd;
+        } else if (!find_links(measured, x)) {
+            return "gravity and springs have no equilibrium at the measured position of the motors: measure links, too";
+        }
+        const bool moves = finite(x.qd) && std::any_of(x.qd.begin(), x.qd.end(), [](Scalar rate) {
+                               return std::fabs(static_cast<double>(rate)) > STANDSTILL;
+                           });
+        if (!moves)
+            x.qd = {};
+        if (accept(x, 0, !moves) && moves)
+            begin_stop(output_.setpoint);
+        output_.status = stopping_ ? Status::stopping : Status::waiting;
+        return nullptr;
+    }
+
+    /// Takes the motion of the links from that of the motors, between which the springs carry gravity; returns whether
+    /// there is an equilibrium, to which links go that start without deflection.
+    bool find_links(const Measurement<Robot> &measured, Setpoint<Robot> &x) noexcept
+    {
+        std::array<Scalar, n> count{};
+        for (const std::size_t joint : Robot::motor_joint)
+            count[joint] += 1;
+        // Mean of the motors of each joint.
+        const auto sides = [&count](const MotorVector<Robot> &motors) {
+            JointVector<Robot> mean{};
+            for (std::size_t i = 0; i < m; ++i)
+                for (std::size_t j = 0; j < m; ++j)
+                    mean[Robot::motor_joint[i]] +=
+                        Robot::joint_sides[i * m + j] * motors[j] / count[Robot::motor_joint[i]];
+            return mean;
+        };
+        const JointVector<Robot> wanted = sides(measured.motor_position);
+        const auto flow = [&](const JointVector<Robot> &q) {
+            candidate_ = x;
+            candidate_.q = q;
+            payload_.at(0, latest_, candidate_);
+            compute(filter_, 0);
+            JointVector<Robot> away = sides(result_.motor_position);
+            for (std::size_t i = 0; i < n; ++i)
+                away[i] = wanted[i] - away[i];
+            return away;
+        };
+        x.qd = {};
+        JointVector<Robot> q = wanted;
+        if (!relax(flow, q))
+            return false;
+        JointVector<Robot> rate = sides(measured.motor_velocity);
+        x.q = q;
+        if (solve(slope(flow, q, flow(q)), rate))
+            x.qd = rate;
+        return true;
     }
 
     LoopParameters<Robot> parameters_;
@@ -526,9 +626,12 @@ class ControlLoop {
     Feedback<Robot> feedback_;
     PayloadBlend<Robot> payload_;
     const char *payload_refusal_ = nullptr;
+    DriveCommand<Robot> released_;
     bool received_ = false, led_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
     std::int64_t age_ = 0, timeout_ = 0, latest_ = 0;
+    // Period of the last cycle, and how far the stop went in it, s.
+    double period_ = 0, stop_step_ = 0;
 
     // Splines have times in s from their origin, ns, since a float cannot resolve the time of day.
     bool playing_ = false, stopping_ = false;

@@ -53,25 +53,40 @@ class LoopOf final : public AnyLoop {
         measurement_.motors = measures_motors;
         references_.missing_derivatives = missing;
         references_.lead = reference_lead;
+        keeps_efforts_ = settings.effort_on_deactivate == EffortOnDeactivate::keep;
         return loop_.configure(parameters);
     }
 
-    void restart(std::int64_t now) noexcept override
+    const char *restart(std::int64_t now) noexcept override
     {
         references_.restart();
         read_drives(measurement_);
         const bool known = (!measurement_.links || finite(measurement_.q)) &&
                            (measurement_.links || !measurement_.motors || finite(measurement_.motor_position));
-        loop_.restart(known ? measurement_ : Measurement<Robot>{}, now);
+        const char *reason = loop_.restart(known ? measurement_ : Measurement<Robot>{}, now);
         report();
+        return reason;
+    }
+
+    OutputView release() noexcept override
+    {
+        read_drives(measurement_);
+        const DriveCommand<Robot> &sent = loop_.release(measurement_);
+        OutputView released;
+        released.sent_motor_velocity = sent.velocity;
+        if (!keeps_efforts_) {
+            released.sent_motor_effort = sent.effort;
+            released.sent_joint_effort = sent.joint_effort;
+        }
+        return released;
     }
 
     bool read_references(double *numbers, std::int64_t now) noexcept override
     {
-        const bool complete = references_.read(numbers, now);
-        if (complete)
+        read_ = references_.read(numbers, now);
+        if (read_)
             loop_.refer(references_.setpoint(), now, true);
-        return complete;
+        return read_;
     }
 
     void refer_to_mailbox() noexcept override { loop_.refer_to_mailbox(); }
@@ -79,7 +94,11 @@ class LoopOf final : public AnyLoop {
     void update(std::int64_t now, double period) noexcept override
     {
         read_drives(measurement_);
+        const std::uint64_t refused = loop_.counts().refused;
         loop_.update(now, period, measurement_);
+        if (read_ && loop_.counts().refused == refused)
+            references_.keep();
+        read_ = false;
         report();
     }
 
@@ -147,6 +166,9 @@ class LoopOf final : public AnyLoop {
 
     ControlLoop<Robot> loop_;
     References<Robot> references_;
+    // Whether they were read in this cycle.
+    bool read_ = false;
+    bool keeps_efforts_ = false;
     Measurement<Robot> measurement_;
     // What the tools carry after all messages, in the thread of the node.
     Payload<Robot> payload_;

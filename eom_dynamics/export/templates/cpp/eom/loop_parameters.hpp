@@ -20,6 +20,13 @@ enum class LossPolicy {
     deactivate, ///< stop controlling
 };
 
+/// Efforts that remain when the loop is switched off, as the parameter effort_on_deactivate of the node.
+enum class EffortOnDeactivate {
+    zero,    ///< none
+    gravity, ///< those that hold the measured position, or else the commanded one
+    keep,    ///< those of the last command
+};
+
 /// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
     fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
@@ -70,6 +77,7 @@ struct LoopSettings {
     LossPolicy on_setpoint_loss = LossPolicy::@policy@;
     /// Durations of a stop and of a ramp, s.
     double stop_duration = @stop_duration@, ramp_duration = @ramp_duration@;
+    EffortOnDeactivate effort_on_deactivate = EffortOnDeactivate::zero;
     /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
     double resume_distance = @resume_distance@;
     /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
@@ -179,6 +187,8 @@ const char *objection(const LoopParameters<Robot> &parameters) noexcept
         return "limits must be ignore, warn, refuse or clip";
     if (!among(parameters.on_setpoint_loss, LossPolicy::deactivate))
         return "on_setpoint_loss must be none, hold, ramp or deactivate";
+    if (!among(parameters.effort_on_deactivate, EffortOnDeactivate::keep))
+        return "effort_on_deactivate must be zero, gravity or keep";
     if (!within(parameters.setpoint_timeout, 0, LONGEST_TIMEOUT))
         return "setpoint_timeout must be 0 to 3600 s";
     if (!within(parameters.setpoint_lifespan, 0, LONGEST_TIMEOUT))

@@ -54,7 +54,8 @@ inline const char *objection(const Body &body) noexcept
 /// The payloads along a stream of setpoints: eom_dynamics.messages.payload_blend.
 ///
 /// With a weight from 1 to 0 that is twice continuously differentiable, the parameters pass from those before, which may
-/// still change, to the next. Time is that of the stamps; it never goes back.
+/// still change, to the next. Time is that of the stamps of setpoints that are sent, or of the clock where they have
+/// none; it never goes back, and in each change is at most LONGEST_RESPONSE_STEP ahead of the clock.
 template <class Robot>
 class PayloadBlend {
   public:
@@ -91,34 +92,19 @@ class PayloadBlend {
 
     bool blending() const noexcept { return count_ > 0; }
 
-    /// Has a setpoint of a stamp, ns, carry the payloads.
-    void at(std::int64_t stamp, Setpoint<Robot> &x) noexcept
+    /// Has a setpoint carry the payloads at its stamp, 0 for none, and at a time of the clock, both ns.
+    void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = present_ || count_ > 0;
+        if (x.loaded)
+            load(stamp, now, x);
+    }
+
+    /// Goes on to where the setpoint of that stamp and time has been sent.
+    void keep(std::int64_t stamp, std::int64_t now) noexcept
+    {
         if (count_ > 0)
-            advance(stamp);
-        if (!x.loaded)
-            return;
-        Parameters P = settled_, Pd{}, Pdd{};
-        for (std::size_t c = 0; c < count_; ++c) {
-            const Change &change = changes_[c];
-            const double T = static_cast<double>(change.duration) * 1e-9;
-            const double u = std::min(static_cast<double>(elapsed_ - change.start) * 1e-9 / T, 1.0), v = 1 - u;
-            const double w = v * v * v * (1 + 3 * u + 6 * u * u), wd = -30 * u * u * v * v / T;
-            const double wdd = -60 * u * v * (v - u) / (T * T);
-            for (std::size_t i = 0; i < P.size(); ++i) {
-                const double away = P[i] - change.target[i];
-                Pdd[i] = w * Pdd[i] + 2 * wd * Pd[i] + wdd * away;
-                Pd[i] = w * Pd[i] + wd * away;
-                P[i] = change.target[i] + w * away;
-            }
-        }
-        x.loaded = present_ || count_ > 0;
-        for (std::size_t i = 0; i < P.size(); ++i) {
-            x.P[i] = static_cast<Scalar>(P[i]);
-            x.Pd[i] = static_cast<Scalar>(Pd[i]);
-            x.Pdd[i] = static_cast<Scalar>(Pdd[i]);
-        }
+            advance(stamp, now);
     }
 
   private:
@@ -128,32 +114,83 @@ class PayloadBlend {
 
     struct Change {
         bool waits = false;
-        std::int64_t start = 0, duration = 0;
+        // Of the blend and of the clock at its first setpoint, ns.
+        std::int64_t start = 0, begun = 0, duration = 0;
         Parameters target{};
     };
 
-    void advance(std::int64_t stamp) noexcept
+    // Not in line, so that cycles without payloads do not pay for them.
+    [[gnu::noinline]] void load(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
-        if (stamp_ != 0)
-            elapsed_ += std::max<std::int64_t>(stamp - stamp_, 0);
-        if (stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
+        const std::int64_t elapsed = elapsed_at(stamp, now);
+        Parameters P = settled_, Pd{}, Pdd{};
+        for (std::size_t c = 0; c < count_; ++c) {
+            const Change &change = changes_[c];
+            const std::int64_t since = change.waits ? 0 : elapsed - change.start;
+            // Changes before one that has ended have no weight any more.
+            x.loaded = present_ || since < change.duration;
+            if (since >= change.duration) {
+                P = change.target;
+                Pd = Pdd = {};
+                continue;
+            }
+            const double T = static_cast<double>(change.duration) * 1e-9;
+            const double u = static_cast<double>(since) * 1e-9 / T, v = 1 - u;
+            const double w = v * v * v * (1 + 3 * u + 6 * u * u), wd = -30 * u * u * v * v / T;
+            const double wdd = -60 * u * v * (v - u) / (T * T);
+            for (std::size_t i = 0; i < P.size(); ++i) {
+                const double away = P[i] - change.target[i];
+                Pdd[i] = w * Pdd[i] + 2 * wd * Pd[i] + wdd * away;
+                Pd[i] = w * Pd[i] + wd * away;
+                P[i] = change.target[i] + w * away;
+            }
+        }
+        for (std::size_t i = 0; i < P.size(); ++i) {
+            x.P[i] = static_cast<Scalar>(P[i]);
+            x.Pd[i] = static_cast<Scalar>(Pd[i]);
+            x.Pdd[i] = static_cast<Scalar>(Pdd[i]);
+        }
+    }
+
+    [[gnu::noinline]] void advance(std::int64_t stamp, std::int64_t now) noexcept
+    {
+        elapsed_ = elapsed_at(stamp, now);
+        // One that others have overtaken does not count twice; one that is further back is of a clock that was set back.
+        if (stamp == 0 || stamp > stamp_ || stamp < stamp_ - CLOCK_JUMP)
             stamp_ = stamp;
+        clock_ = now;
         std::size_t ended = 0;
         for (std::size_t c = 0; c < count_; ++c) {
-            if (changes_[c].waits)
-                changes_[c].start = elapsed_;
-            changes_[c].waits = false;
-            if (elapsed_ - changes_[c].start >= changes_[c].duration)
+            Change &change = changes_[c];
+            if (change.waits) {
+                change.start = elapsed_;
+                change.begun = now;
+                change.waits = false;
+            }
+            if (elapsed_ - change.start >= change.duration)
                 ended = c + 1;
         }
         if (ended == 0)
             return;
-        // Changes before one that has ended have no weight any more.
         settled_ = changes_[ended - 1].target;
         std::move(changes_.begin() + static_cast<std::ptrdiff_t>(ended), changes_.begin() + count_, changes_.begin());
         count_ -= ended;
         if (count_ == 0)
             elapsed_ = stamp_ = 0;
+    }
+
+    /// Time of the blend, ns, at a setpoint that may be sent.
+    std::int64_t elapsed_at(std::int64_t stamp, std::int64_t now) const noexcept
+    {
+        if (count_ == 0 || changes_[0].waits)
+            return elapsed_;
+        const bool stamped = stamp != 0 && stamp_ != 0;
+        std::int64_t elapsed = elapsed_ + std::max<std::int64_t>(stamped ? stamp - stamp_ : now - clock_, 0);
+        for (std::size_t c = 0; c < count_ && !changes_[c].waits; ++c) {
+            const std::int64_t clock = std::max<std::int64_t>(now - changes_[c].begun, 0);
+            elapsed = std::min(elapsed, changes_[c].start + clock + LONGEST_RESPONSE_STEP);
+        }
+        return std::max(elapsed, elapsed_);
     }
 
     static void write(const Body &body, double *P) noexcept
@@ -176,7 +213,8 @@ class PayloadBlend {
     std::array<Change, MOST_CHANGES> changes_{};
     std::size_t count_ = 0;
     Parameters settled_{};
-    std::int64_t elapsed_ = 0, stamp_ = 0;
+    // Time of the blend; stamp, 0 for none, and clock of the last setpoint that was sent, ns.
+    std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
     bool present_ = false;
 };
 

@@ -36,9 +36,10 @@ class References {
     double lead = 0;
 
     /// Forgets what has been read.
-    void restart() noexcept { count_ = 0; }
+    void restart() noexcept { count_ = next_count_ = 0; }
 
-    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required.
+    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required. Call keep() if the
+    /// setpoint is followed.
     bool read(double *values, std::int64_t now) noexcept
     {
         Setpoint<Robot> next;
@@ -54,13 +55,21 @@ class References {
             if (missing_[k])
                 return false;
         const std::int64_t gap = now - time_;
-        count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
+        next_count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
         if (missing_derivatives == MissingDerivatives::fit)
             fit(next, static_cast<double>(gap) * 1e-9);
-        last_ = setpoint_ = next;
+        next_ = setpoint_ = next;
         advance(setpoint_, static_cast<typename Robot::Scalar>(-lead));
-        time_ = now;
+        next_time_ = now;
         return true;
+    }
+
+    /// Has the slopes of later references begin at the last one, unless that was refused.
+    void keep() noexcept
+    {
+        last_ = next_;
+        count_ = next_count_;
+        time_ = next_time_;
     }
 
     const Setpoint<Robot> &setpoint() const noexcept { return setpoint_; }
@@ -73,7 +82,7 @@ class References {
     {
         for (std::size_t i = 0; i < n; ++i) {
             // One reference in a row less for each slope.
-            int count = count_;
+            int count = next_count_;
             if (missing_[3 * n + i] && count-- > 1)
                 next.qddd[i] = (next.qdd[i] - last_.qdd[i]) / gap;
             if (missing_[4 * n + i] && count > 1)
@@ -81,12 +90,12 @@ class References {
         }
     }
 
-    // The last reference, and the same without its lead.
-    Setpoint<Robot> last_, setpoint_;
+    // The last reference that was kept, the last one, and the same without its lead.
+    Setpoint<Robot> last_, next_, setpoint_;
     Missing missing_;
-    // References in a row, at most three, and the time of the last one, ns.
-    int count_ = 0;
-    std::int64_t time_ = 0;
+    // References in a row, at most three, and their time, ns, of the one that was kept and of the last one.
+    int count_ = 0, next_count_ = 0;
+    std::int64_t time_ = 0, next_time_ = 0;
 };
 
 } // namespace eom

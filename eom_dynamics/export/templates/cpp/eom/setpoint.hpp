@@ -26,6 +26,9 @@ namespace eom {
 /// Longest time between two setpoints of one stream, ns; more is a pause or a jump of the clock.
 constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 
+/// Longest step of time of a response, ns: a stall or a jump of the clock makes no step of the command.
+constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
+
 /// Vector of joints, and of motors, of a robot.
 template <class Robot>
 using JointVector = std::array<typename Robot::Scalar, Robot::joints>;
