@@ -147,7 +147,7 @@ def test_switched_off_in_motion_and_on_again(start, efforts):
     arm.switch([FEEDFORWARD])
     arm.run(0.5)
     rates = np.array([(x.reference.velocities, x.feedback.velocities) for x in states if len(x.feedback.velocities)])
-    assert np.max(np.abs(rates[0])) > 0.2 and np.max(np.abs(rates[-1])) < 0.01
+    assert np.max(np.abs(rates[0])) > 0.2 and np.max(np.abs(rates[-1])) < 0.1
     assert np.max(np.abs(rates[:, 0] - rates[:, 1])) < 0.1
 
 
@@ -166,8 +166,6 @@ def test_goals_that_cannot_be_followed_are_aborted(start):
     )
     assert result(1.0, 0.3) == succeeded
     assert result(0.05, 1.3) in (path, goal)
-    arm.run(0.5)
-    assert result(0.05, np.inf) in (path, goal)
     arm.run(0.5)
     assert np.ptp(arm.run(0.2)[1], axis=0).max() < 1e-3
 

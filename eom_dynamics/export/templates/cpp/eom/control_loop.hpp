@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 #include "deflection_filter.hpp"
@@ -63,8 +64,9 @@ class ControlLoop {
         refusal_ = Refusal::none;
         age_ = 0;
         received_ = fed_ = false;
-        const bool recent = started_ && now >= latest_ && now - latest_ < LONGEST_GAP;
-        if (recent && output_.valid && !(lost_ && released()) && follows(measured, now - latest_)) {
+        // The clock of a node may lag behind that of the manager.
+        const bool recent = started_ && std::abs(now - latest_) < LONGEST_GAP;
+        if (recent && output_.valid && !(lost_ && released()) && follows(measured, std::max<std::int64_t>(now - latest_, 0))) {
             if (!stopping_)
                 begin_stop(output_.setpoint);
             lost_ = false;
