@@ -39,9 +39,6 @@ _END = 0.03
 # Ends of the intervals next to an end that moves, over the length of the others.
 _GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 
-# Shares of the way back to the motion to start from.
-_BACK = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
-
 # Shares of that way for violations between nodes; a motion with given states at its ends is not slowed down.
 _CORRECTIONS = (0.0, 1e-3, 4e-3)
 
@@ -242,7 +239,7 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             nodes.constraints.tighten_heat(1 / hot)
             times = np.interp(nodes.speed.nodes, sigma, times)
             _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
-        c = _back(task, nodes, c, first) if task.moving else _inside(nodes, c, _INSIDE)
+        c = _back(task, nodes, first) if task.moving else _inside(nodes, c, _INSIDE)
     raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
 
 
@@ -255,11 +252,10 @@ def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
 
 
 def _positive(task: _Task, speed: SquaredSpeed, found: Array, c: Array, places: tuple[Array, Array]) -> Array:
-    """Coefficients found, or so much closer to c that x is positive between nodes, too."""
+    """Coefficients found if x is positive between nodes, too, else c."""
     checked = np.concatenate([task.fine.nodes, *map(np.ravel, places)])
-    for share in (0.0, *_BACK):
+    for tried in (found, c):
         # Not negative where all coefficients are positive.
-        tried = found + share * (c - found)
         if np.min(tried) > 0:
             return tried
         x = speed.values(tried, checked, 1)[0]
@@ -284,14 +280,12 @@ def _inside(nodes: _Nodes, c: Array, share: float) -> Array:
     return found
 
 
-def _back(task: _Task, nodes: _Nodes, c: Array, first: Array) -> Array:
-    """Coefficients so much closer to the first ones, of given states at the ends, that all limits are met."""
+def _back(task: _Task, nodes: _Nodes, first: Array) -> Array:
+    """The first coefficients, of given states at the ends, or near ones within all limits."""
     speed, _, constraints = nodes
-    for step in _BACK:
-        tried = c + step * (first - c)
-        used = constraints.used(speed.at_nodes(tried))
-        if used is not None and np.max(used) < 1:
-            return tried
+    used = constraints.used(speed.at_nodes(first))
+    if used is not None and np.max(used) < 1:
+        return first
     return entered(task.curve, speed, constraints, first)
 
 
