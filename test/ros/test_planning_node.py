@@ -43,7 +43,7 @@ def test_no_node_advertises_a_name_in_the_private_namespace_of_another(start):
     beside = {"beside": dynamics.process}
     clients = (
         dynamics,
-        start.planning(*IIWA, "-p", "former_names:=false", **beside),
+        start.planning(*IIWA, **beside),
         start(*IIWA, module="simulated_robot_node", client=Client, **beside),
     )
     for client in clients:
@@ -85,10 +85,6 @@ def test_names_priority_and_end(start):
     assert (status[2]["robot"], status[2]["requests answered"], status[2]["requests refused"]) == ("iiwa", "1", "1")
     assert (status[2]["last refusal"], status[2]["robot source"]) == (bad.message, "parameters robot.*")
     assert client.diagnostics[-1].status[0].name == f"{space[1:]}/{client.process.name}: planning"
-    for _ in range(2):
-        assert terms(client, "eom_dynamics/equations_of_motion").success
-    warning = f"eom_dynamics/equations_of_motion, which is now {client.process.name}/equations_of_motion"
-    assert client.process.log.count(warning) == 1
     assert client.set_parameter("niceness", 0).startswith("Trying to set a read-only parameter")
     assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
 

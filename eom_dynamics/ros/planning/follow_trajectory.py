@@ -11,7 +11,6 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +35,6 @@ from ...trajectory import Spline
 from ..interfaces import TrajectoryStatus
 from ..robot_node import RobotNode
 from ..worker import Worker
-from .services import names_of, warn_of_former
 
 _NAME = "follow_joint_trajectory"
 
@@ -94,7 +92,7 @@ class FollowTrajectory:
         self._names = RequestNames(_NAME)
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
-        self._actions: list[ActionServer] = []
+        self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
         except ImportError:
@@ -103,24 +101,20 @@ class FollowTrajectory:
         self.kind = FollowJointTrajectory
         self._worker = Worker(node, "goals")
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, 10)
-        group = ReentrantCallbackGroup()
-        self._actions = [
-            ActionServer(
-                node,
-                FollowJointTrajectory,
-                name,
-                self._execute,
-                callback_group=group,
-                goal_callback=partial(self._consider, name),
-                cancel_callback=lambda _: CancelResponse.ACCEPT,
-            )
-            for name in names_of(node, _NAME)
-        ]
+        self._action = ActionServer(
+            node,
+            FollowJointTrajectory,
+            f"~/{_NAME}",
+            self._execute,
+            callback_group=ReentrantCallbackGroup(),
+            goal_callback=self._consider,
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+        )
 
     def close(self) -> None:
-        """Destroy the action servers; destroying the node does not."""
-        for action in self._actions:
-            action.destroy()
+        """Destroy the action server; destroying the node does not."""
+        if self._action is not None:
+            self._action.destroy()
 
     def abort(self, reason: str) -> None:
         """Abort the goals whose motion is played; it is stopped by others."""
@@ -128,9 +122,8 @@ class FollowTrajectory:
             if execution.is_playing:
                 execution.abort(reason)
 
-    async def _consider(self, name: str, request: Any) -> GoalResponse:
+    async def _consider(self, request: Any) -> GoalResponse:
         """Accept a goal once the dynamics node plays its motion."""
-        warn_of_former(self._node, name)
         told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
         execution = self._executions[told.request] = _Execution(self._node, request, self.kind, self._players)
         published = False

@@ -12,10 +12,6 @@ TABLE: Table = {
         "whether the last point of a trajectory may have a velocity, with which the arm then stops in a step unless "
         "another trajectory takes over",
     ),
-    "former_names": fixed(
-        True,
-        "whether services and actions also have their former names, in the private namespace of the node eom_dynamics",
-    ),
     "goal_time_tolerance": Definition(
         1.0,
         "time after the end of a trajectory within which a goal of follow_joint_trajectory must be within its "

@@ -43,30 +43,12 @@ SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
 }
 """Services by name: their kind, what computes an answer for an arm and a request, and what of the node it takes."""
 
-# Where names of services and actions were before: the private namespace of dynamics_node.
-_FORMER = "eom_dynamics"
-
 # Queue of requests and answers of each service; the middleware silently drops those beyond. Enough for a burst; an
 # answer can have 10 MB.
 _QOS = QoSProfile(depth=100)
 
 # Time for which an action keeps its result, s; it can have tens of megabytes.
 _RESULT_TIMEOUT = 10
-
-
-def names_of(node: RobotNode, name: str) -> list[str]:
-    """Name of a service or an action, and its former name, unless that is switched off or the same."""
-    has_former = node.get_parameter("former_names").value and node.get_name() != _FORMER
-    return [f"~/{name}", *([f"{_FORMER}/{name}"] if has_former else [])]
-
-
-def warn_of_former(node: RobotNode, name: str) -> None:
-    """Warn once if a name by which a client calls is a former one."""
-    if name.startswith(f"{_FORMER}/"):
-        present = name.replace(_FORMER, node.get_name(), 1)
-        node.get_logger().warning(
-            f"a client calls {name}, which is now {present}; the former names go with the next release", once=True
-        )
 
 
 class CancelledError(Exception):
@@ -99,39 +81,33 @@ class PlanningServices:
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
         for name, (kind, compute, takes) in SERVICES.items():
-            for each in names_of(node, name):
-                self._serve(kind, each, partial(self._computed, compute, takes))
-        self._actions = [
-            ActionServer(
-                node,
-                ComputeTrajectoryFeedforwardAction,
-                name,
-                partial(self._execute, name),
-                callback_group=self._group,
-                cancel_callback=lambda _: CancelResponse.ACCEPT,
-                goal_service_qos_profile=_QOS,
-                result_service_qos_profile=_QOS,
-                cancel_service_qos_profile=_QOS,
-                result_timeout=_RESULT_TIMEOUT,
-            )
-            for name in names_of(node, "compute_trajectory_feedforward")
-        ]
+            self._serve(kind, f"~/{name}", partial(self._computed, compute, takes))
+        self._action = ActionServer(
+            node,
+            ComputeTrajectoryFeedforwardAction,
+            "~/compute_trajectory_feedforward",
+            self._execute,
+            callback_group=self._group,
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+            goal_service_qos_profile=_QOS,
+            result_service_qos_profile=_QOS,
+            cancel_service_qos_profile=_QOS,
+            result_timeout=_RESULT_TIMEOUT,
+        )
 
     def close(self) -> None:
-        """Destroy the action servers; destroying the node does not."""
-        for action in self._actions:
-            action.destroy()
+        """Destroy the action server; destroying the node does not."""
+        self._action.destroy()
 
     def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:
         async def on_request(request: Any, _: Any) -> Any:
-            self._listen(name, request)
+            self._listen(request)
             return await self.worker.compute(lambda: self._answer(kind.Response, compute, request))
 
         self._node.create_service(kind, name, on_request, qos_profile=_QOS, callback_group=self._group)
 
-    def _listen(self, name: str, request: Any) -> None:
+    def _listen(self, request: Any) -> None:
         """Take the arrival of a request: subscribe to joint states if it is about to need them."""
-        warn_of_former(self._node, name)
         if hasattr(request, "tool_trajectory") and request.tool_trajectory.points and not request.trajectory.points:
             self._measured.listen()
 
@@ -145,11 +121,11 @@ class PlanningServices:
             options["measured"] = self._measured.positions
         return compute(arm, request, **options)
 
-    async def _execute(self, name: str, goal: ServerGoalHandle) -> Any:
+    async def _execute(self, goal: ServerGoalHandle) -> Any:
         kind = ComputeTrajectoryFeedforwardAction
         _, answered, takes = SERVICES["trajectory_feedforward"]
         compute = partial(self._computed, answered, takes, answer=kind.Result, progress=_Progress(goal))
-        self._listen(name, goal.request)
+        self._listen(goal.request)
         result = await self._action_worker.compute(lambda: self._answer(kind.Result, compute, goal.request))
         if result.success:
             goal.succeed()
