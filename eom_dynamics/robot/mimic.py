@@ -55,7 +55,8 @@ def _check_size(
 ) -> None:
     """Refuse a relation to the last joint of a chain whose numbers exceed the bounds of robot descriptions."""
     smallest = SMALLEST if ratio else 0.0
-    of_ratio, of_offset = violation(ratio, largest=LARGEST, smallest=smallest), violation(offset, largest=LARGEST)
+    of_ratio = violation(ratio, largest=LARGEST) or violation(abs(ratio), smallest=smallest)
+    of_offset = violation(offset, largest=LARGEST)
     for what, reason in (("multiplier", of_ratio), ("offset", of_offset)):
         if reason:
             whose = (

@@ -113,6 +113,7 @@ def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, desc
     from eom_dynamics.trajectory import rest_to_rest
 
     client = active(urdf_arm("before"))
+    client.answers_to(client.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
     client.feedforward.clear()
     message = SplineTrajectory()
     write_spline(message, rest_to_rest(np.zeros(2), np.full(2, 2.0), 60.0), ("shoulder", "elbow"))
