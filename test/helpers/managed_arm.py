@@ -231,14 +231,13 @@ class ManagedArm:
             assert self.call(LoadController, "/controller_manager/load_controller", name=name).ok, self.log
             assert self.call(ConfigureController, "/controller_manager/configure_controller", name=name).ok, self.log
 
-    def switch(self, activate=(), deactivate=()):
-        """Activate and deactivate controllers, both or neither."""
+    def switch(self, activate=(), deactivate=(), within_cycle=False):
+        """Activate and deactivate controllers, both or neither; while cycles go on, or within one."""
         from controller_manager_msgs.srv import SwitchController
 
         request = {"activate_controllers": list(activate), "deactivate_controllers": list(deactivate)}
-        strict = SwitchController.Request.STRICT
-        service = "/controller_manager/switch_controller"
-        assert self.call(SwitchController, service, strictness=strict, **request).ok, self.log
+        request |= {"strictness": SwitchController.Request.STRICT, "activate_asap": within_cycle}
+        assert self.call(SwitchController, "/controller_manager/switch_controller", **request).ok, self.log
 
     def set_parameter(self, controller, name, value):
         """Set a parameter of a controller; returns the reason where it is refused, or an empty text."""

@@ -13,6 +13,7 @@ from eom_dynamics.trajectory import Spline
 interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")
 JointTrajectorySetpoint, SplineTrajectory = interfaces.JointTrajectorySetpoint, interfaces.SplineTrajectory
 FollowJointTrajectory = pytest.importorskip("control_msgs.action", reason="no control_msgs").FollowJointTrajectory
+GoalStatus = pytest.importorskip("action_msgs.msg").GoalStatus
 JointTrajectoryControllerState = pytest.importorskip("control_msgs.msg").JointTrajectoryControllerState
 
 pytestmark = [
@@ -88,13 +89,15 @@ def test_at_rest_the_controller_is_switched_off_and_on(start):
     assert steps(arm, now) < 0.1
 
 
-def test_in_motion_the_controller_in_front_is_switched_off_and_on(start):
-    arm = start(*BOTH)
+@pytest.mark.parametrize(("efforts", "within_cycle"), [("zero", True), ("keep", False)])
+def test_in_motion_the_controller_in_front_is_switched_off_and_on(start, efforts, within_cycle):
+    """The manager deactivates and activates this one, too; what remains is written between, unless within a cycle."""
+    arm = start(*BOTH, change=leaving(efforts))
     now = moving(arm, 0.5)
-    arm.switch(deactivate=[TRAJECTORY])
+    arm.switch(deactivate=[TRAJECTORY], within_cycle=within_cycle)
     arm.run(0.8)
     there = arm.rows[-1][1]
-    arm.switch([TRAJECTORY])
+    arm.switch([TRAJECTORY], within_cycle=within_cycle)
     arm.run(0.2)
     assert steps(arm, now) < STEP and 0.2 < there[0] < 0.3
     np.testing.assert_allclose(arm.rows[-1][1], there, atol=1e-4)
@@ -152,7 +155,7 @@ def test_switched_off_in_motion_and_on_again(start, efforts):
 
 
 def test_goals_that_cannot_be_followed_are_aborted(start):
-    """By joint_trajectory_controller, by the constraints of the package; the arm comes to rest."""
+    """By the constraints of the package; joint_trajectory_controller holds where it is, and the springs swing out."""
     arm = start(*BOTH)
 
     def result(seconds, position):
@@ -166,8 +169,24 @@ def test_goals_that_cannot_be_followed_are_aborted(start):
     )
     assert result(1.0, 0.3) == succeeded
     assert result(0.05, 1.3) in (path, goal)
-    arm.run(0.5)
-    assert np.ptp(arm.run(0.2)[1], axis=0).max() < 1e-3
+    arm.run(3.5)
+    assert np.ptp(arm.run(0.5)[1], axis=0).max() < 1e-2
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("seconds", [1.0, 0.05])
+def test_goals_that_are_not_finite_do_not_succeed(start, value, seconds):
+    """No constraint of joint_trajectory_controller sees them: this controller ends the chain with an error."""
+    arm = start(*BOTH)
+    _, future = arm.follow([seconds], [value])
+    arm.wait(future.done)
+    assert future.result().status == GoalStatus.STATUS_ABORTED
+    assert "references of the controller in front are not finite" in arm.log
+    # Both follow again once they are activated.
+    arm.switch(BOTH)
+    _, future = arm.follow([2.0], [arm.rows[-1][1][0]])
+    arm.wait(future.done)
+    assert future.result().status == GoalStatus.STATUS_SUCCEEDED
 
 
 def test_in_motion_parameters_are_refused(start):

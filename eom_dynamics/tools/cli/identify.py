@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_choice(judge, "--keep", ("joint", "file"), worse)
     contradicting = (
-        "if a recording contradicts the robot's file in signs, units, joint order, gravity or time, the exit code is 1 "
+        "if a recording contradicts the robot's file in signs, units, joint order or time, the exit code is 1 "
         "and the given parameters are kept, or it is used nevertheless"
     )
     add_choice(judge, "--suspect", ("keep", "use"), contradicting)

@@ -240,6 +240,8 @@ class ControlLoop {
             age_ = 0;
             fed_ = true;
             stopping_ = lost_ = false;
+            interval_ = now - followed_;
+            followed_ = now;
             return;
         } else {
             output_.status = Status::held;
@@ -364,15 +366,12 @@ class ControlLoop {
         // What is commanded now, before the spline that is played is exchanged.
         const bool known = output_.valid, moving = known && (playing_ || stopping_);
         State<n> present;
-        give(output_.setpoint, present);
+        Setpoint<Robot> from = moved_on(now);
+        give(from, present);
         if (playing_)
             evaluate(seconds(now - origin_), present);
         else if (stopping_)
             stop_.evaluate(present);
-        else
-            for (std::size_t k = 1; k < 5; ++k)
-                present[k] = {};
-        Setpoint<Robot> from = output_.setpoint;
         take(present, from);
         trajectories.take();
         const StampedSpline<Robot> &next = trajectories.taken();
@@ -399,6 +398,19 @@ class ControlLoop {
         trajectory_end_ = next.spline.end();
         playing_ = true;
         stopping_ = lost_ = false;
+    }
+
+    /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
+    /// is held at rest.
+    Setpoint<Robot> moved_on(std::int64_t now) const noexcept
+    {
+        Setpoint<Robot> x = output_.setpoint;
+        const std::int64_t gap = now - followed_;
+        if (std::abs(gap) > LONGEST_GAP)
+            x.qd = x.qdd = x.qddd = x.qdddd = {};
+        else
+            advance(x, static_cast<Scalar>(seconds(std::max<std::int64_t>(std::min(gap, interval_), 0))));
+        return x;
     }
 
     Refusal objection(const Spline<n> &spline, double t, const State<n> &present) const noexcept
@@ -632,6 +644,8 @@ class ControlLoop {
     bool received_ = false, led_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.
     std::int64_t age_ = 0, timeout_ = 0, latest_ = 0;
+    // Time of the last reference that was followed, and since the one before, ns.
+    std::int64_t followed_ = 0, interval_ = 0;
     // Period of the last cycle, and how far the stop went in it, s.
     double period_ = 0, stop_step_ = 0;
 

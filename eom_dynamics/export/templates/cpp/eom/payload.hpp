@@ -24,6 +24,9 @@ struct Payload {
     double blend_time = 0.5;
 };
 
+/// Bound of numbers in robot descriptions.
+constexpr double LARGEST_IN_DESCRIPTIONS = 1e12;
+
 /// What is wrong with a body, or null: whether a mass distribution has its mass and inertia.
 inline const char *objection(const Body &body) noexcept
 {
@@ -31,8 +34,9 @@ inline const char *objection(const Body &body) noexcept
     const auto &c = body.center_of_mass;
     if (!finite(c, I) || !std::isfinite(body.mass))
         return "mass, center_of_mass and inertia of a payload must be finite";
-    if (!std::isfinite(body.mass * (c[0] * c[0] + c[1] * c[1] + c[2] * c[2])))
-        return "mass and center_of_mass of a payload are too large";
+    const auto large = [](double x) { return std::fabs(x) > LARGEST_IN_DESCRIPTIONS; };
+    if (large(body.mass) || std::any_of(c.begin(), c.end(), large) || std::any_of(I.begin(), I.end(), large))
+        return "mass, center_of_mass and inertia of a payload must be at most 1e12";
     if (body.mass < 0)
         return "mass of a payload must not be negative";
     const double trace = I[0] + I[3] + I[5];
