@@ -71,7 +71,7 @@ def recorded(arm, size, path):
     return write_bag(path, {"/setpoint": (SETPOINT, messages)})
 
 
-def built(name, package, folder):
+def built(name, package, folder, target="install", **definitions):
     """Folder with the program that plays setpoints to a controller; the robot's own package is in ``own``."""
     own, build = folder / "own", folder / package
     if not own.exists():
@@ -85,9 +85,9 @@ def built(name, package, folder):
             assert main(["codegen", "--language", "ros2_control", "--generic", "-o", str(generic)]) == 0
             assert main(["codegen", "--language=loop", name, "-o", str(kernel)]) == 0
             given |= {"PACKAGE_FOLDER": generic / "ros2_control", "KERNEL": kernel}
-        configured = [f"-D{key}={value}" for key, value in given.items()]
+        configured = [f"-D{key}={value}" for key, value in (given | definitions).items()]
         succeed(["cmake", "-S", Path(__file__).with_name("controller_manager"), "-B", build, *configured], folder)
-        succeed(["cmake", "--build", build, "--target", "install"], folder)
+        succeed(["cmake", "--build", build, "--target", target], folder)
     return build
 
 
@@ -192,3 +192,15 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
         _, *described = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, described=True, command=COMMAND)
         for got, of_robot in zip(described, (tau, taud, taudd, effort, *motors), strict=False):
             assert_same(got, of_robot)
+
+
+def test_a_robot_with_more_joints_that_is_refused_leaves_no_reports(tmp_path):
+    """Warnings of the robot before would be read by the joints of the next one, beyond their end."""
+    larger = tmp_path / "larger.so"
+    assert main(["codegen", "--language=loop", "iiwa", "-o", str(larger)]) == 0
+    checked = {"LARGER_KERNEL": larger, "CMAKE_CXX_FLAGS": "-O0 -fsanitize=address"}
+    build = built("sea_planar_2r", GENERIC_PACKAGE, tmp_path, "test_controller", **checked)
+    # Of ROS 2 itself, which is not compiled for it.
+    options = "ASAN_OPTIONS=detect_leaks=0:new_delete_type_mismatch=0:alloc_dealloc_mismatch=0"
+    run = ["env", options, build / "test_controller", "--gtest_filter=*ReportsOfAnotherRobot"]
+    assert "[  PASSED  ] 1 test" in succeed(run, tmp_path)
