@@ -158,13 +158,15 @@ class SetpointEvaluator:
         stamp: int | None = None,
         limit_policy: str = "warn",
         ahead: Ahead | None = None,
+        lead: float | None = None,
     ) -> EvaluatedCommand:
         """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`."""
         arm, deflection = self.arm, None
         if stamp is not None:
             self._computed = None
         payload = self.payload.target if stamp is None else self.payload.at(stamp, self.clock())
-        lead = ahead.lead if ahead else self.lead if stamp is not None else 0.0
+        lead = self.lead if lead is None else lead
+        lead = ahead.lead if ahead else lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base}

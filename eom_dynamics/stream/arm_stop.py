@@ -58,7 +58,7 @@ class ArmStop:
             variable: (n,) whether the stiffness of a joint is commanded; others may have any entry.
         """
         self.duration = duration
-        self._state = StopPolynomial(last.state, duration)
+        self._state = StopPolynomial(_without_noise(last.state, duration), duration)
         self.end = self._state.end
         self._wrench = StopPolynomial(last.wrench, duration) if last.wrench else None
         self._stiffness = None
@@ -74,6 +74,21 @@ class ArmStop:
             tuple(self._stiffness.derivatives(s)) if self._stiffness else (),
             BaseMotion(*(part.derivatives(s) for part in self._base)) if self._base else None,
         )
+
+
+def _without_noise(state: Array, T: float) -> Array:
+    """The state (5, n) of a stop of T s, without jerk and snap where they would move a joint further than the rest.
+
+    A stop moves a joint by T qd / 2 + 3 T² qdd / 28 + T³ qddd / 84 + T⁴ qdddd / 1680. Differences of rounded
+    positions have a jerk and a snap of noise, which a stop must not extrapolate.
+    """
+    _, qd, qdd, qddd, qdddd = np.abs(state)
+    noise = T * T * (qddd / 84 + T * qdddd / 1680) > qd / 2 + T * 3 * qdd / 28
+    if not noise.any():
+        return state
+    state = state.copy()
+    state[3:, noise] = 0.0
+    return state
 
 
 def choose_stop(arm: ElasticArm, limits: LimitCheck, last: EvaluatedCommand, duration: float) -> tuple[ArmStop, float]:

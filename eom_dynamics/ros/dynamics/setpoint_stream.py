@@ -91,6 +91,7 @@ class SetpointStream:
         )
         self._tasks = TaskTopic(node, self._answer_task, _INPUT_DEPTH)
         self.player = TrajectoryPlayer(node, lambda setpoint, ahead: self.answer(setpoint, ahead=ahead))
+        self.player.on_break = self._stop_unfinished
         self.supervision = Supervision(
             node,
             self._publish_response,
@@ -203,6 +204,16 @@ class SetpointStream:
         if not self.supervision.responding:
             self._stamp, self._frame_id = last.stamp, last.frame_id
         self.supervision.come_to_rest(evaluator, last.command, cause, done)
+
+    def _stop_unfinished(self, cause: str) -> None:
+        """Bring the arm to rest from the last command of a trajectory that has ended in motion."""
+        last = self._last()
+        if self.closed or self.evaluator is None or last is None or not moves(last[1].command):
+            return
+        self._come_to_rest(*last, f"trajectory stopped: {cause}")
+        # The stream goes on after the stop, supervised as before.
+        self.supervision.begin(self.evaluator)
+        self._admit = self.supervision.admit
 
     def _send_final(self, evaluator: SetpointEvaluator, last: SentCommand) -> None:
         """Send the command that remains in effect after the last one."""
@@ -416,7 +427,10 @@ class SetpointStream:
         stamp = self._stamp + round(response.s * 1e9) if self._stamp else 0
         limit_policy = "warn" if self.limit_policy == "refuse" else self.limit_policy
         try:
-            command = evaluator.command(last.order, *response.flow, stamp=stamp, limit_policy=limit_policy)
+            # With the lead of the last command, which was that of the player in a trajectory.
+            command = evaluator.command(
+                last.order, *response.flow, stamp=stamp, limit_policy=limit_policy, lead=last.lead
+            )
             if response.fade:
                 command = response.fade.of(command)
             self._commands.publish(header, command, response.status)

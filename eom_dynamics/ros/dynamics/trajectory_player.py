@@ -72,6 +72,7 @@ class TrajectoryPlayer:
         lead: time by which commands are ahead of the motion, s.
         skipped: number of setpoints skipped since startup because their time had passed.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
+        on_break: called with the reason after one has ended in motion, and nothing takes over.
     """
 
     def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint, Ahead], bool]) -> None:
@@ -100,6 +101,7 @@ class TrajectoryPlayer:
         self.lead = 0.0
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
+        self.on_break: Callable[[str], None] = lambda reason: None
         # Number of the next setpoint; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
         # On the node's clock, so that the motion pauses with /clock.
@@ -289,6 +291,7 @@ class TrajectoryPlayer:
             reason = f"{at - motion.start:.3g} s after its start: setpoint refused"
             self._node.get_logger().warning(f"trajectory stopped {reason}")
             self.stop(reason)
+            self.on_break(reason)
         elif at == motion.end:
             # The next trajectory takes over from here.
             self._end(finished=True)
@@ -314,6 +317,7 @@ class TrajectoryPlayer:
                 return True
         self._node.get_logger().warning(f"trajectory stopped: the clock {reason}")
         self.stop(f"the clock {reason}")
+        self.on_break(f"the clock {reason}")
         return False
 
     def _delay(self, by: int) -> None:

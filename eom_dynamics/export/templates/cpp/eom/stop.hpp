@@ -40,14 +40,20 @@ class Stop {
     static constexpr std::size_t n = Robot::joints;
 
     /// From a setpoint of a stamp, ns, in T s: the polynomial of least degree, eight, with four derivatives at both
-    /// ends.
+    /// ends. Where jerk and snap would move a joint further than velocity and acceleration do, they are noise of
+    /// differences, and the motion starts without them.
     void begin(const Setpoint<Robot> &setpoint, std::int64_t stamp, double T) noexcept
     {
         State<n> from, to{};
         give(setpoint, from);
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
+            const double jerk = std::fabs(from[3][i]), snap = std::fabs(from[4][i]);
+            if (T * T * (jerk / 84 + T * snap / 1680) >
+                std::fabs(from[1][i]) / 2 + T * 3 * std::fabs(from[2][i]) / 28)
+                from[3][i] = from[4][i] = 0;
             to[0][i] = from[0][i] +
                        T * (from[1][i] / 2 + T * (3 * from[2][i] / 28 + T * (from[3][i] / 84 + T * from[4][i] / 1680)));
+        }
         start(Piece<n>(0, T, from, to), setpoint, stamp);
     }
 
