@@ -38,9 +38,9 @@ def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
         stopped: whether to give up, asked after each MiB.
     """
     if not path.is_dir():
-        return _file_hash(path, stopped)
+        return file_hash(path, stopped)
     files = sorted(file for file in path.iterdir() if _PARTS_OF_BAGS.fullmatch(file.name) and file.is_file())
-    lines = [f"{_file_hash(file, stopped)}  {file.name}\n" for file in files]
+    lines = [f"{file_hash(file, stopped)}  {file.name}\n" for file in files]
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
@@ -56,7 +56,8 @@ def hashed_aside(path: Path) -> Iterator[Callable[[], str]]:
             stop.set()
 
 
-def _file_hash(path: Path, stopped: Callable[[], bool]) -> str:
+def file_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
+    """Return the SHA-256 of a file; ``stopped`` as of :func:`bag_hash`."""
     result = hashlib.sha256()
     with path.open("rb") as file:
         while not stopped() and (piece := file.read(_PIECE)):

@@ -85,7 +85,9 @@ class Job:
 
     @property
     def files(self) -> list[str]:
-        """Names of the files in the folder of the bag that is written."""
+        """Names of the files of the output: in its folder, or its own name."""
+        if self.is_file:
+            return [self.output.name]
         return ["metadata.yaml", f"{self.bag_name}.{'mcap' if self.format is Format.MCAP else 'db3'}"]
 
     def settings(self) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifest of outputs: settings, and content hashes of bag and robot, that each was made of."""
+"""Manifest of outputs: settings and content hashes of bag, robot and the files written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..contents import file_hash
 from .job import Job, Report
 
 
@@ -19,24 +20,27 @@ class Entry(NamedTuple):
     Attributes:
         settings: of the replay, as of :meth:`.Job.settings`.
         report: on it, with the content hashes.
-        files: their names, if the output is the folder of a bag.
+        files: SHA-256 of the files written, by name.
     """
 
     settings: dict[str, Any]
     report: Report
-    files: list[str]
+    files: dict[str, str]
+
+    def wrote(self, path: Path) -> bool:
+        """Whether a file has the content that the replay wrote: any other is the user's."""
+        return path.is_file() and file_hash(path) == self.files.get(path.name)
 
 
 Manifest = dict[str, Entry]
 """Entries by the name of the output."""
 
 
-def add_to_manifest(job: Job, report: Report) -> None:
-    """Add an output that is complete; processes of a command share the manifest."""
+def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
+    """Add a complete output with its ``files`` as of :class:`Entry`; processes of a command share the manifest."""
     sources = {"bag": job.bag.name, "robot": job.robot}
     entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": report.as_json()}
-    if not job.is_file:
-        entry["files"] = job.files
+    entry["files"] = files
     with job.manifest.open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(json.dumps(entry, default=_plain) + "\n")
@@ -53,7 +57,7 @@ def read_manifest(path: Path) -> Manifest:
     for line in lines:
         try:
             entry = json.loads(line)
-            files = [Path(name).name for name in entry.get("files", ())]
+            files = {Path(name).name: value for name, value in entry["files"].items()}
             found[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             continue

@@ -18,12 +18,11 @@ from ...bags.bag import METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..robot_options import RobotOptions
-from ..writing import TEMPORARY, FolderError
+from ..writing import TEMPORARY
 from .cores import collect, over_cores
 from .job import Job
 from .manifest import Manifest, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, run_job
-from .sinks import check_replaceable
 
 _CONNECT_TIMEOUT = 10.0
 
@@ -120,10 +119,6 @@ def _settled(
         return done_before(job, made(job.manifest), hash_of)
     if not job.force:
         return Outcome(job, error=f"{job.output}: exists; keep it with --resume, or overwrite it with --force")
-    try:
-        check_replaceable(job, made(job.manifest))
-    except FolderError as error:
-        return Outcome(job, error=str(error))
     return None
 
 

@@ -24,7 +24,7 @@ from ..drive_numbers import is_of_motors
 from ..robot_options import RobotOptions
 from .evaluation import Commands, Evaluation
 from .job import Job, Report
-from .manifest import Manifest, add_to_manifest, read_manifest
+from .manifest import Manifest, read_manifest
 from .sinks import open_sink
 from .sources import Sampling, choose_topic, command_lead
 
@@ -73,7 +73,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report.refusals, figures = evaluation.refusals, evaluation.figures
         sampling = Sampling(job.cutoff, job.rate, job.conventions)
         tally = _Tally(job.against, np.zeros(robot.n))
-        with open_sink(job, topic.name.rpartition("/")[0], robot, arm.motor_names) as write:
+        with open_sink(job, report, robot, arm.motor_names) as write:
             bag.progress = progress
             for _, computed in evaluation.of_topic(bag, topic, sampling):
                 for commands in computed:
@@ -95,7 +95,6 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if job.against:
                 report.rms = np.sqrt(tally.squares / tally.compared).tolist()
             report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)
-    add_to_manifest(job, report)
     return report
 
 

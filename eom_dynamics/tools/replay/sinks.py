@@ -15,10 +15,11 @@ from ...bags import BagWriter, Storage
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
-from ..writing import FolderError, whole_file, whole_folder
+from ..contents import file_hash
+from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands
-from .job import Format, Job
-from .manifest import Manifest, read_manifest
+from .job import Format, Job, Report
+from .manifest import add_to_manifest, read_manifest
 from .messages import Serializer, output_topics
 
 Sink = Callable[[Commands], None]
@@ -26,27 +27,31 @@ Sink = Callable[[Commands], None]
 
 
 @contextmanager
-def open_sink(job: Job, namespace: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
-    """Begin an output; it appears when the context ends without an error.
+def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+    """Begin an output; it appears, and its line in the manifest, when the context ends without an error.
+
+    Args:
+        report: on the replay, complete when the context ends.
 
     Raises:
-        FolderError: the output cannot be written, exists, or was not made by a replay and must not be overwritten.
+        FolderError: the output cannot be written, exists, or is the user's and must not be overwritten.
     """
     if job.format is Format.PARQUET:
         require("parquet")
-    replaced = check_replaceable(job, read_manifest(job.manifest)) if job.force else []
-    if job.format is Format.PARQUET:
-        with whole_file(job.output, force=job.force) as file, _Table(file, robot, motor_names) as table:
-            yield table.write
-    elif job.is_file:
-        with whole_file(job.output, force=job.force) as file, _bag_sink(file.parent, job, namespace) as write:
-            yield write
-    else:
-        with whole_folder(job.output, force=job.force) as folder, _bag_sink(folder, job, namespace) as write:
-            yield write
-        for name in replaced:
-            if name not in job.files:
-                (job.output / name).unlink(missing_ok=True)
+    _superseded(job)
+    with (whole_file if job.is_file else whole_folder)(job.output, force=job.force) as target:
+        folder = target.parent if job.is_file else target
+        if job.format is Format.PARQUET:
+            with _Table(target, robot, motor_names) as table:
+                yield table.write
+        else:
+            with _bag_sink(folder, job, report.topic.rpartition("/")[0]) as write:
+                yield write
+        files = {name: file_hash(folder / name) for name in job.files}
+        superseded = _superseded(job)  # again: computing takes its time
+    for path in superseded:
+        path.unlink(missing_ok=True)
+    add_to_manifest(job, report, files)
 
 
 @contextmanager
@@ -56,23 +61,30 @@ def _bag_sink(folder: Path, job: Job, namespace: str) -> Iterator[Sink]:
         yield lambda commands: writer.write(commands.stamps.recorded, serializer.rows(commands))
 
 
-def check_replaceable(job: Job, made: Manifest) -> list[str]:
-    """Refuse to overwrite anything but the output of a replay: a recording cannot be repeated.
+def _superseded(job: Job) -> list[Path]:
+    """Return the files of an earlier replay that ``force`` removes, as the new output has others.
 
-    Args:
-        made: by earlier replays.
-
-    Returns:
-        Names of the files that are replaced, if the output is a folder: other recordings in it are the user's.
+    Raises:
+        FolderError: something is not as a replay wrote it: a recording cannot be repeated.
     """
     output = job.output
-    if not os.path.lexists(output) or (output.is_dir() and not any(output.iterdir())):
+    if not job.force or not os.path.lexists(output):
+        return []
+    if output.is_dir() and all(path.name.startswith(TEMPORARY) for path in output.iterdir()):
         return []
     if output.exists() and output.resolve() == job.bag.resolve():
         raise FolderError(f"{output}: is the bag to replay; name another output")
-    if job.name not in made:
+    entry = read_manifest(job.manifest).get(job.name)
+    folder = output.parent if job.is_file else output
+    names = dict.fromkeys([*job.files, *entry.files]) if entry else ()
+    existing = [folder / name for name in names if os.path.lexists(folder / name)]
+    if entry is None or not existing:
         raise FolderError(f"{output}: was not made by eom_dynamics replay and is not overwritten; name another output")
-    return made[job.name].files
+    for path in existing:
+        if not entry.wrote(path):
+            what = "is not what eom_dynamics replay wrote and is not overwritten"
+            raise FolderError(f"{path}: {what}; move it elsewhere, or name another output")
+    return [path for path in existing if path.name not in job.files]
 
 
 class _Table:

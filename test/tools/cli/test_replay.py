@@ -253,6 +253,33 @@ def test_several_bags_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture
     assert read_bag(tmp_path / "out/0").keys() == read_bag(tmp_path / "out/1").keys()
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "files", "named"),
+    [
+        (["in/a", "-o", "out.mcap"], [], ["out.mcap"], ["out.mcap"]),
+        (["in/a", "-o", "out", "--format", "sqlite3"], ["--format", "mcap"], ["out/out.db3"], ["out/out.db3"]),
+        (["in", "-o", "out"], [], ["out/a/a.mcap", "out/b/metadata.yaml"], ["out/a/a.mcap", "out/b/metadata.yaml"]),
+        (["in", "-o", "out"], [], ["out/b/mine.mcap"], ["out/b"]),
+    ],
+)
+@pytest.mark.usefixtures("in_this_process")
+def test_force_refuses_files_of_the_user_at_names_of_an_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], earlier, later, files, named
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _two_bags(Path("in"))
+    assert replay(*earlier) == 0
+    shutil.rmtree("out/b", ignore_errors=True)
+    for file in map(Path, files):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("precious", encoding="utf-8")
+    before = sorted(Path().rglob("*"))
+    assert replay(*earlier, *later, "--force") == (1 if "in" in earlier else 2)
+    for line, path in zip(capsys.readouterr().err.splitlines(), named, strict=True):
+        assert f"{path}: " in line and line.endswith("name another output")
+    assert sorted(Path().rglob("*")) == before and {Path(file).read_text() for file in files} == {"precious"}
+
+
 def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topics = {"/motor_setpoint": _motion(0.5), "/joint_states": _motion(), "/motor_states": _motion(0.5)}
     source = bag(tmp_path / "in", **topics)

@@ -408,6 +408,13 @@ def test_an_existing_output_is_overwritten_only_with_force(tmp_path: Path) -> No
     assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
 
 
+def test_force_fills_an_empty_folder(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    (tmp_path / "out").mkdir()
+    replay_bag(Job(bag, tmp_path / "out", "planar_2r", force=True))
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl"}
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_force_keeps_other_recordings_and_notes_in_the_folder(tmp_path: Path, many: bool) -> None:
     job = Job(write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))}), tmp_path / "out")
@@ -424,6 +431,16 @@ def test_force_keeps_other_recordings_and_notes_in_the_folder(tmp_path: Path, ma
         replay_bag(forced)
     assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl", *mine}
     assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
+
+
+def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    job = Job(bag, tmp_path / "out.mcap", "planar_2r", force=True)
+    replay_bag(job)
+    replay_bag(job)
+    with pytest.raises(FolderError, match=r"out\.mcap: is not what eom_dynamics replay wrote .*; move it elsewhere"):
+        replay_bag(job, lambda fraction: job.output.write_text("precious", encoding="utf-8"))
+    assert job.output.read_text(encoding="utf-8") == "precious"
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])
