@@ -32,7 +32,7 @@ MOST_CHANGES = 8
 """Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one."""
 
 LARGEST_LEAD = 0.02
-"""Longest time by which a change may be ahead of the clock, s: times of arrival vary."""
+"""Longest time by which a change may be ahead of the clock, s: times of arrival vary. One command lets no more pass."""
 
 # Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
@@ -66,9 +66,10 @@ class _Progress(NamedTuple):
 class PayloadBlend:
     """Payload at the tools of a robot along a stream, with smooth changes.
 
-    Time is that between the stamps of setpoints, or of the clock where they have none; it never goes back. In no change
-    is it ahead of the clock by more than LARGEST_LEAD: with two publishers whose stamps differ it would run away. It
-    passes with commands that are sent, see :meth:`commit`.
+    Time is that between the stamps of setpoints, or of the clock where they have none; it never goes back. It passes
+    with commands that are sent, see :meth:`commit`, with each by LARGEST_LEAD at most: after a gap of the stream, and
+    below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than that: with
+    two publishers whose stamps differ it would run away.
 
     Attributes:
         version: incremented by each change, so that copies of the parameters can be refreshed.
@@ -173,9 +174,10 @@ class PayloadBlend:
         begun = [c for c in changes if c.start is not None]
         if not begun:
             return elapsed
-        passed = stamp - before if stamp and before else clock - then
-        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + round(LARGEST_LEAD * 1e9)
-        return max(min(elapsed + max(passed, 0), most), elapsed)
+        lead = round(LARGEST_LEAD * 1e9)
+        passed = min(max(stamp - before if stamp and before else clock - then, 0), lead)
+        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + lead
+        return max(min(elapsed + passed, most), elapsed)
 
 
 def read_payload(message: Any) -> Payload:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,12 +159,17 @@ class SetpointEvaluator:
         limit_policy: str = "warn",
         ahead: Ahead | None = None,
         lead: float | None = None,
+        payload: Sequence[Array] | None = None,
     ) -> EvaluatedCommand:
-        """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`."""
+        """Compute the command for a state; arguments as of :class:`EvaluatedCommand` and :meth:`evaluate`.
+
+        A lead and a payload that are given take the places of those of the stream.
+        """
         arm, deflection = self.arm, None
         if stamp is not None:
             self._computed = None
-        payload = self.payload.target if stamp is None else self.payload.at(stamp, self.clock())
+        if payload is None:
+            payload = self.payload.target if stamp is None else self.payload.at(stamp, self.clock())
         lead = self.lead if lead is None else lead
         lead = ahead.lead if ahead else lead if stamp is not None else 0.0
         # Numbers that overflow are refused below; NumPy would write to stderr for each.

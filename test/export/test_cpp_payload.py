@@ -25,6 +25,8 @@ pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason=
 # Changes of the payload: before which cycle, mass, x of the centre of mass, moment of inertia, and time.
 CHANGES = ((5, 0.3, 0.1, 0.01, 0.02), (15, 0.1, 0.0, 0.0, 0.03), (60, 0.0, 0.0, 0.0, 0.01))
 CYCLES, START = 90, 1_700_000_000_000_000_000
+# In ms, amid the second change.
+GAP_BEFORE, GAP = 20, 300
 
 PROGRAM = """
 #include <cstdio>
@@ -65,7 +67,7 @@ int main(int, char **arguments)
             x.qddd[i] = -1;
             x.qdddd[i] = 5;
         }
-        const std::int64_t now = @start@ + k * 1'000'000;
+        const std::int64_t now = @start@ + (k < @gap_before@ ? k : k + @gap@) * 1'000'000;
         loop.refer(x, now);
         const auto &y = loop.update(now, 1e-3, {}).command;
         for (const auto *row : {&y.tau, &y.taud, &y.taudd})
@@ -137,7 +139,8 @@ int main()
 """
 
 
-# Setpoints at rest, whose stamps alternate between two offsets from the clock, while a payload of 10 kg comes in 1 s.
+# Setpoints at rest, whose stamps alternate between two offsets from the clock, while a payload of 10 kg comes in 1 s;
+# and the effort that would remain.
 BY_CLOCK = """
 #include <cstdio>
 #include <cstdlib>
@@ -152,6 +155,7 @@ int main(int, char **arguments)
 {
     eom::LoopParameters<Robot> parameters;
     parameters.limits = eom::LimitPolicy::ignore;
+    parameters.effort_on_deactivate = eom::EffortOnDeactivate::gravity;
     if (loop.configure(parameters))
         return 1;
     loop.payloads.draft().at_tool[0].mass = 10;
@@ -161,7 +165,8 @@ int main(int, char **arguments)
         const std::int64_t now = @start@ + k * 1'000'000;
         const double offset = std::atof(arguments[1 + k % 2]);
         loop.refer({}, offset > 1e6 ? 0 : now + static_cast<std::int64_t>(offset * 1e9));
-        std::printf("%.17g\\n", loop.update(now, 1e-3, {}).setpoint.P[0]);
+        const double mass = loop.update(now, 1e-3, {}).setpoint.P[0];
+        std::printf("%.17g %.17g\\n", mass, loop.release({}).effort[0]);
     }
 }
 """
@@ -179,7 +184,7 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
         for cycle, mass, x, inertia, time in CHANGES:
             if k == cycle:
                 solver.payload.change(eom.Payload(mass, [x, 0, 0], inertia * np.eye(3)), time)
-        now = START + k * 10**6
+        now = START + (k if k < GAP_BEFORE else k + GAP) * 10**6
         solver.clock = lambda now=now: now
         found = solver.command(order, motion(k), stamp=now, limit_policy="ignore")
         solver.commit()
@@ -194,7 +199,10 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
         f"        if (k == {cycle})\n            carry({mass}, {x}, {inertia}, {time});"
         for cycle, mass, x, inertia, time in CHANGES
     )
-    text = PROGRAM.replace("@cycles@", str(CYCLES)).replace("@start@", str(START)).replace("@changes@", changes)
+    numbers = {"cycles": CYCLES, "start": START, "gap_before": GAP_BEFORE, "gap": GAP, "changes": changes}
+    text = PROGRAM
+    for name, value in numbers.items():
+        text = text.replace(f"@{name}@", str(value))
     compiled(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], text, tmp_path)
     for lead in (2.5e-3, 0.0):
         lines = succeed([tmp_path / "probe", str(lead)], tmp_path).splitlines()
@@ -244,10 +252,14 @@ def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
     arm = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
     functions = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD]
     compiled(arm, functions, BY_CLOCK.replace("@start@", str(START)), tmp_path)
-    clock = 1e-3 * np.arange(1200)
+    clock, elastic = 1e-3 * np.arange(1200), eom.ElasticArm(arm)
     none = "1e9"
     for offsets, slack in ((("0", "0"), 0.0), ((none, none), 0.0), (("0", "-3"), 0.02), (("0", "0.5"), 0.02)):
-        masses = np.array(succeed([tmp_path / "probe", *offsets], tmp_path).split(), float)
+        text = succeed([tmp_path / "probe", *offsets], tmp_path)
+        masses, remaining = np.array(text.split(), float).reshape(-1, 2).T
+        for mass, effort in zip(masses[::100], remaining[::100], strict=True):
+            held = elastic.feedforward(*np.zeros((5, 2)), payload=eom.Payload(mass)).motor_effort[0]
+            np.testing.assert_allclose(effort, held, rtol=1e-12)
         earliest, latest = (
             10 * u**3 * (10 - 15 * u + 6 * u**2) for u in np.clip([clock + slack, clock - slack / 10], 0, 1)
         )

@@ -137,6 +137,22 @@ def test_a_change_that_lags_behind_the_clock_does_not_catch_up_in_the_next():
     assert abs(after[0] - before[0]) < 1.875 / 0.3 * 3.0 * 0.022
 
 
+@pytest.mark.parametrize("stamped", [True, False], ids=["stamped", "unstamped"])
+@pytest.mark.parametrize("frozen", [False, True], ids=["silence", "frozen stamps"])
+def test_a_gap_makes_no_step(stamped, frozen):
+    """A gap of 0.8 s amid a change of 1 s lets 20 ms pass, as a command of a slow stream does."""
+    blend, masses = PayloadBlend(ROBOT), []
+    blend.change(HEAVY, 1.0)
+    for k in [*range(300), *(range(300, 1100) if frozen else ()), *range(1100, 1840)]:
+        stamp = START + (299 if 300 <= k < 1100 else k) * MS
+        masses.append((sent(blend, stamp * stamped, k * MS) or [np.zeros(10)])[0][0])
+    assert np.max(np.abs(np.diff(masses))) < 1.875 * 3.0 * 0.021
+    assert masses[-1] == HEAVY.parameters[0]
+    slow = PayloadBlend(ROBOT)
+    slow.change(HEAVY, 0.2)
+    assert [len(row) for row in along(slow, range(0, 1100, 100))] == [3] * 10 + [1]
+
+
 def test_the_payload_of_each_tool_is_its_own():
     robot = eom.load_robot("dual_arm")
     blend = PayloadBlend(robot)
@@ -171,7 +187,7 @@ def test_payloads_are_taken_while_no_setpoints_come():
         blend.change(HEAVY, 0.1)
         blend.change(eom.Payload(0.0), 0.0)
     sent(blend, START)
-    assert blend.blending and not sent(blend, START + 300 * MS) and not blend.present
+    assert blend.blending and not along(blend, range(20, 301, 20))[-1] and not blend.present
 
 
 def test_a_tool_that_is_not_there_is_refused():

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from node_client import Search
+from node_client import PATIENCE, Search
 from paths import CONFIG
 from tool_messages import payload_message
 
@@ -135,6 +135,45 @@ def test_a_refused_setpoint_leaves_a_payload_that_changes_as_it_is(start, bad):
         for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
             assert getattr(m, field).tobytes() == values.tobytes(), (k, field)
     assert np.max(np.abs(np.diff([m.motor_effort[1] for m in sent]))) < 1.0  # not 25 N m
+
+
+def test_a_pause_of_the_publisher_and_of_the_node_make_no_step(start):
+    """10 kg within 1 s: silent for 0.5 s, then deactivated, with the efforts of gravity, and activated again."""
+    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "effort_on_deactivate:=gravity")
+    client.frame, heavy = "base", eom.Payload(10.0, [0.0, 0.0, 0.1])
+    rest = np.vstack([np.full((1, 7), 0.6), np.zeros((4, 7))])
+
+    def stream(count):
+        for _ in range(count):
+            seconds, stamp = divmod(time.time_ns(), 10**9)
+            client.publish(at=stamp, seconds=seconds, **dict(zip(STATE_FIELDS, rest, strict=True)))
+            answer(client, stamp)
+
+    stream(10)
+    assert set_payload(client, heavy, 1.0).success
+    values_of(client, "payload", f"10 kg at {TOOL}; changing", "the code")
+    first = len(client.feedforward)
+    for pause in (0.5, 0.0):
+        until = time.monotonic() + 0.25
+        while time.monotonic() < until:
+            stream(1)
+        client.spin(pause)
+    sent = len(client.feedforward)
+    assert client.transition("deactivate")
+    client.wait(lambda: len(client.feedforward) > sent, "the last command")
+    assert client.transition("activate")
+    client.spin(0.3)
+    stream(1)
+    carried = client.next_diagnostics()[2]["payload"]
+    loaded, empty = ARM.feedforward(*rest, payload=heavy).tau, ARM.feedforward(*rest).tau
+    until = time.monotonic() + PATIENCE
+    while client.feedforward[-1].effort.tobytes() != loaded.tobytes() and time.monotonic() < until:
+        stream(1)
+    efforts = np.array([m.effort for m in client.feedforward[first:]])
+    assert np.array_equal(efforts[-1], loaded)
+    # By 20 ms of the change in each step, which was not over then.
+    assert np.max(np.abs(np.diff(efforts[:, 1]))) < 1.875 * 0.0201 * abs(loaded - empty)[1] < 1.2
+    assert carried.endswith("; changing")
 
 
 def test_two_publishers_with_different_clocks_pass_a_change_in_its_time(start):

@@ -227,9 +227,10 @@ class SetpointStream:
             command = last.command
             state = np.zeros_like(command.state)
             state[0] = command.state[0]
+            payload = command.payload[:1]  # its change may be under way
             try:
                 efforts = evaluator.command(
-                    command.order, state, (), command.stiffness, command.base, limit_policy="ignore"
+                    command.order, state, (), command.stiffness, command.base, limit_policy="ignore", payload=payload
                 )
             except StateError as error:
                 remain = "zero"

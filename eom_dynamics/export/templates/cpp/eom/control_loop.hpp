@@ -106,6 +106,7 @@ class ControlLoop {
             x.qd = {};
             candidate_ = x;
             payload_.at(0, latest_, candidate_);
+            candidate_.Pd = candidate_.Pdd = {};
             compute(filter_, 0);
             if (finite(result_)) {
                 if (parameters_.limits == LimitPolicy::clip) {

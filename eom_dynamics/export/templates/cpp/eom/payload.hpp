@@ -59,7 +59,8 @@ inline const char *objection(const Body &body) noexcept
 ///
 /// With a weight from 1 to 0 that is twice continuously differentiable, the parameters pass from those before, which may
 /// still change, to the next. Time is that of the stamps of setpoints that are sent, or of the clock where they have
-/// none; it never goes back, and in each change is at most LONGEST_RESPONSE_STEP ahead of the clock.
+/// none; it never goes back. Each setpoint lets at most LONGEST_RESPONSE_STEP pass, so that a gap makes no step, and in
+/// each change time is at most as much ahead of the clock.
 template <class Robot>
 class PayloadBlend {
   public:
@@ -189,7 +190,8 @@ class PayloadBlend {
         if (count_ == 0 || changes_[0].waits)
             return elapsed_;
         const bool stamped = stamp != 0 && stamp_ != 0;
-        std::int64_t elapsed = elapsed_ + std::max<std::int64_t>(stamped ? stamp - stamp_ : now - clock_, 0);
+        const std::int64_t passed = stamped ? stamp - stamp_ : now - clock_;
+        std::int64_t elapsed = elapsed_ + std::clamp<std::int64_t>(passed, 0, LONGEST_RESPONSE_STEP);
         for (std::size_t c = 0; c < count_ && !changes_[c].waits; ++c) {
             const std::int64_t clock = std::max<std::int64_t>(now - changes_[c].begun, 0);
             elapsed = std::min(elapsed, changes_[c].start + clock + LONGEST_RESPONSE_STEP);

@@ -26,7 +26,8 @@ namespace eom {
 /// Longest time between two setpoints of one stream, ns; more is a pause or a jump of the clock.
 constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 
-/// Longest step of time of a response, ns: a stall or a jump of the clock makes no step of the command.
+/// Longest step of time of a response and of a payload's change, ns: a stall, a gap of the stream or a jump of the clock
+/// makes no step of the command.
 constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
 
 /// Vector of joints, and of motors, of a robot.
