@@ -13,7 +13,6 @@ _RULES = {
     "finite": (lambda x: True, ""),
     "positive": (lambda x: x > 0, "must be positive"),
     "not negative": (lambda x: x >= 0, "must not be negative"),
-    "share": (lambda x: (x > 0) & (x <= 1), "must be above 0, at most 1"),
 }
 
 
@@ -22,7 +21,7 @@ def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, larges
 
     Args:
         value: a number or an array; bools and texts are none.
-        rule: one of finite, positive, not negative, share.
+        rule: one of finite, positive, not negative.
         smallest, largest: bounds of sizes, with which computations neither overflow nor vanish.
     """
     array = np.asarray(value)

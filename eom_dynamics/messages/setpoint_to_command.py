@@ -81,7 +81,7 @@ class EvaluatedCommand(NamedTuple):
 class SetpointEvaluator:
     """Checks setpoints and requests and computes their commands, for one arm.
 
-    Commands for the setpoints of a stream continue from the last one that was sent, which :meth:`commit` is told.
+    Each command of a stream continues from the last command that was sent; call :meth:`commit` once it is sent.
 
     Attributes:
         arm: the arm.

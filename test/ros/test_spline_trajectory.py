@@ -260,7 +260,7 @@ REFUSED_SETPOINTS = {
 @pytest.mark.parametrize("commanded_by", ["trajectory", "setpoint"])
 @pytest.mark.parametrize("bad", REFUSED_SETPOINTS.values(), ids=REFUSED_SETPOINTS)
 def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad, commanded_by):
-    """From which trajectories start, whoever commanded it; the motor would step by 1.2 rad."""
+    """A trajectory must start at the commanded position, also after a refused setpoint: else, a step of 1.2 rad."""
     from eom_dynamics.msg import TrajectoryStatus
 
     frame = f"{commanded_by} {bad}"

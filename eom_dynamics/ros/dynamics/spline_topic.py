@@ -171,7 +171,7 @@ class SplineTopic:
             self._replace(found, stamp, told, arm, lambda verdict: None, reason)
             self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: {reason}")
         except Exception as error:
-            self._node.get_logger().error(f"trajectory stopped otherwise: {printable(refusal_reason(error))}")
+            self._node.get_logger().error(f"trajectory stopped off its motion: {printable(refusal_reason(error))}")
             self._player.stop(reason)
             self._player.on_break(reason)
 
