@@ -14,22 +14,9 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import Robot
 from ..writing import check_folder
-from .arguments import (
-    add_choice,
-    add_hz,
-    add_json,
-    add_number,
-    add_output_folder,
-    add_repeated,
-    add_robot_arguments,
-    load,
-    not_negative,
-    number,
-    path,
-    share,
-    whole_number,
-)
+from .arguments import add_json, add_number, add_output_folder, add_repeated, add_robot_arguments, load
 from .console import complain, progress_bars
+from .types import number, path
 
 SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
 
@@ -49,19 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add_output_folder(parser, "OUT")
     motion = parser.add_argument_group("motion")
-    add_number(motion, "--period", "S", 10.0, "s")
-    add_number(motion, "--harmonics", "L", 8, "of 1/period, from 3", whole_number)
-    add_number(motion, "--periods", "N", 1, "number of periods", whole_number)
-    add_hz(motion, "--rate", 1000.0, "of setpoints")
-    add_hz(motion, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
-    add_choice(motion, "--format", ("mcap", "sqlite3"), "of the bag")
+    add_number(motion, "--period", "S", 10.0, "duration of a period, s")
+    add_number(motion, "--harmonics", "L", 8, "number of harmonics of 1/period, from 3", "[1, 10000]", int)
+    add_number(motion, "--periods", "N", 1, "number of periods", "[1, 10000]", int)
+    add_number(motion, "--rate", "HZ", 1000.0, "rate of setpoints")
+    add_number(motion, "--waypoints", "HZ", 100.0, "rate of the points of the JointTrajectory")
+    motion.add_argument(
+        "--format", choices=("mcap", "sqlite3"), default="mcap", help="format of the bag; default: %(default)s"
+    )
     limits = parser.add_argument_group(
         "limits, in place of those in the robot's file",
         "X for all joints, X,X,… for each, or JOINT=X for one; may be repeated. Write negative ones as --lower=-2",
     )
     for name, what in _LIMITS.items():
         add_repeated(limits, f"--{name.replace('_', '-')}", "[JOINT=]X", _values, what)
-    add_number(limits, "--share", "X", 0.9, "share of all limits to use", share)
+    add_number(limits, "--share", "X", 0.9, "share of all limits to use", "(0, 1]")
     limits.add_argument(
         "--spheres",
         metavar="FILE",
@@ -69,19 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file "
         "with lists LINK: [[x, y, z, radius], …] in m; default: no collision check",
     )
-    add_number(limits, "--clearance", "M", 0.0, "between spheres, m", not_negative)
+    add_number(limits, "--clearance", "M", 0.0, "distance between spheres, m", "not negative")
     search = parser.add_argument_group("optimisation")
     terms = "parameter of each joint to identify besides the inertias, such as viscous or rotor_inertia; repeatable"
     add_repeated(search, "--term", "NAME", str, terms)
     noise = "standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort"
     add_repeated(search, "--noise", "[JOINT=]X", _values, noise)
     weight = "weight of the condition number beside the determinant of the information; with 0 the motion is D-optimal"
-    add_number(search, "--condition-weight", "C", 2.0, weight, not_negative)
+    add_number(search, "--condition-weight", "C", 2.0, weight, "not negative")
     candidates = "number of random motions, the best of which is the start"
-    add_number(search, "--candidates", "N", 100, candidates, whole_number)
-    add_number(search, "--iterations", "N", 300, "at most", whole_number)
-    seed = number(lambda x: x >= 0 and x == int(x), "a whole number from 0 on")
-    add_number(search, "--seed", "N", 0, "of the random motions", seed)
+    add_number(search, "--candidates", "N", 100, candidates, "[1, 10000]", int)
+    add_number(search, "--iterations", "N", 300, "most iterations", "[1, 10000]", int)
+    add_number(search, "--seed", "N", 0, "seed of the random motions", "not negative", int)
     add_json(parser)
 
 
@@ -120,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         found = task.optimize(
             candidates=options.candidates,
             iterations=options.iterations,
-            seed=int(options.seed),
+            seed=options.seed,
             progress=lambda done, cost: bars.update(bar, completed=done, state=f"{done:4.0%}, cost {cost:.4f}"),
         )
         bars.update(bar, completed=1.0)
@@ -147,15 +135,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found.verdict.ok else 1
 
 
-_finite = number(lambda x: True, "numbers, or JOINT=number")
-
 _Values = tuple[str, list[float]]
 
 
 def _values(text: str) -> _Values:
     """Name of a joint, or an empty text for all joints, and one number or several."""
     name, assigned, rest = text.rpartition("=")
-    values = [_finite(each) for each in rest.split(",")]
+    values = [number()(each) for each in rest.split(",")]
     if assigned and (not name or len(values) != 1):
         raise argparse.ArgumentTypeError(f"must be numbers, or JOINT=number, is {text!r}")
     return name, values

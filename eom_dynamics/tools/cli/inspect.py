@@ -26,8 +26,10 @@ from ..inspect.facts import robot_facts, tool_poses
 from ..inspect.gains import gain_facts, gain_table
 from ..inspect.template import TEMPLATE, completion
 from ..inspect.text import as_text, pose_table
-from .arguments import add_robot_arguments, load, robot_options
+from ..robot_options import RobotOptions
+from .arguments import add_robot_arguments, load
 from .console import complain
+from .options import options_of
 
 SUMMARY = "show a robot as it was read from its description"
 
@@ -126,7 +128,7 @@ def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
 def _completion(options: argparse.Namespace) -> str:
     # Absolute, since the template may be written to any folder.
     path = os.path.abspath(options.robot)
-    return completion(load(options), path, robot_options(options).as_json())
+    return completion(load(options), path, options_of(RobotOptions, options).as_json())
 
 
 def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:

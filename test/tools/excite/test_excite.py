@@ -125,12 +125,12 @@ def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--velocity", "fast"), "--velocity: must be numbers, or JOINT=number"),
+        (("--velocity", "fast"), "--velocity: must be a number, is 'fast'"),
         (("--velocity", "=3"), "--velocity: must be numbers, or JOINT=number"),
         (("--velocity", "joint_1=3,4"), "--velocity: must be numbers, or JOINT=number"),
-        (("--share", "1.5"), "--share: must be a number above 0"),
-        (("--seed", "-1"), "--seed: must be a whole number"),
-        (("--period", "0"), "--period: must be a positive number"),
+        (("--share", "1.5"), "--share: must be within (0, 1]"),
+        (("--seed", "-1"), "--seed: must not be negative"),
+        (("--period", "0"), "--period: must be positive"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:

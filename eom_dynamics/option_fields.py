@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of dataclasses of options: choices and number rules, checked when the options are made.
+
+The command line makes its arguments of the same fields; their help is the attribute's text in the class's docstring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import field, fields
+from typing import Any
+
+from .exceptions import EomDynamicsError
+from .number_rules import violation
+from .spelling import shown
+
+
+def option(default: Any = None, *, choices: Collection[str] = (), rule: str = "", **words: Any) -> Any:
+    """Declare a field of a dataclass of options.
+
+    Args:
+        default: value; a dict is copied.
+        choices: what the value, or each of its entries, must be one of; of a mapping, its values are what is chosen.
+        rule: number rule of the value, or of each of its entries, see :func:`.number_rules.violation`.
+        words: for the command line, see :mod:`eom_dynamics.tools.cli.options`.
+    """
+    metadata = {"choices": choices, "rule": rule, **words}
+    return (
+        field(default_factory=dict, metadata=metadata) if default == {} else field(default=default, metadata=metadata)
+    )
+
+
+def check_options(options: Any, error: type[EomDynamicsError], **known: Collection[str]) -> None:
+    """Check the fields of :func:`option`; a default is always allowed.
+
+    Args:
+        options: the dataclass, in its ``__post_init__``.
+        error: what is raised, naming the field.
+        known: by the name of a field, choices in place of those of the command line.
+    """
+    for entry in fields(options):
+        value, choices = getattr(options, entry.name), entry.metadata.get("choices", ())
+        if value == entry.default:
+            continue
+        names = known.get(entry.name, choices.values() if isinstance(choices, Mapping) else choices)
+        parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else [value]
+        for part in parts:
+            if names and part not in names:
+                raise error(f"{entry.name} must be one of {', '.join(map(str, names))}, is {shown(part)}")
+            if (rule := entry.metadata.get("rule")) and (reason := violation(part, rule)):
+                raise error(f"{entry.name} {reason}")
