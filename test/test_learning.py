@@ -124,7 +124,7 @@ def test_refusal_names_the_errors_and_the_largest_bandwidth() -> None:
         found = contraction(arm, last.reference[0], settings, wrong)
         assert (found.ratio < 1) == converges
     with pytest.raises(LearningError, match=r"no bandwidth above 0\.5 Hz converges with gain 1"):
-        learn(arm, last, last.reference[0], SETTINGS, wrong._replace(delay=1.0))
+        learn(arm, last, last.reference[0], SETTINGS, replace(wrong, delay=1.0))
 
 
 def test_errors_that_have_grown_are_refused() -> None:

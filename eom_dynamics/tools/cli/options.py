@@ -27,21 +27,21 @@ from .types import listed, named, number, one_of, path, shown_errors
 _Options = TypeVar("_Options")
 
 
-def add_options(parser: argparse.ArgumentParser, cls: type, title: str | None = None) -> None:
-    """Add a group with an argument for each option of a dataclass, by default under its docstring's first line."""
+def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
+    """Add a group with an argument for each option of a dataclass, titled with its docstring's first line."""
     text = inspect.getdoc(cls) or ""
     texts = _attributes(text)
     first = text.partition("\n")[0].rstrip(".")
-    group: Any = parser.add_argument_group(first[:1].lower() + first[1:] if title is None else title)
+    group: Any = parser.add_argument_group(first[:1].lower() + first[1:])
     exclusive: dict[str, Any] = {}
     for entry, kind in _options(cls):
-        if not is_dataclass(kind):
+        if not _nested(kind):
             place = group
             if name := entry.metadata.get("without"):
                 place = exclusive[name] = exclusive.get(name) or group.add_mutually_exclusive_group()
             place.add_argument(_flag(entry), **_keywords(entry, kind, texts.get(entry.name, "")))
     for _, kind in _options(cls):
-        if is_dataclass(kind):
+        if _nested(kind):
             add_options(parser, kind)
 
 
@@ -50,7 +50,7 @@ def options_of(cls: type[_Options], arguments: argparse.Namespace, **values: Any
     for entry, kind in _options(cls):
         if entry.name in values:
             continue
-        if is_dataclass(kind):
+        if _nested(kind):
             values[entry.name] = options_of(kind, arguments)
             continue
         value, choices = getattr(arguments, _flag(entry).lstrip("-").replace("-", "_")), entry.metadata["choices"]

@@ -127,10 +127,9 @@ def run(options: argparse.Namespace) -> int:
     checked, sampling = options_of(_Checks, options), options_of(Sampling, options)
     checked.refuse_contradictions(sampling)
     settings = _settings(options, sampling)
-    tolerances = dict(checked.tolerance)
     if options.robot is not None:
         known = load(options).joint_names  # fail once, not for each bag
-        if unknown := [name for name in tolerances if name is not None and name not in known]:
+        if unknown := [name for name in checked.tolerance if name is not None and name not in known]:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
@@ -150,7 +149,7 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    efforts = EffortTolerances(tolerances.pop(None, None), tolerances)
+    efforts = EffortTolerances(checked.tolerance)
     checks = [
         [
             *efforts.failures(report),

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..recording_options import Sampling
+from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
-from .evaluation import CommandOptions
 
 MANIFEST = "replayed.jsonl"
 """Name of the file with what outputs were made of, a line for each."""
@@ -160,23 +159,21 @@ class EffortTolerances:
     """Largest allowed RMS difference of computed and recorded efforts, N m or N.
 
     Attributes:
-        every: of joints that are not named; None to check only those that are.
-        by_joint: by the joint's name.
+        by_joint: tolerance by the joint's name; None stands for all joints that are not named.
     """
 
-    every: float | None = None
-    by_joint: Mapping[str, float] = field(default_factory=dict)
+    by_joint: Mapping[str | None, float] = field(default_factory=dict)
 
     def failures(self, report: Report) -> list[str]:
         """Return a line for each joint that exceeds its tolerance, and for each that the robot lacks."""
-        unknown = [name for name in self.by_joint if name not in report.joint_names]
+        unknown = [name for name in self.by_joint if name is not None and name not in report.joint_names]
         lines = [
             f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
             f"{', '.join(report.joint_names)}"
             for name in unknown
         ]
         for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
-            allowed = self.by_joint.get(name, self.every)
+            allowed = self.by_joint.get(name, self.by_joint.get(None))
             if allowed is not None and not rms <= allowed:
                 lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
         return lines

@@ -69,7 +69,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("codegen iiwa -o code --language fortran", "fortran"),
         (
             "codegen iiwa -o code --functions effort,torque",
-            r"invalid choice: 'torque' \(choose from inverse_dynamics, ",
+            r"invalid choice: .torque. \(choose from inverse_",
         ),
         ("demo --rate fast", "--rate: must be a number, is 'fast'"),
         ("demo --rate nan", "must be finite, is nan"),
