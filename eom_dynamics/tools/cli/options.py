@@ -8,6 +8,7 @@ of a field, all optional:
     flag        name in place of the field's; without dashes, a positional argument
     metavar     ``[JOINT=]X`` for values by name, ``NAME,…`` for a list in one argument
     parse       type, in place of the field's; its ValueError is shown
+    nargs, const as in argparse
     without     group of options that exclude each other
 """
 
@@ -88,14 +89,13 @@ def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
     read = shown_errors(words["parse"]) if "parse" in words else one_of(choices) if choices else read
     if metavar and "=]" in metavar:
         read = named(metavar, read)
-    keywords: dict[str, Any] = {"metavar": metavar, "type": read}
+    keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
+    keywords["type"] = read
     if not _flag(entry).startswith("-"):
-        return keywords | {"help": text, "nargs": words.get("nargs", "+" if several else None)}
+        return {"nargs": "+" if several else None} | keywords | {"help": text}
     if metavar and metavar.endswith(",…"):
         keywords["type"] = listed(read, none=bool(choices))
-    elif "nargs" in words:
-        keywords["nargs"] = words["nargs"]
-    elif several:
+    elif several and "nargs" not in words:
         keywords["action"], text, default = "append", f"{text}; may be repeated", []
     elif choices:
         keywords["choices"] = tuple(choices)
