@@ -17,13 +17,13 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from .types import listed, named, number, one_of, path, shown_errors
+from .types import listed, named, number, one_of, path, shown_errors, some_of
 
 _Options = TypeVar("_Options")
 
@@ -82,22 +82,21 @@ def _flag(entry: Field[Any]) -> str:
 def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
     """Keywords of :meth:`argparse.ArgumentParser.add_argument`."""
     words, default, choices = entry.metadata, entry.default, entry.metadata["choices"]
-    metavar, leaf, several = words.get("metavar"), _leaf(kind), get_origin(kind) in (tuple, Mapping)
     if isinstance(default, bool):
         return {"action": "store_false" if default else "store_true", "help": text.removeprefix("if False, ")}
+    keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
+    metavar, leaf = words.get("metavar", ""), _leaf(kind)
+    several, by_name, in_one = get_origin(kind) in (tuple, Sequence, Mapping), "=]" in metavar, metavar.endswith(",…")
     read: Any = number(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
     read = shown_errors(words["parse"]) if "parse" in words else one_of(choices) if choices else read
-    if metavar and "=]" in metavar:
-        read = named(metavar, read)
-    keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
-    keywords["type"] = read
+    if in_one:
+        read = some_of(choices) if choices else listed(read)
+    keywords["type"] = named(metavar, read) if by_name else read
     if not _flag(entry).startswith("-"):
         return {"nargs": "+" if several else None} | keywords | {"help": text}
-    if metavar and metavar.endswith(",…"):
-        keywords["type"] = listed(read, none=bool(choices))
-    elif several and "nargs" not in words:
+    if several and (by_name or not in_one) and "nargs" not in words:
         keywords["action"], text, default = "append", f"{text}; may be repeated", []
-    elif choices:
+    elif choices and not in_one:
         keywords["choices"] = tuple(choices)
         default = _name(default, choices) if isinstance(choices, Mapping) else default
     if choices and metavar:

@@ -129,7 +129,7 @@ def _compared(
         robot,
         motion,
         times,
-        sorted(request.gains),
+        sorted(set(request.gains)),
         **request.model_errors,
         method=request.method or "DOP853",
         step=request.step,

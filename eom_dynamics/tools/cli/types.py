@@ -71,9 +71,14 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
     return read
 
 
-def listed(value: Callable[[str], Any], *, none: bool = False) -> Callable[[str], tuple[Any, ...]]:
-    """Return a type for different values with commas between them, or, if allowed, ``none``."""
-    return lambda text: () if none and text == "none" else tuple(dict.fromkeys(map(value, text.split(","))))
+def listed(value: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    """Return a type for values with commas between them."""
+    return lambda text: tuple(map(value, text.split(",")))
+
+
+def some_of(names: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a type for some of the names with commas between them, each once; ``none`` for none of them."""
+    return lambda text: () if text == "none" else tuple(dict.fromkeys(listed(one_of(names))(text)))
 
 
 def shown_errors(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
