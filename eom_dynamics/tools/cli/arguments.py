@@ -60,11 +60,6 @@ def add_number(
     )
 
 
-def add_repeated(parser: Any, name: str, metavar: str, kind: Callable[[str], Any], what: str) -> None:
-    """Add an option that may be repeated, with a list of values, to a parser or group."""
-    parser.add_argument(name, metavar=metavar, type=kind, action="append", default=[], help=what)
-
-
 # --- Robots -----------------------------------------------------------------------------------
 
 

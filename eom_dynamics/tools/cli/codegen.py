@@ -31,7 +31,7 @@ from ..text_tables import columns, operation_counts
 from ..writing import check_folder, whole_file, write_folder
 from .arguments import add_output_file, add_robot_arguments, load
 from .console import complain
-from .types import path, some_of
+from .types import listed, one_of, path
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--functions",
-        type=some_of(FUNCTIONS),
+        type=listed(one_of(FUNCTIONS)),
         metavar="NAME,…",
         help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
@@ -136,7 +136,7 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         wanted = [name for name in default if name in able.functions]
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")
-    return project(robot, wanted, precision=options.precision)
+    return project(robot, list(dict.fromkeys(wanted)), precision=options.precision)
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:
