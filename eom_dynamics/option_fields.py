@@ -6,21 +6,24 @@ The command line makes its arguments of the same fields; their help is the attri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import field, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import Field, field, fields
 from typing import Any
 
 from .exceptions import EomDynamicsError
 from .number_rules import violation
 from .spelling import shown
 
+Choices = Collection[str] | Callable[[], Collection[str]]
 
-def option(default: Any = None, *, choices: Collection[str] = (), rule: str = "", **words: Any) -> Any:
+
+def option(default: Any = None, *, choices: Choices = (), rule: str = "", **words: Any) -> Any:
     """Declare a field of a dataclass of options.
 
     Args:
         default: value; a dict is copied.
-        choices: what the value, or each of its entries, must be one of; of a mapping, its values are what is chosen.
+        choices: what the value, or each of its entries, must be one of, or a function that returns it; of a mapping,
+            its values are what is chosen.
         rule: number rule of the value, or of each of its entries, see :func:`.number_rules.violation`.
         words: for the command line, see :mod:`eom_dynamics.tools.cli.options`.
     """
@@ -28,6 +31,12 @@ def option(default: Any = None, *, choices: Collection[str] = (), rule: str = ""
     return (
         field(default_factory=dict, metadata=metadata) if default == {} else field(default=default, metadata=metadata)
     )
+
+
+def choices_of(entry: Field[Any]) -> Collection[str]:
+    """Choices of a field; empty without any."""
+    choices: Any = entry.metadata.get("choices", ())
+    return choices() if callable(choices) else choices
 
 
 def check_options(options: Any, error: type[EomDynamicsError], **known: Collection[str]) -> None:
@@ -39,7 +48,7 @@ def check_options(options: Any, error: type[EomDynamicsError], **known: Collecti
         known: by the name of a field, choices in place of those of the command line.
     """
     for entry in fields(options):
-        value, choices = getattr(options, entry.name), entry.metadata.get("choices", ())
+        value, choices = getattr(options, entry.name), choices_of(entry)
         if value == entry.default:
             continue
         names = known.get(entry.name, choices.values() if isinstance(choices, Mapping) else choices)

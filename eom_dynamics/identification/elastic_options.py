@@ -46,7 +46,7 @@ class ElasticOptions:
     """
 
     laws: Mapping[str | None, str] = option(
-        {}, flag="--spring-law", choices=(*joint_laws(), KEEP), metavar="[JOINT=]LAW"
+        {}, flag="--spring-law", choices=lambda: (*joint_laws(), KEEP), metavar="[JOINT=]LAW"
     )
     spring_terms: tuple[str, ...] = option(SPRING_TERMS, choices=SPRING_TERMS, metavar="NAME,…")
     motor_terms: tuple[str, ...] | None = option(choices=ACTUATOR_TERMS, metavar="NAME,…")
@@ -54,7 +54,7 @@ class ElasticOptions:
 
     def __post_init__(self) -> None:
         """Check names and numbers; raises IdentificationError."""
-        check_options(self, IdentificationError, laws=(*joint_laws(), KEEP))
+        check_options(self, IdentificationError)
 
     def check(self, robot: Robot) -> None:
         """Raise RobotDescriptionError if a law names a joint that the robot does not have."""

@@ -150,7 +150,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:
     """Numbers by joint; later ones take the place of earlier ones."""
-    names, result = robot.joint_names, {}
+    names = robot.joint_names
+    result: dict[str, float] = {}
     for name, values in given:
         if name not in (None, *names):
             raise EomDynamicsError(f"{flag}: {robot.name} has no joint {name!r}; it has {', '.join(names)}")

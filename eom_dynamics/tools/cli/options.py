@@ -23,6 +23,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from ...option_fields import choices_of
 from .types import listed, named, number, one_of, path, shown_errors, some_of
 
 _Options = TypeVar("_Options")
@@ -54,7 +55,7 @@ def options_of(cls: type[_Options], arguments: argparse.Namespace, **values: Any
         if _nested(kind):
             values[entry.name] = options_of(kind, arguments)
             continue
-        value, choices = getattr(arguments, _flag(entry).lstrip("-").replace("-", "_")), entry.metadata["choices"]
+        value, choices = getattr(arguments, _flag(entry).lstrip("-").replace("-", "_")), choices_of(entry)
         if isinstance(value, list):
             value = dict(value) if get_origin(kind) is Mapping else tuple(value)
         values[entry.name] = choices[value] if isinstance(choices, Mapping) else value
@@ -81,7 +82,7 @@ def _flag(entry: Field[Any]) -> str:
 
 def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
     """Keywords of :meth:`argparse.ArgumentParser.add_argument`."""
-    words, default, choices = entry.metadata, entry.default, entry.metadata["choices"]
+    words, default, choices = entry.metadata, entry.default, choices_of(entry)
     if isinstance(default, bool):
         return {"action": "store_false" if default else "store_true", "help": text.removeprefix("if False, ")}
     keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
