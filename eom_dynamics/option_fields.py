@@ -27,10 +27,8 @@ def option(default: Any = None, *, choices: Choices = (), rule: str = "", **word
         rule: number rule of the value, or of each of its entries, see :func:`.number_rules.violation`.
         words: for the command line, see :mod:`eom_dynamics.tools.cli.options`.
     """
-    metadata = {"choices": choices, "rule": rule, **words}
-    return (
-        field(default_factory=dict, metadata=metadata) if default == {} else field(default=default, metadata=metadata)
-    )
+    start: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
+    return field(**start, metadata={"choices": choices, "rule": rule, **words})
 
 
 def choices_of(entry: Field[Any]) -> Collection[str]:

@@ -99,16 +99,13 @@ def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
         keywords["action"], text, default = "append", f"{text}; may be repeated", []
     elif choices and not in_one:
         keywords["choices"] = tuple(choices)
-        default = _name(default, choices) if isinstance(choices, Mapping) else default
+        if isinstance(choices, Mapping):
+            default = next(name for name, value in choices.items() if value == default)
     if choices and metavar:
         text += f"; names: {', '.join(choices)}"
     if default not in (None, (), []) and "default: " not in text:
         text += f"; default: {_shown(default)}"
     return keywords | {"default": default, "help": text.replace("%", "%%")}
-
-
-def _name(value: Any, choices: Mapping[str, Any]) -> str:
-    return next(name for name, of_name in choices.items() if of_name == value)
 
 
 def _shown(default: Any) -> str:
