@@ -85,6 +85,12 @@ def test_arguments_become_options(arguments: str, expected: dict[str, object]) -
     ("arguments", "reason"),
     [
         ("--count 0", "must be within [1, 9], is 0"),
+        ("--count 1.5", "must be a whole number, is '1.5'"),
+        ("--count 9e19", "must be a whole number, is '9e19'"),
+        ("--count 90000000000000000000", "must be a number, is 9000"),
+        (f"--count {9999 * '9'}", "must be a whole number, is '9999"),
+        ("--half 1.5", "must be within (0, 1], is 1.5"),
+        ("--half fast", "must be a number, is 'fast'"),
         ("--names a,c", "invalid choice: 'c' (choose from a, b)"),
         ("--gains =3", "must be [JOINT=]X, is '=3'"),
         ("--half nan", "must be finite, is nan"),
