@@ -27,7 +27,6 @@ from eom_dynamics import (
     load_robot,
     robot_from_parameters,
 )
-from eom_dynamics.actuators.checks import ParameterError
 from eom_dynamics.actuators.parallel_springs import (
     PARALLEL_LAWS,
     Anchors,
@@ -36,6 +35,7 @@ from eom_dynamics.actuators.parallel_springs import (
     SignedLinearLaw,
     TableLaw,
 )
+from eom_dynamics.actuators.parameters import ParameterError
 from eom_dynamics.actuators.springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import gravity_from_jacobians, system_form

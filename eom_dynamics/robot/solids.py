@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.checks import finite, positive, refuse
+from ..actuators.parameters import finite, positive, refuse
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from ..extras import require

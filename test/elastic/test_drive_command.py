@@ -13,8 +13,8 @@ from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Friction, Transmission
-from eom_dynamics.actuators.checks import ParameterError
 from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
+from eom_dynamics.actuators.parameters import ParameterError
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.robot.model import COMPENSATIONS

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...elementary import select
 from ...jet import Jet
-from ..declared import Declared
-from ..declared import Parameter as Parameter
-
-Scalar: TypeAlias = Any
-"""A number, an array (elementwise), or an expression of a program."""
+from ..parameters import Declared
+from ..parameters import Parameter as Parameter
 
 SPRINGS: dict[str, type[Spring]] = {}
 """Springs of a single joint by their type in robot files."""

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...jet import Jet
-from ..checks import refuse, square
-from .base import EffortJets, Parameter, Scalar, Spring
+from ..parameters import refuse, square
+from .base import EffortJets, Parameter, Spring
 
 # Largest difference from symmetry, relative to the largest entry.
 _SYMMETRY = 1e-9

@@ -7,11 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from ...arrays import Scalar
 from ...elementary import absolute, asinh, root, select, sqrt
 from ...jet import Jet
 from ...jet_functions import composed, inverted, quotient, square_root
-from ..checks import positive, refuse
-from .base import Parameter, Scalar
+from ..parameters import positive, refuse
+from .base import Parameter
 from .memoryless import MemorylessSpring
 
 

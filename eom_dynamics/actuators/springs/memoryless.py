@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...elementary import root
 from ...jet import Jet
 from ...jet_functions import inverted
-from ..declared import Declared
-from .base import EffortJets, Scalar, Spring
+from ..parameters import Declared
+from .base import EffortJets, Spring
 
 
 class EffortLaw(Declared, ABC):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...jet import Jet
 from ...jet_functions import quotient
-from ..checks import positive, refuse
-from .base import EffortJets, Parameter, Scalar, Spring
+from ..parameters import positive, refuse
+from .base import EffortJets, Parameter, Spring
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,13 +47,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...actuators.actuator import IDEAL_ACTUATOR, Actuator
-from ...actuators.checks import ParameterError, finite, not_negative, positive, row
-from ...actuators.declared import Declared
+from ...actuators.actuator import IDEAL_ACTUATOR, Actuator, Gear, Motor
 from ...actuators.drive_units import EFFORTS, SIDES, DriveUnits
 from ...actuators.friction import FRICTIONLESS, Friction
-from ...actuators.gear import Gear
-from ...actuators.motor import Motor
+from ...actuators.parameters import Declared, ParameterError, finite, not_negative, positive, row
 from ...actuators.springs import RIGID, SPRINGS, CoupledSpring, Spring
 from ...actuators.transmission import Transmission
 from ...arrays import Array

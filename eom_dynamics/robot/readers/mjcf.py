@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import lie
-from ...actuators.actuator import Actuator
+from ...actuators.actuator import Actuator, Motor
 from ...actuators.friction import Friction
-from ...actuators.motor import Motor
 from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from ...actuators.springs import DampedSpring, LinearSpring, Spring
 from ...arrays import Array

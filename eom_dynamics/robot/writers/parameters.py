@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ...actuators.actuator import Actuator
+from ...actuators.actuator import IDEAL, LOSSLESS, Actuator
 from ...actuators.drive_units import SI_UNITS
 from ...actuators.friction import FRICTIONLESS
-from ...actuators.gear import LOSSLESS
-from ...actuators.motor import IDEAL
 from ...actuators.springs import Spring
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
