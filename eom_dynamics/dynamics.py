@@ -31,8 +31,8 @@ from .exceptions import StateError
 from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
 from .robot import Robot
+from .robot.inertia import admits_articulated_bodies, joints_without_inertia
 from .robot.payload import PayloadLike
-from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
 # Programs of higher orders take minutes and gigabytes to trace and compile.

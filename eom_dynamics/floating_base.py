@@ -35,8 +35,8 @@ from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
 from .recursion.kinematics import REPRESENTATIONS, representation
 from .robot import Frame, Robot
+from .robot.inertia import admits_articulated_bodies, body_violation
 from .robot.model import frames_by_name
-from .robot.physical_consistency import admits_articulated_bodies, body_violation
 from .spelling import shown
 from .states import (
     EFFORT_NAMES,

@@ -6,21 +6,54 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from .. import lie
 from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ..spelling import duplicates, hint
-from .composite_joints import components
-from .description import Description, JointDescription, JointGroup, SharedElement
-from .inertia import Inertial
-from .mimic import resolve_mimics
+from .description import COMPOSITE_TYPES, Description, JointDescription, JointGroup, SharedElement
+from .inertia import Inertial, body_violation, is_rounding_of_zero, joints_without_inertia
 from .model import Frame, Joint, Mimic, Robot, RotorMount
-from .physical_consistency import body_violation, is_rounding_of_zero, joints_without_inertia
-from .subtree import BRANCHES, link_of, select_subtree
-from .tree import root_link
+from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
+
+
+class Component(NamedTuple):
+    """A joint with one variable: its name, and its screw (6,) in the child link's frame."""
+
+    name: str
+    screw: Array
+
+
+def components(joint: JointDescription) -> list[Component]:
+    """One-degree-of-freedom joints that make up a moving joint, from parent to child.
+
+    The frames of all of them coincide with the child link's at q = 0.
+    """
+    if joint.type not in COMPOSITE_TYPES:
+        return [Component(joint.name, joint.screw)]
+    x, y, z = np.eye(3) if joint.type in ("ball", "floating") else _plane(joint.screw[:3])
+    center = joint.screw[3:] if joint.type == "ball" else np.zeros(3)
+    along = {"x": x, "y": y, "z": z}
+    about = {"yaw": z, "pitch": y, "roll": x}
+    screws = {name: lie.screw(axis, pitch=np.inf) for name, axis in along.items()}
+    screws |= {name: lie.screw(axis, center) for name, axis in about.items()}
+    return [Component(f"{joint.name}_{name}", screws[name]) for name in COMPOSITE_TYPES[joint.type]]
+
+
+def _plane(normal: Array) -> Array:
+    """Rows: two unit vectors in the plane, and its normal."""
+    z = np.array([0.0, 0.0, 1.0])
+    across = np.cross(z, normal)
+    sine = float(np.linalg.norm(across))
+    if sine == 0:
+        return np.eye(3) if normal[2] > 0 else np.diag([1.0, -1.0, -1.0])
+    R: Array = lie.exp([*(across / sine), 0.0, 0.0, 0.0], np.arctan2(sine, normal[2]))[:3, :3]
+    return np.vstack([R[:, 0], R[:, 1], normal])
+
 
 UNPHYSICAL = ("refuse", "warn")
 """How to treat a description of what no real robot is: as an error, or with a warning."""
@@ -49,7 +82,7 @@ def assemble(
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
     they are fixed to, and remain as frames. Planar and floating joints become chains of joints with one variable each,
-    see :mod:`eom_dynamics.robot.composite_joints`. The inertia of the root and of the links fixed to it is that of the
+    see :mod:`eom_dynamics.robot.assembly`. The inertia of the root and of the links fixed to it is that of the
     base.
 
     Args:
@@ -58,7 +91,7 @@ def assemble(
         tip: names of the links where the robot ends; by default everything below the root belongs to it.
         tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of
             the description, else the last body.
-        branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.subtree.BRANCHES`.
+        branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.tree.BRANCHES`.
         gravity: (3,), m/s², in the frame of the base.
         unphysical: one of :data:`UNPHYSICAL`, for physically inconsistent inertia, motion without inertia, and mimic
             joints that have no leader.

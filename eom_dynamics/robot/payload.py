@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..lie import inverse
-from ..number_rules import violation
+from ..number_rules import LARGEST, violation
 from ..spelling import hint, shown
 from ..states import real_array
-from .inertia import Inertial, symmetric
+from .inertia import Inertial, body_violation, symmetric
 from .model import Robot, frames_by_name
-from .physical_consistency import body_violation
-from .readers.numbers import LARGEST
 
 _SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eom_dynamics.robot import inertia
-from eom_dynamics.robot.physical_consistency import inertia_violation
+from eom_dynamics.robot.inertia import inertia_violation
 
 clouds = st.integers(1, 6).flatmap(
     lambda n: st.tuples(numbers(1.0, (n, 3)), st.lists(st.floats(0.1, 2), min_size=n, max_size=n))

@@ -13,8 +13,7 @@ from chains import packaged_parameters
 
 from eom_dynamics import Robot, RobotDescriptionError, RobotDescriptionWarning, load_robot, robot_from_parameters
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.robot.physical_consistency import body_violation, inertia_violation
+from eom_dynamics.robot.inertia import Inertial, body_violation, inertia_violation
 
 
 @pytest.mark.parametrize("principal", [(0, 0, 0), (0, 1, 1), (1, 1, 1), (1, 1, 2), (1, 2, 3), (1, 1, 2.01)], ids=str)

@@ -16,9 +16,8 @@ from ...actuators.friction import FRICTIONLESS
 from ...actuators.springs import Spring
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ..inertia import Inertial
+from ..inertia import Inertial, body_violation, joints_without_inertia
 from ..model import Joint, Limits, Robot
-from ..physical_consistency import body_violation, joints_without_inertia
 from ..readers.robot_section import BASE
 from .written import Written, moments, rpy
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...robot import Robot, packaged_robots
 from ...robot.assembly import UNPHYSICAL
 from ...robot.formats import FORMATS, WRITABLE
-from ...robot.readers.packages import PACKAGE, located
-from ...robot.subtree import BRANCHES
+from ...robot.readers.files import PACKAGE, located
+from ...robot.tree import BRANCHES
 from ..robot_options import RobotOptions
 
 if TYPE_CHECKING:
