@@ -28,8 +28,8 @@ from .codegen.programs import PROGRAMS, WITH_PAYLOAD, inverse_dynamics_of_order
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
-from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
+from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Robot
 from .robot.inertia import admits_articulated_bodies, joints_without_inertia
 from .robot.payload import PayloadLike

@@ -27,12 +27,12 @@ from .codegen.functions import (
 )
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
-from .equations.center_of_mass import CenterOfMassCoordinates, center_of_mass_coordinates
+from .equations.floating_base import CenterOfMassCoordinates, center_of_mass_coordinates
 from .exceptions import RobotDescriptionError, StateError
 from .kinematics.frames import named_frame, signature_of
-from .mass_matrix import solve_mass_matrix
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
+from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .recursion.kinematics import REPRESENTATIONS, representation
 from .robot import Frame, Robot
 from .robot.inertia import admits_articulated_bodies, body_violation

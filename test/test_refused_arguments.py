@@ -20,12 +20,12 @@ from eom_dynamics.elastic import Feedforward, motor_jet, motor_pd_effort
 from eom_dynamics.elastic.base_motion import base_motion
 from eom_dynamics.elastic.spring_chain import SpringChain, SpringStage, chain_motor_jet
 from eom_dynamics.equations import RigidBody, newton_euler, system_form
-from eom_dynamics.equations.coriolis_tensor import coriolis_tensor
+from eom_dynamics.equations.jacobian_sums import coriolis_tensor
 from eom_dynamics.exceptions import EomDynamicsError, RobotDescriptionError, StateError
 from eom_dynamics.export import capabilities, project
 from eom_dynamics.lagrange import LagrangianError
 from eom_dynamics.loops import ClosedLoopArm
-from eom_dynamics.messages.base_motion import force_is_unset, read_base_motion
+from eom_dynamics.messages.spatial import force_is_unset, read_base_motion
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.simulation import (
     ElasticPlant,

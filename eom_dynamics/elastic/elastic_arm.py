@@ -63,8 +63,7 @@ from ..states import (
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
-from .drive import Drive
-from .drive_programs import OWN_MOTORS, DriveCommand, DriveState, drive_command, drive_state
+from .drive_programs import OWN_MOTORS, Drive, DriveCommand, DriveState, drive_command, drive_state
 from .limit_violations import LimitViolation, limit_violations
 from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES, directional

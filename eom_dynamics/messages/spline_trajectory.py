@@ -18,9 +18,8 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..trajectory import Spline
 from ..trajectory.spline import DEGREE, ORDERS
-from .fields import STATE_FIELDS
+from .fields import STATE_FIELDS, doubles
 from .joint_order import JointOrder
-from .samples import doubles
 
 MAX_COEFFICIENTS = 500_000
 """The constant of the same name in the message."""

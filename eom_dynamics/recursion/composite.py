@@ -25,8 +25,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .links import Link, LinkTree, Moments
-from .scalars import Matrix, Numbers, Scalar, plus, product, transposed, transposed_product, vector_cross
-from .vectors import shifted_sincos
+from .scalars import (
+    Matrix,
+    Numbers,
+    Scalar,
+    plus,
+    product,
+    shifted_sincos,
+    transposed,
+    transposed_product,
+    vector_cross,
+)
 
 BASE = 6
 """Rows of the twist of the base, which come first."""

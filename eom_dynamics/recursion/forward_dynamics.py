@@ -24,8 +24,7 @@ from .composite import BASE, mass_matrix
 from .inverse_mass_matrix import reciprocal_pivot
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
-from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
-from .vectors import shifted_sincos
+from .scalars import Matrix, Numbers, Scalar, dot, plus, product, shifted_sincos, transposed_product, vector_cross
 
 # For the size of the entries of M.
 _CONFIGURATIONS = 4

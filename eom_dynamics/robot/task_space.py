@@ -21,12 +21,7 @@ _KEPT = 64
 @lru_cache(_KEPT)
 def moving_joints(robot: Robot, frame: Frame) -> AnyArray:
     """Indices of the joint variables that move a frame, in the order of q."""
-    E, _ = robot.coupling
-    moves, i = np.zeros(robot.n, dtype=bool), frame.joint
-    while i >= 0:
-        moves |= E[i] != 0
-        i = robot.joints[i].parent
-    return np.flatnonzero(moves)
+    return np.flatnonzero(np.any(robot.coupling[0][robot.path(frame.joint)], axis=0))
 
 
 @lru_cache(_KEPT)
@@ -48,7 +43,7 @@ def reach(robot: Robot, tool: Frame) -> float:
     may rotate by ±pi, and do not translate. The result is a lower bound. Time is linear in the number of joints, except
     for joints that others mimic.
     """
-    path = _path(robot, tool)
+    path = robot.path(tool.joint)[::-1]
     E, e = robot.coupling
     ranges = np.array([_range(robot, k) for k in range(robot.n)])
     driven = {k: [i for i in path if E[i, k]] for k in range(robot.n)}
@@ -77,15 +72,6 @@ def reach(robot: Robot, tool: Frame) -> float:
             distances = np.linalg.norm(_points(robot, path, tool, candidates @ E.T + e)[0], axis=-1)
             q = candidates[np.argmax(distances, axis=0), np.arange(_STARTS)]
     return float(np.max(np.linalg.norm(_points(robot, path, tool, q @ E.T + e)[0], axis=-1)))
-
-
-def _path(robot: Robot, tool: Frame) -> list[int]:
-    """Joints from the base to the tool."""
-    path, i = [], tool.joint
-    while i >= 0:
-        path.append(i)
-        i = robot.joints[i].parent
-    return path[::-1]
 
 
 def _points(robot: Robot, path: list[int], tool: Frame, x: Array) -> list[Array]:

@@ -9,7 +9,7 @@ from springs import with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.jet import Jet
-from eom_dynamics.messages.deflection_filter import LONGEST_GAP, DeflectionFilter
+from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP, DeflectionFilter
 
 K, D = 500.0, 15.0
 ARM = eom.ElasticArm(with_springs(eom.load_robot("planar_2r"), LinearSpring(400.0), DampedSpring(K, D)))

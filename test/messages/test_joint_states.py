@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eom_dynamics import StateError
-from eom_dynamics.messages.joint_states import JointPositions
+from eom_dynamics.messages.measured import JointPositions
 
 
 def state(**positions):

@@ -4,7 +4,7 @@
 import pytest
 
 from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
-from eom_dynamics.messages.refusals import is_held, refusal_reason
+from eom_dynamics.messages.setpoint_to_command import is_held, refusal_reason
 
 
 @pytest.mark.parametrize(

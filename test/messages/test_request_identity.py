@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from eom_dynamics.messages.request_identity import RequestNames, checksum
+from eom_dynamics.messages.waypoints import RequestNames, checksum
 
 
 def joints(*rows):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eom_dynamics import StateError
-from eom_dynamics.messages.tolerances import JointTolerances
+from eom_dynamics.messages.measured import JointTolerances
 
 NAMES = ("a", "b")
 

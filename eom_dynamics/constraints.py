@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of a frame, and of one frame relative to another, with Jacobians and time derivatives of any order.
+"""Rigid constraints between frames, which contacts and closed loops share: Jacobians and dynamics.
 
 With body twists V = J nu, where nu are the rates of a mechanism, the twist of a successor frame relative to its
 predecessor, in the successor's frame, is
@@ -8,6 +8,15 @@ predecessor, in the successor's frame, is
 
 and its angular and linear part along the axes of the predecessor are R of those, dR/dt = R [w_rel]. Leibniz' rule on
 these products gives the derivatives of J_rel. A joint that closes a loop and a contact are both rows of it.
+
+The conditions of a mechanism with mass matrix M under constraint forces f are
+
+    M x - J' f = b,    J x = c.
+
+With the Cholesky factor M = L L', the variables z = L' x and Y = L^-1 J' turn them into z - Y f = L^-1 b, Y' z = c. The
+singular value decomposition of Y solves these with the condition number of Y, not its square. Redundant constraints
+have zero singular values: f is then the one of least norm, and x is unique all the same. R. Featherstone, *Rigid Body
+Dynamics Algorithms* (2008), chapters 8 and 11.
 """
 
 from __future__ import annotations
@@ -17,10 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import lie
-from ..arrays import AnyArray
-from ..equations.system import SystemMatrices
-from ..jet import Jet, leibniz
+from . import lie
+from .arrays import AnyArray, Array
+from .equations.system import SystemMatrices
+from .jet import Jet, leibniz
+from .recursion.inverse_mass_matrix import solve_mass_matrix
 
 
 class FrameMotion(NamedTuple):
@@ -83,3 +93,66 @@ def body_motion(body: SystemMatrices, poses: Sequence[AnyArray], index: int) -> 
     """
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))
+
+
+# Singular values below this share of the largest one are zero: about 1000 times the rounding error.
+SINGULAR = 1e-12
+
+
+class ConstrainedSolution(NamedTuple):
+    """Solution of a mechanism under rigid constraints.
+
+    Attributes:
+        x: (n,), accelerations or rates.
+        forces: f (m,), constraint forces or impulses; of least norm where constraints are redundant.
+        rank: number of independent constraints.
+        violation: largest entry of J x - c; zero up to rounding unless the constraints contradict each other.
+    """
+
+    x: Array
+    forces: Array
+    rank: int
+    violation: float
+
+
+def solve(
+    name: str, mass_matrix: Array, efforts: Array, jacobian: Array, target: Array, directions: Array | None = None
+) -> ConstrainedSolution:
+    """Solve M x - D' f = b, J x = c for x and f.
+
+    Args:
+        name: of the mechanism, for error messages.
+        mass_matrix: M (n, n).
+        efforts: b (n,).
+        jacobian: J (m, n), constraints.
+        target: c (m,); where constraints contradict each other, they are met by least squares.
+        directions: D (m, n), efforts of unit forces; by default J, for constraints without friction. With other
+            directions, such as those of sliding friction, x is unique only if J M^-1 D' has the rank of D.
+
+    Raises:
+        RobotDescriptionError: the mass matrix is not positive definite.
+    """
+    try:
+        L = np.linalg.cholesky(mass_matrix)
+    except np.linalg.LinAlgError:
+        solve_mass_matrix(name, mass_matrix, efforts)  # raises the error that says what to look for
+        raise
+    free = np.linalg.solve(L, efforts)
+    Y = np.linalg.solve(L, jacobian.T)
+    if directions is None:
+        U, values, V = np.linalg.svd(Y, full_matrices=False)
+        rank = int(np.count_nonzero(values > SINGULAR * values[0])) if values.size else 0
+        U, values, V = U[:, :rank], values[:rank], V[:rank]
+        change = (V @ target) / values - U.T @ free
+        forces = V.T @ (change / values)
+        z = free + U @ change
+    else:
+        W = np.linalg.solve(L, directions.T)
+        forces, _, rank, _ = np.linalg.lstsq(Y.T @ W, target - Y.T @ free, rcond=SINGULAR)
+        z = free + W @ forces
+    x = np.linalg.solve(L.T, z)
+    violation = float(np.max(np.abs(jacobian @ x - target), initial=0.0))
+    return ConstrainedSolution(x, forces, int(rank), violation)
+
+
+__all__ = ["ConstrainedSolution", "FrameMotion", "at_rest", "body_motion", "solve"]

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics of mechanisms with closed loops, in independent coordinates.
+"""Closed kinematic loops: a spanning tree and the cut joints that close it.
 
-With the constraint Jacobian J_c and the joint rates of the spanning tree qd = F ud, J_c F = 0, in terms of the
-independent ones ud, the principle of virtual work gives the efforts at the independent joints from those of the tree,
+A cut joint is a pair of frames on two bodies, its predecessor and its successor. With the twist V_rel of the
+successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows
+J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With J_c and the joint rates of the
+spanning tree qd = F ud, J_c F = 0, in terms of the independent ones ud, the principle of virtual work gives the efforts
+at the independent joints from those of the tree,
 
     tau_u = F' tau.
 
@@ -14,26 +17,75 @@ future work.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
-from .. import lie
-from ..arguments import checked_pose
-from ..arrays import AnyArray
-from ..codegen.backends import require_robot
-from ..constraints import solve
-from ..dynamics import Dynamics
-from ..equations.system import system
-from ..exceptions import RobotDescriptionError, StateError
-from ..jet import Jet, leibniz
-from ..kinematics import body_poses
-from ..robot import Robot
-from ..spelling import duplicates, shown
-from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, real_array, sequence, wrenches
-from .cut_joint import CutJoint
+from . import lie
+from .arguments import checked_pose
+from .arrays import AnyArray
+from .codegen.backends import require_robot
+from .constraints import FrameMotion, at_rest, body_motion, solve
+from .dynamics import Dynamics
+from .equations.system import SystemMatrices, system
+from .exceptions import RobotDescriptionError, StateError
+from .jet import Jet, leibniz
+from .kinematics import body_poses
+from .robot import Robot
+from .spelling import duplicates, shown
+from .states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, real_array, sequence, wrenches
+
+
+@dataclass(frozen=True, eq=False)
+class CutJoint:
+    """A joint that closes a loop.
+
+    Attributes:
+        name: name of the joint.
+        predecessor: index of the tree joint that moves the predecessor; -1 for the base.
+        predecessor_pose: pose (4, 4) of the joint's frame in the predecessor.
+        successor: index of the tree joint that moves the successor.
+        successor_pose: pose (4, 4) of the joint's frame in the successor. The loop is closed if the two frames differ
+            only by a motion of the joint.
+        screws: (k, 6), the motions that the joint allows, in its frame: one for a revolute joint, three for a
+            spherical one. They must generate a subgroup of SE(3), so that they are the same in both frames.
+    """
+
+    name: str
+    predecessor: int
+    predecessor_pose: AnyArray
+    successor: int
+    successor_pose: AnyArray
+    screws: AnyArray
+
+    @property
+    def forbidden(self) -> AnyArray:
+        """P (6 - k, 6): orthonormal basis of the constraints, orthogonal to the screws."""
+        _, values, rows = np.linalg.svd(np.atleast_2d(self.screws))
+        return rows[np.count_nonzero(values > 1e-9) :]
+
+    def gap(self, poses: list[AnyArray]) -> AnyArray:
+        """Pose (4, 4) of the successor's frame in the predecessor's, for poses of the bodies in the base frame."""
+        at = self.predecessor_pose if self.predecessor < 0 else poses[self.predecessor] @ self.predecessor_pose
+        return lie.inverse(at) @ poses[self.successor] @ self.successor_pose
+
+    def jacobian(self, body: SystemMatrices, poses: list[AnyArray]) -> Jet:
+        """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
+        J = body.J
+        predecessor = at_rest(J[0].shape[1], len(J) - 1)
+        if self.predecessor >= 0:
+            predecessor = body_motion(body, poses, self.predecessor)
+        return self.rows(predecessor, body_motion(body, poses, self.successor))
+
+    def rows(self, predecessor: FrameMotion, successor: FrameMotion) -> Jet:
+        """J_c (6 - k, n), from the motion of the two bodies."""
+        relative = successor.at(self.successor_pose).relative_to(predecessor.at(self.predecessor_pose))
+        P = self.forbidden
+        return Jet([P @ J for J in relative.jacobian])
+
 
 # Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
 _CLOSED = 1e-11
@@ -277,3 +329,6 @@ def _require_cut_joint(loop: CutJoint, tree: Robot) -> None:
     screws = real_array(loop.screws, f"{loop.name}: screws")
     if screws.ndim not in (1, 2) or screws.shape[-1] != 6:
         raise StateError(f"{loop.name}: screws must have shape (k, 6), has {screws.shape}")
+
+
+__all__ = ["ClosedLoopArm", "CutJoint"]
