@@ -20,5 +20,4 @@ Scalar: TypeAlias = Any
 
 def times(matrix: AnyArray, vector: ArrayLike) -> AnyArray:
     """Products (…, m) of matrices (…, m, n) and vectors (…, n)."""
-    product: AnyArray = (matrix @ np.asarray(vector)[..., np.newaxis])[..., 0]
-    return product
+    return (matrix @ np.asarray(vector)[..., np.newaxis])[..., 0]

@@ -275,8 +275,7 @@ class Dynamics(CompiledMethods):
         For each body its mass, first moment (x, y, z), and inertia about the origin of its frame (xx, xy, xz, yy, yz,
         zz); kg, kg m, kg m².
         """
-        parameters: Array = np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
-        return parameters
+        return np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
 
     @state_method
     def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:

@@ -436,8 +436,7 @@ class FloatingBase(CompiledMethods):
         call = self._kept(key)
         if call is None:
             call = self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
-        found: Array = call(pose, q)
-        return found
+        return call(pose, q)
 
     def motion(
         self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike, frame: str | Frame | None = None
@@ -462,8 +461,7 @@ class FloatingBase(CompiledMethods):
         if call is None:
             recipe = programs.motion(self.robot, self.frame(frame), orders)
             call = self._keep(key, recipe, self.signature("motion", orders))
-        found: tuple[Array, ...] = call(pose, q, *rates)
-        return found
+        return call(pose, q, *rates)
 
     def jacobian(
         self, pose: ArrayLike | None, q: ArrayLike, frame: str | Frame | None = None, reference: str = "body"
@@ -482,8 +480,7 @@ class FloatingBase(CompiledMethods):
             StateError: as for :meth:`pose`, or the pose of the base is missing.
             StateError: ``reference`` is unknown.
         """
-        found: Array = self._jacobians(pose, (q,), frame, reference)
-        return found
+        return self._jacobians(pose, (q,), frame, reference)
 
     def jacobian_derivatives(
         self,

@@ -136,8 +136,7 @@ def with_unit_rates(q: ArrayLike, n: int, size: int) -> tuple[Array, Array, tupl
 
 def by_unit_rates(values: Array, samples: tuple[int, ...]) -> Array:
     """Tensor (…, rows, columns, size) of matrices (N size, rows, columns) for the rates of :func:`with_unit_rates`."""
-    tensor: Array = np.ascontiguousarray(np.moveaxis(values.reshape(*samples, *values.shape[-2:]), -3, -1))
-    return tensor
+    return np.ascontiguousarray(np.moveaxis(values.reshape(*samples, *values.shape[-2:]), -3, -1))
 
 
 def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:

@@ -163,8 +163,7 @@ def axes_of_normal(normal: ArrayLike) -> Array:
     n = n / largest
     x, y, z = turn @ n / np.linalg.norm(n)
     v = lie.skew([-y, x, 0.0])
-    rotation: Array = turn @ (np.eye(3) + v + v @ v / (1 + z))
-    return rotation
+    return turn @ (np.eye(3) + v + v @ v / (1 + z))
 
 
 def _check_placement(contact: Contact) -> None:

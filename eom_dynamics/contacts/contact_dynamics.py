@@ -192,8 +192,7 @@ class ContactDynamics:
     def bias_acceleration(self, configuration: Any, nu: ArrayLike) -> Array:
         """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu, that is nu' H nu with :meth:`hessian`."""
         state, (rates,) = self._mechanism.state(configuration, nu)
-        result: Array = self._jacobian(state, [rates])[1] @ rates
-        return result
+        return self._jacobian(state, [rates])[1] @ rates
 
     def forward_dynamics(
         self,
@@ -448,5 +447,4 @@ def _direction(name: str, given: ArrayLike | None, velocity: Array) -> Array:
     size = float(np.hypot(*direction))
     if size <= (_STILL if given is None else 0.0):
         raise StateError(f"{name} does not slide; give the direction (2,) in which it starts to")
-    unit: Array = direction / size
-    return unit
+    return direction / size

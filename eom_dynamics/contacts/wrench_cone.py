@@ -116,8 +116,7 @@ class WrenchCone:
         units = np.repeat([float(np.max(np.hypot(*offsets.T))), 1.0], 3)
         generators = self.generators(faces).T
         amounts, _ = nnls(generators / units[:, np.newaxis], w / units)
-        nearest: Array = generators @ amounts
-        return nearest
+        return generators @ amounts
 
     @property
     def center_force(self) -> Array:
@@ -184,8 +183,7 @@ def _rectangle_half_spaces(center: Array, half: Array, mu: float) -> Array:
     x, y = center
     to_center = np.eye(6)
     to_center[:3, 3:] = -lie.skew([x, y, 0.0])
-    found: Array = np.array(rows) @ to_center
-    return found
+    return np.array(rows) @ to_center
 
 
 @lru_cache(64)

@@ -171,8 +171,7 @@ class LimitCheck:
 
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states with their commands (…, 8n + 4m) violate a limit; shape (…,)."""
-        violated: np.bool_ | NDArray[np.bool_] = self._violations(rows)[0][..., 0] > 0
-        return violated
+        return self._violations(rows)[0][..., 0] > 0
 
     def far(self, q: Array) -> NDArray[np.bool_]:
         """Which positions (…, n) are more than a turn beyond their range, the one of joints that follow included."""
@@ -215,8 +214,7 @@ class LimitCheck:
             lower, upper = np.concatenate((lower, -most)), np.concatenate((upper, most))
         half = 0.5 * (upper - lower)
         beyond = np.maximum(values - upper, lower - values) / np.where(np.isfinite(half) & (half > 0), half, 1.0)
-        worst: Array = np.max(np.nan_to_num(beyond, nan=0.0, neginf=-1.0), axis=-1)
-        return worst
+        return np.max(np.nan_to_num(beyond, nan=0.0, neginf=-1.0), axis=-1)
 
     def _voltages(self, rows: Array) -> Array:
         """Voltages (…, m) of the motors; NaN where they are unknown."""

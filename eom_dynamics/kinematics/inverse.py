@@ -375,8 +375,7 @@ def _more_starts(robot: Robot, limits: bool, count: int) -> Array:
     high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2 * free, free))
     if not count:
         return np.zeros((1, robot.n))
-    starts: Array = low + _halton(robot.n, count) * (high - low)
-    return starts
+    return low + _halton(robot.n, count) * (high - low)
 
 
 def _solver(kinematics: Kinematics, frames: tuple[Frame, ...]) -> NativeSolver:

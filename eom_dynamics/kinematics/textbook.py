@@ -134,8 +134,7 @@ def newton_raphson(
         C = kinematics.pose(q, frame)
         if at_any_angle:
             return np.concatenate([np.zeros(3), C[:3, :3].T @ (goal - C[:3, 3])])
-        twist: Array = lie.log(lie.inverse(C) @ goal)
-        return twist
+        return lie.log(lie.inverse(C) @ goal)
 
     iterates, errors = [np.array(q, dtype=float)], [error(q)]
     while len(iterates) <= most and np.max(np.abs(errors[-1])) > allowed:

@@ -334,15 +334,13 @@ def _low_pass(x: Array) -> Array:
     asymptotic equivalence with Shannon's sampling theorem", IEEE Trans. Inf. Theory 38 (1992), of the first alias.
     """
     other = np.maximum(2.0 - x, 1e-9)
-    response: Array = 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
-    return response
+    return 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
 
 
 def spline_basis(t: Array, bandwidth: float) -> Array:
     """Splines (N, p) at times (N,) with knots at half the period of the bandwidth."""
     knots = _knots(t, bandwidth)
-    basis: Array = BSpline.design_matrix(t, knots, _DEGREE).toarray()
-    return basis
+    return BSpline.design_matrix(t, knots, _DEGREE).toarray()
 
 
 def smooth(t: Array, values: Array, bandwidth: float, *, at_rest: bool = True) -> Array:

@@ -124,8 +124,7 @@ def _polynomial(twist: ArrayLike, closed: Callable[[Array], list[Array]], series
     total = np.zeros_like(A)
     for near, far in zip(reversed(near_zero), reversed(closed(np.where(small, 1.0, angle))), strict=True):
         total = A @ total + np.where(small, near, far)[..., np.newaxis, np.newaxis] * A
-    result: Array = np.eye(6) + total
-    return result
+    return np.eye(6) + total
 
 
 def _coefficients(a: Array) -> list[Array]:

@@ -36,8 +36,7 @@ def inverse(C: AnyArray) -> AnyArray:
 
 def transformed(C: AnyArray, points: ArrayLike) -> AnyArray:
     """Points (…, 3) of the moving frame in coordinates of the reference frame, m, for a pose (…, 4, 4)."""
-    moved: AnyArray = times(C[..., :3, :3], points) + C[..., :3, 3]
-    return moved
+    return times(C[..., :3, :3], points) + C[..., :3, 3]
 
 
 class ScrewAxis(NamedTuple):

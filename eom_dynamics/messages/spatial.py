@@ -62,8 +62,7 @@ def read_pose(position: Any, orientation: Any, name: str) -> Array:
     length = hypot(*numbers[3:])
     if abs(length - 1.0) > _UNIT:
         raise StateError(f"the orientation of {name} must be a quaternion of length 1, has {length:.4g}")
-    pose: Array = lie.pose(lie.rotation_from_quaternion(numbers[3:]), numbers[:3])
-    return pose
+    return lie.pose(lie.rotation_from_quaternion(numbers[3:]), numbers[:3])
 
 
 def read_twist(message: Any, name: str) -> Array:

@@ -223,8 +223,7 @@ def _rigid(link: Link | Moments) -> list[Spatial]:
     x, y, z = h.tolist()
     skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     whole: Array = np.block([[np.trace(Z) * np.eye(3) - Z, skew], [skew.T, m * np.eye(3)]])
-    rows: list[Spatial] = whole.tolist()
-    return rows
+    return whole.tolist()
 
 
 def _axis(link: Link) -> list[float]:

@@ -112,8 +112,7 @@ def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
     """
     lower = refuse_singular(robot, inertia)
     right = efforts[..., np.newaxis]
-    solved: Array = np.linalg.solve(np.swapaxes(lower, -1, -2), np.linalg.solve(lower, right))[..., 0]
-    return solved
+    return np.linalg.solve(np.swapaxes(lower, -1, -2), np.linalg.solve(lower, right))[..., 0]
 
 
 def refuse_singular(robot: str, inertia: Array, rounding: float = ROUNDING) -> Array:

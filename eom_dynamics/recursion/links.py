@@ -166,8 +166,7 @@ def _moments(body: Inertial) -> Moments:
 
 def _in_link(frames: Sequence[Array], tool: Frame) -> Array:
     """Pose (4, 4) of a tool in the frame of its link; the base has that of the robot."""
-    pose: Array = tool.pose if tool.joint < 0 else lie.inverse(frames[tool.joint]) @ tool.pose
-    return pose
+    return tool.pose if tool.joint < 0 else lie.inverse(frames[tool.joint]) @ tool.pose
 
 
 def _driven(link: Link, robot: Robot, i: int) -> Link:

@@ -53,8 +53,7 @@ def inertial_parameters(joint: Joint) -> Array:
     """Parameters pi (10,) of a body, kg, kg m, kg m²."""
     inertia = joint.inertia_about_origin
     moments = inertia[np.triu_indices(3)]
-    parameters: Array = np.concatenate([[joint.mass], joint.mass * np.asarray(joint.center_of_mass), moments])
-    return parameters
+    return np.concatenate([[joint.mass], joint.mass * np.asarray(joint.center_of_mass), moments])
 
 
 def _in_frame(parameters: Array, frame: Array) -> tuple[float, Array, Array]:

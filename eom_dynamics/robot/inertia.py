@@ -71,8 +71,7 @@ class Inertial:
     @property
     def spatial_inertia(self) -> Array:
         """Inertia matrix (6, 6) about the frame's origin."""
-        matrix: Array = spatial_inertia(self.mass, self.center_of_mass, self.about_origin)
-        return matrix
+        return spatial_inertia(self.mass, self.center_of_mass, self.about_origin)
 
     @property
     def about_center_of_mass(self) -> Array:

@@ -119,10 +119,7 @@ def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
 
 
 def _parameters(body: Inertial) -> Array:
-    parameters: Array = np.concatenate(
-        [[body.mass], body.mass * body.center_of_mass, body.about_origin[np.triu_indices(3)]]
-    )
-    return parameters
+    return np.concatenate([[body.mass], body.mass * body.center_of_mass, body.about_origin[np.triu_indices(3)]])
 
 
 def payload_shape(robot: Robot) -> tuple[int, ...]:

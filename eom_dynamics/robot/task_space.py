@@ -88,8 +88,7 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
     if joint.type != "revolute":
         candidates = np.linspace(lower, upper, 2 if joint.type == "prismatic" else _STEPS)
         moved = lie.transformed(pose[..., np.newaxis, :, :] @ lie.exp(joint.screw, candidates), point[:, np.newaxis])
-        farthest: Array = candidates[np.argmax(np.linalg.norm(moved, axis=-1), axis=-1)]
-        return farthest
+        return candidates[np.argmax(np.linalg.norm(moved, axis=-1), axis=-1)]
     # p(x) = center + cos(x) u + sin(x) v, so that the squared distance is mean + 2 (a cos(x) + b sin(x)).
     axis, moment = joint.screw[:3], joint.screw[3:]
     lever = point - lie.skew(axis) @ moment
@@ -99,8 +98,7 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
     peak = np.arctan2(b, a)
     first = peak + 2 * np.pi * np.ceil((lower - peak) / (2 * np.pi))
     at_end = np.where(a * np.cos(upper) + b * np.sin(upper) > a * np.cos(lower) + b * np.sin(lower), upper, lower)
-    best: Array = np.where(first <= upper, first, at_end)
-    return best
+    return np.where(first <= upper, first, at_end)
 
 
 def _range(robot: Robot, k: int) -> tuple[float, float]:

@@ -515,8 +515,7 @@ class _Reader:
 
     def _given(self, name: str) -> list[int]:
         """Indices for which a field of the model is not zero; none where this release of MuJoCo has no such field."""
-        indices: list[int] = np.unique(np.nonzero(getattr(self._model, name, ()))[0]).tolist()
-        return indices
+        return np.unique(np.nonzero(getattr(self._model, name, ()))[0]).tolist()
 
 
 def _pose(position: Array, wxyz: Array) -> Array:

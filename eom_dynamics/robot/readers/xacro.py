@@ -142,8 +142,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     answer = json.loads(done.stdout)
     if errors := answer.get("errors"):
         raise RobotDescriptionError(*errors)
-    text: str = answer["text"]
-    return text
+    return answer["text"]
 
 
 def main() -> None:
