@@ -4,7 +4,8 @@
 from .base_motion import BaseMotion, base_motion
 from .bounds import LimitCheck
 from .drive_programs import Drive, DriveCommand, DriveState
-from .elastic_arm import ElasticArm, Feedforward
+from .elastic_arm import ElasticArm
+from .feedforward import Feedforward
 from .flatness import FlatState, chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
 from .limit_violations import LimitViolation
 from .motor_derivatives import MotorJet, derivatives_needed, motor_jet

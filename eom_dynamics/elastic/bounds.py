@@ -17,7 +17,8 @@ from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
 from ..spelling import hint
 from ..units import SHAFT_UNITS, unit
-from .elastic_arm import ElasticArm, Feedforward
+from .elastic_arm import ElasticArm
+from .feedforward import Feedforward
 from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
 from .motor_programs import SHAFT
 

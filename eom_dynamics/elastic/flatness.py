@@ -42,7 +42,8 @@ from ..exceptions import KernelError, StateError
 from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, real_array
 from . import flat_programs
-from .elastic_arm import ElasticArm, Feedforward
+from .elastic_arm import ElasticArm
+from .feedforward import Feedforward
 from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from .motor_programs import DELTA_NAMES, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
 
