@@ -172,11 +172,7 @@ class Dynamics(CompiledMethods):
 
     @state_method
     def mass_matrix(
-        self,
-        q: ArrayLike,
-        *,
-        payload: PayloadLike | None = None,
-        out: Sequence[Array] | None = None,
+        self, q: ArrayLike, *, payload: PayloadLike | None = None, out: Sequence[Array] | None = None
     ) -> Array:
         """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n); payload as in :meth:`inverse_dynamics`."""
         return self._run("mass_matrix", q, payload=payload, out=out)[0]
@@ -211,13 +207,7 @@ class Dynamics(CompiledMethods):
         return self._run("bias", q, qd, wrench=wrench, out=out)[0]
 
     @state_method
-    def gravity(
-        self,
-        q: ArrayLike,
-        *,
-        payload: PayloadLike | None = None,
-        out: Sequence[Array] | None = None,
-    ) -> Array:
+    def gravity(self, q: ArrayLike, *, payload: PayloadLike | None = None, out: Sequence[Array] | None = None) -> Array:
         """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n).
 
         The payload is as in :meth:`inverse_dynamics`.

@@ -15,13 +15,7 @@ from .arrays import Array
 from .codegen import floating_programs as programs
 from .codegen.backends import with_friction, working_kernel
 from .codegen.floating_programs import IMU_NAMES
-from .codegen.functions import (
-    CompiledFunction,
-    Keyword,
-    Signature,
-    declared_signature,
-    derivatives,
-)
+from .codegen.functions import CompiledFunction, Keyword, Signature, declared_signature, derivatives
 from .codegen.recipe import Recipe
 from .codegen.state_method import state_method
 from .equations.floating_base import CenterOfMassCoordinates, center_of_mass_coordinates
@@ -33,14 +27,7 @@ from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Frame, Robot
 from .robot.inertia import admits_articulated_bodies, body_violation
 from .robot.model import frames_by_name
-from .states import (
-    by_unit_rates,
-    real_array,
-    sequence,
-    shape_of,
-    state_arrays,
-    with_unit_rates,
-)
+from .states import by_unit_rates, real_array, sequence, shape_of, state_arrays, with_unit_rates
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
 _SINGULAR = 1e-12
@@ -268,13 +255,7 @@ class FloatingBase(FloatingKinematics):
 
     @state_method
     def forward_dynamics(
-        self,
-        pose: ArrayLike,
-        q: ArrayLike,
-        nu: ArrayLike,
-        tau: ArrayLike,
-        *,
-        wrench: Sequence[ArrayLike] = (),
+        self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, tau: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
         """Rate of nu from M nud = tau - C nu - Q_grav - Q_ext.
 

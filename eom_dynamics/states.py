@@ -53,11 +53,7 @@ def number_of_states(q: ArrayLike) -> int | None:
 
 
 def joint_vectors(
-    n: int,
-    *vectors: ArrayLike,
-    first: int = 0,
-    samples: tuple[int, ...] = (),
-    names: Sequence[str] = STATE_NAMES,
+    n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[int, ...] = (), names: Sequence[str] = STATE_NAMES
 ) -> list[AnyArray]:
     """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
 

@@ -21,12 +21,7 @@ _ACCURACY = 1e-10
 
 
 def minimize(
-    P: Array,
-    p: Array,
-    equal: tuple[Array, Array],
-    below: tuple[Array, Array],
-    cones: Array,
-    reason: str,
+    P: Array, p: Array, equal: tuple[Array, Array], below: tuple[Array, Array], cones: Array, reason: str
 ) -> Array:
     """Minimise u' P u / 2 + p' u over E u = e, A u <= a, with every three rows of B u in a second-order cone.
 

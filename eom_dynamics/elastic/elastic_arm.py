@@ -24,11 +24,7 @@ from numpy.typing import ArrayLike
 
 from ..actuators.actuator import stacked
 from ..arrays import Array
-from ..codegen.functions import (
-    CompiledFunction,
-    compiled_program,
-    payload_keyword,
-)
+from ..codegen.functions import CompiledFunction, compiled_program, payload_keyword
 from ..codegen.programs import WITH_PAYLOAD
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
@@ -36,13 +32,7 @@ from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
-from ..states import (
-    EFFORT_NAMES,
-    PAYLOAD_NAMES,
-    joint_states,
-    real_array,
-    sequence,
-)
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, joint_states, real_array, sequence
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors

@@ -34,15 +34,7 @@ from ..codegen.state_method import CompiledMethods, state_method
 from ..dynamics import Dynamics
 from ..exceptions import StateError
 from ..robot.payload import PayloadLike
-from ..states import (
-    EFFORT_NAMES,
-    PAYLOAD_NAMES,
-    STATE_NAMES,
-    WRENCH_NAMES,
-    name_of,
-    refuse_overflow,
-    sequence,
-)
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, name_of, refuse_overflow, sequence
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
 from .motor_functions import MotorFunctions

@@ -92,12 +92,7 @@ def range_ratio(distance: float, lower: float, upper: float) -> float:
 
 
 def limit_violations(
-    names: Sequence[str],
-    quantity: str,
-    units: Sequence[str],
-    values: Array,
-    lower: Array | float,
-    upper: Array | float,
+    names: Sequence[str], quantity: str, units: Sequence[str], values: Array, lower: Array | float, upper: Array | float
 ) -> list[LimitViolation]:
     """Find the worst violation of each name; NaN violates nothing.
 

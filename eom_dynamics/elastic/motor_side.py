@@ -245,11 +245,7 @@ class MotorSide:
         return [spring.settled(x) for spring, x in zip(self.springs, tau, strict=True)]
 
     def advanced(
-        self,
-        delta: Sequence[Scalar],
-        before: Sequence[Sequence[Scalar]],
-        after: Sequence[Sequence[Scalar]],
-        dt: Scalar,
+        self, delta: Sequence[Scalar], before: Sequence[Sequence[Scalar]], after: Sequence[Sequence[Scalar]], dt: Scalar
     ) -> list[Scalar]:
         """Deflections of damped springs a time step later, for each joint; zero at others.
 

@@ -211,9 +211,5 @@ def center_of_mass_coordinates(M: Array, C: Array, gravity: Array, pose: Array, 
     inverse = np.linalg.inv(T)
     transposed = np.swapaxes(inverse, -1, -2)
     return CenterOfMassCoordinates(
-        T,
-        Td,
-        transposed @ M @ inverse,
-        transposed @ (C - M @ inverse @ Td) @ inverse,
-        times(transposed, gravity),
+        T, Td, transposed @ M @ inverse, transposed @ (C - M @ inverse @ Td) @ inverse, times(transposed, gravity)
     )

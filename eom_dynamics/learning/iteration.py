@@ -217,11 +217,7 @@ def learn(
         )
     target = settings.forgetting * last.correction[0] - settings.gain * error
     found = Correction(
-        last.joint_names,
-        last.t,
-        last.reference,
-        smooth(last.t, target, settings.bandwidth),
-        (*last.errors, rms),
+        last.joint_names, last.t, last.reference, smooth(last.t, target, settings.bandwidth), (*last.errors, rms)
     )
     _keep_limits(arm, last.reference, found.motion)
     return found

@@ -22,11 +22,7 @@ from .joint_order import JointOrder, JointOrders
 from .payload_blend import PayloadBlend
 from .spatial import read_base_motion, read_wrenches
 
-_HELD: dict[str, tuple[type[StateError], ...]] = {
-    "stiffness": (StiffnessError,),
-    "always": (StateError,),
-    "never": (),
-}
+_HELD: dict[str, tuple[type[StateError], ...]] = {"stiffness": (StiffnessError,), "always": (StateError,), "never": ()}
 
 
 def is_held(error: Exception, hold_last_command: str) -> bool:

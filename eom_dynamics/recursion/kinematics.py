@@ -92,10 +92,7 @@ def body_twist(
 
 
 def jacobian(
-    tree: LinkTree,
-    states: Sequence[Sequence[Scalar]],
-    representation: str,
-    point: Sequence[Scalar] = (0, 0, 0),
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], representation: str, point: Sequence[Scalar] = (0, 0, 0)
 ) -> list[list[Numbers]]:
     """Jacobian of the first tool and its time derivatives.
 
