@@ -221,9 +221,6 @@ class ParallelSpring:
 
     def entries(self) -> dict[str, Any]:
         """All parameters, by their names in robot files."""
-        values = {declared.name: getattr(self.law, name) for name, declared in self.law.parameters().items()}
-        entries: dict[str, Any] = {"type": self.law.kind}
-        entries |= {name: np.asarray(value, dtype=float).tolist() for name, value in values.items()}
         if self.anchors is None:
-            return entries | {"rest_position": float(self.rest_position)}
-        return entries | {"anchors": {name: float(value) for name, value in vars(self.anchors).items()}}
+            return self.law.entries() | {"rest_position": float(self.rest_position)}
+        return self.law.entries() | {"anchors": {name: float(value) for name, value in vars(self.anchors).items()}}

@@ -123,6 +123,11 @@ class Declared:
         annotations = get_type_hints(cls, include_extras=True)
         return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
 
+    def entries(self) -> dict[str, Any]:
+        """Type and all parameters, by their names in robot files."""
+        values = {declared.name: getattr(self, attribute) for attribute, declared in self.parameters().items()}
+        return {"type": self.kind} | {name: np.asarray(x, dtype=float).tolist() for name, x in values.items()}
+
     def scaled(self: Kind, factor: float) -> Kind:
         """The law with ``factor`` times the effort at every deflection."""
         scaling = [attribute for attribute, declared in self.parameters().items() if declared.scales]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,27 +20,25 @@ from .model import Frame, Joint, Mimic, Robot, RotorMount
 from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
 
 
-class Component(NamedTuple):
-    """A joint with one variable: its name, and its screw (6,) in the child link's frame."""
+def components(joint: JointDescription) -> list[tuple[str, Array]]:
+    """Names and screws (6,) of the one-degree-of-freedom joints that make up a moving joint, from parent to child.
 
-    name: str
-    screw: Array
-
-
-def components(joint: JointDescription) -> list[Component]:
-    """One-degree-of-freedom joints that make up a moving joint, from parent to child.
-
-    The frames of all of them coincide with the child link's at q = 0.
+    They are chains with massless bodies, those of COMPOSITE_TYPES, whose frames coincide with the child link's at
+    q = 0. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of its plane) and ``j_yaw``
+    (rotation about its normal). The rotation of a ball or floating joint is Rz(yaw) Ry(pitch) Rx(roll), the URDF
+    convention, which is singular at a pitch of ±pi/2. The axes are those of the child link's frame, or if another
+    normal than its z axis is given, those of that frame after a rotation by the smallest angle that takes z to the
+    normal.
     """
     if joint.type not in COMPOSITE_TYPES:
-        return [Component(joint.name, joint.screw)]
+        return [(joint.name, joint.screw)]
     x, y, z = np.eye(3) if joint.type in ("ball", "floating") else _plane(joint.screw[:3])
     center = joint.screw[3:] if joint.type == "ball" else np.zeros(3)
     along = {"x": x, "y": y, "z": z}
     about = {"yaw": z, "pitch": y, "roll": x}
     screws = {name: lie.screw(axis, pitch=np.inf) for name, axis in along.items()}
     screws |= {name: lie.screw(axis, center) for name, axis in about.items()}
-    return [Component(f"{joint.name}_{name}", screws[name]) for name in COMPOSITE_TYPES[joint.type]]
+    return [(f"{joint.name}_{name}", screws[name]) for name in COMPOSITE_TYPES[joint.type]]
 
 
 def _plane(normal: Array) -> Array:
@@ -82,7 +79,7 @@ def assemble(
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
     they are fixed to, and remain as frames. Planar and floating joints become chains of joints with one variable each,
-    see :mod:`eom_dynamics.robot.assembly`. The inertia of the root and of the links fixed to it is that of the
+    see :func:`components`. The inertia of the root and of the links fixed to it is that of the
     base.
 
     Args:
@@ -91,7 +88,7 @@ def assemble(
         tip: names of the links where the robot ends; by default everything below the root belongs to it.
         tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of
             the description, else the last body.
-        branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.tree.BRANCHES`.
+        branches: how to treat branches without a tip, one of :data:`.BRANCHES`.
         gravity: (3,), m/s², in the frame of the base.
         unphysical: one of :data:`UNPHYSICAL`, for physically inconsistent inertia, motion without inertia, and mimic
             joints that have no leader.
@@ -101,9 +98,10 @@ def assemble(
             description is unphysical. The message names the element and the rule.
     """
     branches = description.branches if branches is None else branches
-    _check_option("branches", branches, BRANCHES)
     unphysical = description.unphysical if unphysical is None else unphysical
-    _check_option("unphysical", unphysical, UNPHYSICAL)
+    for name, value, options in (("branches", branches, BRANCHES), ("unphysical", unphysical, UNPHYSICAL)):
+        if value not in options:
+            raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
     option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = option_tips or _names(description.tip, "tip")
     gravity = _base_gravity(description, root) if gravity is None else gravity
@@ -282,10 +280,10 @@ class _Bodies:
         """Append the components of a joint and return the index of the last one, which moves the link."""
         chain = components(joint)
         given = {name: getattr(joint, name) for name in _SINGLE_JOINT_FIELDS} if len(chain) == 1 else {}
-        for component in chain:
-            body = inertial if component is chain[-1] else Inertial.massless()
+        for k, (name, screw) in enumerate(chain, start=1):
+            body = inertial if k == len(chain) else Inertial.massless()
             mass = body.mass, body.center_of_mass, body.about_origin
-            self.joints.append(Joint(component.name, component.screw, pose, parent, *mass, **given))
+            self.joints.append(Joint(name, screw, pose, parent, *mass, **given))
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
@@ -322,12 +320,12 @@ def _joined_transmissions(
 
 def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
     """A line for each optional transmission of which only some joints move."""
-    lines = []
-    for group in groups:
-        still = [name for name in group.joints if name not in robot.joint_names]
-        if group.optional and still and len(still) < len(group.joints):
-            lines.append(f"{group.where} is left out: {', '.join(still)} does not move in this part of the robot")
-    return lines
+    still = {group: [name for name in group.joints if name not in robot.joint_names] for group in groups}
+    return [
+        f"{group.where} is left out: {', '.join(names)} does not move in this part of the robot"
+        for group, names in still.items()
+        if group.optional and 0 < len(names) < len(group.joints)
+    ]
 
 
 def _base_gravity(description: Description, root: str | None) -> Array | None:
@@ -389,11 +387,6 @@ def _check_names(description: Description) -> None:
     for frame in description.frames:
         if frame.name in description.links or frame.name in twice:
             description.refuse(frame.where, f"the name {frame.name!r} is already used by another link or frame")
-
-
-def _check_option(name: str, value: str, options: Sequence[str]) -> None:
-    if value not in options:
-        raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
 
 
 def _names(value: str | Sequence[str], option: str) -> tuple[str, ...]:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 import numpy as np
 
@@ -14,12 +13,10 @@ from ..number_rules import LARGEST, SMALLEST, violation
 from ..spelling import close_match, listed
 from .description import SINGLE_TYPES, Description, JointDescription, MimicDescription
 
-Refuse = Callable[[str, str], NoReturn]
 
-
-def depth_first(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refuse) -> list[JointDescription]:
+def depth_first(description: Description) -> list[JointDescription]:
     """Sort joints depth-first from the root, siblings in the given order."""
-    return list(_in_depth(_root(links, joints, refuse), joints))
+    return list(_in_depth(root_link(description), description.joints))
 
 
 def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescription]]:
@@ -31,16 +28,12 @@ def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescript
 
 
 def root_link(description: Description) -> str:
-    """Name of the root link, which is not the child of any joint."""
-    return _root(list(description.links), description.joints, description.refuse)
-
-
-def _root(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refuse) -> str:
-    names = set(links)
+    """Name of the root link, which is not the child of any joint; refuses links and joints that form no tree."""
+    links, joints, refuse = list(description.links), description.joints, description.refuse
     mover: dict[str, JointDescription] = {}
     for joint in joints:
         for role, link in (("parent", joint.parent), ("child", joint.child)):
-            if link not in names:
+            if link not in description.links:
                 refuse(joint.where, f"{role} link {link!r} does not exist")
         if joint.parent == joint.child:
             refuse(joint.where, f"parent and child are the same link, {joint.child!r}")

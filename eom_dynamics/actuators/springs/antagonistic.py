@@ -15,7 +15,7 @@ from ...elementary import absolute, expm1, sqrt
 from ...jet import Jet
 from ...jet_functions import exponential_less_one, logarithm_of_one_plus, quotient
 from ..parameters import positive, refuse
-from .base import EffortJets, Parameter, Spring
+from .base import EffortJets, Jets, Parameter, Spring
 
 
 class AntagonisticPair(Spring):
@@ -73,9 +73,7 @@ class AntagonisticPair(Spring):
         """Stiffness range, from the stiffness at which one spring becomes slack."""
         return self.least_stiffness(tau), np.inf
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """Deflections s1 and -s2, efforts f(s1) and -f(s2)."""
         commanded = self.commanded(tau[0], stiffness)
         (first, second), tensions = self.stretches(tau[0], commanded), self.tensions(tau[0], commanded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,8 @@ from ...elementary import select
 from ...jet import Jet
 from ..parameters import Declared
 from ..parameters import Parameter as Parameter
+
+Jets: TypeAlias = Sequence[Jet]
 
 SPRINGS: dict[str, type[Spring]] = {}
 """Springs of a single joint by their type in robot files."""
@@ -89,9 +91,7 @@ class Spring(Declared, ABC):
         """Stiffness without load; nominal stiffness where it is commanded."""
 
     @abstractmethod
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """Deflections and efforts at the motors under link efforts, with as many time derivatives as these.
 
         Args:

@@ -12,7 +12,7 @@ from ...arrays import Array, Scalar
 from ...elementary import absolute, exp, select
 from ...jet import Jet
 from ..parameters import positive
-from .base import EffortJets, Parameter, Spring
+from .base import EffortJets, Jets, Parameter, Spring
 from .interpolation import hermite_derivatives
 
 # Up to here powers of z are summed, where the recursion would divide differences of nearly equal numbers by z.
@@ -70,9 +70,7 @@ class DampedSpring(Spring, kind="damped"):
         """K."""
         return self.constant
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """The present deflection, deltad = (tau - K delta)/D, deltadd = (taud - K deltad)/D, …
 
         Without a transient, and as far as rounding tells, they are those of the settled deflection: a small D divides

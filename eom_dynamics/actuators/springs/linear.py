@@ -12,7 +12,7 @@ import numpy as np
 from ...arrays import Array, Scalar
 from ...jet import Jet
 from ..parameters import positive
-from .base import EffortJets, Parameter, Spring
+from .base import EffortJets, Jets, Parameter, Spring
 from .memoryless import MemorylessSpring
 
 
@@ -27,9 +27,7 @@ class RigidSpring(Spring, kind="rigid"):
         """Infinite."""
         return np.inf
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """Zero."""
         return [Jet.constant(0.0, len(tau[0]))], tau
 

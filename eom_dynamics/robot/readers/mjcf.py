@@ -300,8 +300,10 @@ class _Reader:
         """The joint of a motor, ``joint``, and the spring after it; a tendon over both has what acts on the link."""
         model, second = self._model, int(self._model.jnt_dofadr[j + 1])
         stiffness, damping = float(model.jnt_stiffness[j + 1]), float(model.dof_damping[second])
-        joint = _elastic(joint, stiffness, damping, joint.damping, joint.friction)
-        joint = replace(joint, damping=0.0, friction=0.0)
+        spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
+        friction = Friction(viscous=joint.damping, coulomb=joint.friction, static=joint.friction)
+        actuator = replace(joint.actuator, friction=friction)
+        joint = replace(joint, spring=spring, actuator=actuator, damping=0.0, friction=0.0)
         if j not in self._sums:
             return joint
         t = self._sums[j]
@@ -520,15 +522,6 @@ class _Reader:
 
 def _pose(position: Array, wxyz: Array) -> Array:
     return lie.pose(lie.rotation_from_quaternion(np.roll(wxyz, -1)), position)
-
-
-def _elastic(
-    joint: JointDescription, stiffness: float, damping: float, viscous: float, coulomb: float
-) -> JointDescription:
-    """The joint with a series spring, and a motor with friction."""
-    spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
-    friction = Friction(viscous=viscous, coulomb=coulomb, static=coulomb)
-    return replace(joint, spring=spring, actuator=replace(joint.actuator, friction=friction))
 
 
 def _parallel_spring(stiffness: Any, rest_position: Any) -> ParallelSpring | None:

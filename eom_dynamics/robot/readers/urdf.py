@@ -81,7 +81,7 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
     unordered = Description(robot_name, source, described_links, tuple(described), unphysical="warn")
-    ordered = depth_first(list(links), described, unordered.refuse)
+    ordered = depth_first(unordered)
     turning = [joint.name for joint in ordered if joint.type not in ("fixed", "floating")]
     if default := [name for name in turning if joints[name].child("axis") is None]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")

@@ -220,56 +220,36 @@ def parse(text: str, source: str) -> Element:
         raise RobotDescriptionError(
             f"{source}: must be at most {MAX_CHARACTERS} characters, has {len(text)}; is this a robot description?"
         )
-    builder = _Builder(source)
+    # The text is decoded already, whatever encoding its declaration names.
+    parser = expat.ParserCreate(encoding="utf-8")
+    opened, count = [Element(source, "", {}, 0)], 0
+
+    def refuse(reason: str) -> NoReturn:
+        raise RobotDescriptionError(f"{source}: line {parser.CurrentLineNumber}: {reason}")
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MAX_ELEMENTS:
+            refuse(f"more than {_MAX_ELEMENTS} elements; is this a robot description?")
+        if len(opened) > _MAX_DEPTH:
+            refuse(f"elements nested deeper than {_MAX_DEPTH}; is this a robot description?")
+        element = Element(source, tag, attributes, parser.CurrentLineNumber)
+        opened[-1].children.append(element)
+        opened.append(element)
+
+    def characters(text: str) -> None:
+        opened[-1].text += text
+
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = lambda *_: refuse(_NO_DOCTYPE)
+    parser.StartElementHandler, parser.CharacterDataHandler = start, characters
+    parser.EndElementHandler = lambda _: opened.pop()
     try:
-        builder.parser.Parse(text.encode("utf-8"), True)
+        parser.Parse(text.encode("utf-8"), True)
     except UnicodeEncodeError as error:
         raise RobotDescriptionError(f"{source}: not valid Unicode (character {error.start})") from None
     except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise RobotDescriptionError(
-            f"{source}: line {error.lineno}, column {error.offset + 1}: not valid XML: {reason}"
-        ) from None
-    return builder.root
-
-
-class _Builder:
-    """Builds the tree of elements from the parser's events."""
-
-    def __init__(self, source: str) -> None:
-        # The text is decoded already, whatever encoding its declaration names.
-        self.parser = expat.ParserCreate(encoding="utf-8")
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-        self._source = source
-        self._open = [Element(source, "", {}, 0)]
-        self._count = 0
-
-    @property
-    def root(self) -> Element:
-        return self._open[0].children[0]
-
-    def _refuse(self, reason: str) -> NoReturn:
-        raise RobotDescriptionError(f"{self._source}: line {self.parser.CurrentLineNumber}: {reason}")
-
-    def _doctype(self, *_: object) -> None:
-        self._refuse(_NO_DOCTYPE)
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._count += 1
-        if self._count > _MAX_ELEMENTS:
-            self._refuse(f"more than {_MAX_ELEMENTS} elements; is this a robot description?")
-        if len(self._open) > _MAX_DEPTH:
-            self._refuse(f"elements nested deeper than {_MAX_DEPTH}; is this a robot description?")
-        element = Element(self._source, tag, attributes, self.parser.CurrentLineNumber)
-        self._open[-1].children.append(element)
-        self._open.append(element)
-
-    def _end(self, _: str) -> None:
-        self._open.pop()
-
-    def _text(self, text: str) -> None:
-        self._open[-1].text += text
+        place = f"line {error.lineno}, column {error.offset + 1}"
+        raise RobotDescriptionError(f"{source}: {place}: not valid XML: {expat.ErrorString(error.code)}") from None
+    return opened[0].children[0]
