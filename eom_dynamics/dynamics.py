@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import count
 from .arrays import Array
 from .codegen.backends import with_friction, working_kernel
 from .codegen.functions import (
@@ -104,8 +105,7 @@ class Dynamics(CompiledMethods):
                 ``rotor_inertia`` not a bool.
             TypeError: ``robot`` is not a Robot.
         """
-        if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
-            raise StateError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
+        order = count(order, "order", 0, _HIGHEST_ORDER)
         robot = with_friction(robot, friction, rotor_inertia)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order

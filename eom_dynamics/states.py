@@ -82,12 +82,8 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    shape = np.shape(_array(vectors[0], names[0]))
-    if len(shape) not in (1, 2) or shape[-1] != n:
-        raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
-    return [
-        _checked(vector, name_of(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)
-    ]
+    known = [name_of(names, k) for k in range(len(vectors))]
+    return state_arrays(vectors, known, [(n,)] * len(vectors), finite=finite)[0]
 
 
 def state_arrays(

@@ -165,9 +165,8 @@ class ElasticArm(FeedforwardMethods):
         """
         if base is not None and payload is not None:
             method = method_name(on_base=True, payload=True)
-            signature = self.signature(method)
-            inputs, _ = signature.checked(states, {"wrench": wrench, "base": base, "payload": payload}, finite=True)
-            return self._link_efforts(method, dict(zip((x.name for x in signature.inputs), inputs, strict=True)))
+            known, _ = self._checked(method, states, {"wrench": wrench, "base": base, "payload": payload})
+            return self._link_efforts(method, known)
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench, payload=payload)
         w, f = checked_base(base)

@@ -193,11 +193,10 @@ class FeedforwardMethods(CompiledMethods):
             i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
             each other. A deflection that is given is constant.
         """
-        function, signature = self._directional, self.signature("feedforward")
-        inputs, samples = signature.checked(motion, given, finite=True)
+        function = self._directional
+        known, samples = self._checked("feedforward", motion, given)
         n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, orders, n)
-        known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
         rows = []
         for vector in function.signature.inputs[:-orders]:
             x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
@@ -222,9 +221,8 @@ class FeedforwardMethods(CompiledMethods):
         Returns:
             Feedforward of the derivatives, each (D, N, n) or (D, N, m).
         """
-        function, signature = self._directional, self.signature("feedforward")
-        inputs, _ = signature.checked(tuple(states), {}, finite=True)
-        known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
+        function = self._directional
+        known, _ = self._checked("feedforward", states, {})
         count, samples = changes[0].shape[:2]
         rows = []
         for vector in function.signature.inputs[: -len(STATE_NAMES)]:
@@ -232,6 +230,14 @@ class FeedforwardMethods(CompiledMethods):
             rows.append(np.ascontiguousarray(x).reshape(count * samples, *vector.shape))
         rows += [np.ascontiguousarray(x).reshape(count * samples, -1) for x in changes]
         return Feedforward(*(x.reshape(count, samples, -1) for x in function.results(*rows)))
+
+    def _checked(
+        self, method: str, motion: Sequence[ArrayLike | None], given: Mapping[str, Any]
+    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+        """Finite inputs of a feedforward method by name, and their samples, () or (N,)."""
+        signature = self.signature(method)
+        inputs, samples = signature.checked(tuple(motion), dict(given), finite=True)
+        return dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)), samples
 
     def signature(self, method: str) -> Signature:
         """Arguments and results of ``feedforward``, or ``feedforward_on_base``, as :meth:`.CompiledMethods.signature`.

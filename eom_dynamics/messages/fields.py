@@ -84,8 +84,8 @@ def read_samples(
         parts, count = _completed(fields, parts, n, optional, most)
     values = np.frombuffer(b"".join(parts)).reshape(len(fields), count, n)
     if not np.isfinite(values).all():
-        k, sample, joint = np.argwhere(~np.isfinite(values))[0]
-        refuse_number(fields[k], values[k], (sample, joint), order, several=most > 1)
+        k, *at = first_not_finite(values)
+        refuse_number(fields[k], values[k], at, order, several=most > 1)
     return order.to_robot(values)
 
 
@@ -161,6 +161,11 @@ def _completed(
             allowed = f"{size}{' or none' if field in optional else like}"
             raise StateError(f"{field} has {len(part)} entries, must have {allowed}")
     return [part if len(part) else bytes(8 * size) for part in parts], count
+
+
+def first_not_finite(values: Array) -> list[int]:
+    """Index of the first number that is not finite."""
+    return np.argwhere(~np.isfinite(values))[0].tolist()
 
 
 def refuse_number(field: str, values: Array, at: Sequence[int], order: JointOrder, *, several: bool) -> None:

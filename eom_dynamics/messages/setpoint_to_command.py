@@ -85,9 +85,6 @@ class DeflectionFilter:
         self.stamp[0] = 0
 
 
-_RATES = ("", "_rate", "_acceleration")
-
-
 def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str, Array]:
     """Terms of the equations of motion by response field, in the message's joint order.
 
@@ -96,7 +93,7 @@ def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str,
         ``_acceleration`` for its time derivatives, as far as the equations have them.
     """
     fields: dict[str, Array] = {}
-    for k, rate in enumerate(_RATES[: equations.order + 1]):
+    for k, rate in enumerate(("", "_rate", "_acceleration")[: equations.order + 1]):
         fields[f"mass_matrix{rate}"] = order.axes_to_message(equations.M[k], 2)
         fields[f"coriolis_matrix{rate}"] = order.axes_to_message(equations.C[k], 2)
         fields[f"gravity_effort{rate}"] = order.to_message(equations.gravity[k])

@@ -19,7 +19,7 @@ from ..arrays import Array
 from ..elastic import BaseMotion
 from ..exceptions import StateError
 from ..robot import Robot
-from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, getter
+from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, first_not_finite, getter
 from .joint_order import shown
 
 # Largest deviation of a quaternion's length from one; it is then made one.
@@ -74,7 +74,7 @@ def read_twist(message: Any, name: str) -> Array:
     angular, linear = message.angular, message.linear
     twist = [angular.x, angular.y, angular.z, linear.x, linear.y, linear.z]
     if not all(map(isfinite, twist)):
-        k = next(k for k, x in enumerate(twist) if not isfinite(x))
+        (k,) = first_not_finite(np.array(twist))
         raise StateError(f"{name}.{('angular', 'linear')[k // 3]}.{'xyz'[k % 3]} is {twist[k]}")
     return np.array(twist)
 
@@ -103,7 +103,7 @@ def read_base_motion(message: Any) -> BaseMotion | None:
     if not isinstance(values, np.ndarray):
         values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(values)])
     if not np.isfinite(values).all():
-        row, column = map(int, np.argwhere(~np.isfinite(values))[0])
+        row, column = first_not_finite(values)
         raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
     if force_is_unset(values):
         raise StateError(
@@ -180,7 +180,7 @@ def _moment_first(entry: Any) -> Any:
 
 def _refuse_number(fields: Sequence[str], given: Sequence[Any], values: Array, robot: Robot) -> NoReturn:
     """Raise StateError for the first number of all entries (number of them, 6) that is not finite."""
-    row, component = np.argwhere(~np.isfinite(values))[0]
+    row, component = first_not_finite(values)
     ends = np.cumsum([len(entries) for entries in given])
     which = int(np.searchsorted(ends, row, side="right"))
     place, k = row - ends[which] + len(given[which]), len(robot.tools)

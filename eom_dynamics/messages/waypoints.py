@@ -184,14 +184,7 @@ def checksum(message: Any) -> int:
 def _positions(message: Any) -> Array:
     if hasattr(message, "coefficients"):
         return np.asarray(message.coefficients)
-    rows = [
-        x
-        for point in message.points
-        for x in ([point.positions] if hasattr(point, "positions") else map(_transform, point.transforms))
-    ]
-    return np.concatenate([np.zeros(0), *rows])
-
-
-def _transform(transform: Any) -> tuple[float, ...]:
-    shift, turn = transform.translation, transform.rotation
-    return shift.x, shift.y, shift.z, turn.x, turn.y, turn.z, turn.w
+    if not len(message.points) or hasattr(message.points[0], "positions"):
+        return np.concatenate([np.zeros(0), *(point.positions for point in message.points)])
+    moves = [(x.translation, x.rotation) for point in message.points for x in point.transforms]
+    return np.array([(p.x, p.y, p.z, turn.x, turn.y, turn.z, turn.w) for p, turn in moves])
