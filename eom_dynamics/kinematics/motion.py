@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import factorial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,9 +97,8 @@ def differential_inverse_kinematics(
     (True, 0.0)
 
     Raises:
-        StateError: an argument has the wrong shape or is not finite, there is no such frame, or numbers are so large
-            that the rates overflow.
-        StateError: weights, task, damping or length are out of range.
+        StateError: an argument has the wrong shape, is not finite or out of range, there is no such frame, or numbers
+            are so large that the rates overflow.
     """
     kinematics = kinematics_of(robot)
     given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
@@ -113,17 +112,12 @@ def differential_inverse_kinematics(
         u[k] = real_array(preferred, "null_motion", (*samples, n))
     if damping is not None:
         not_negative(damping, "damping")
-
     tool = kinematics.frame(frame)
     moving = moving_joints(kinematics.robot, tool)
     scales = None if weights is None else _scales(weights, moving, n)
-    unit = characteristic_length(kinematics.robot, (tool,)) if length is None else positive(length, "length")
-    counts = real_array(task, "task", (TWIST,))
-    if not np.all((counts == 0) | (counts == 1)):
-        raise StateError(f"task must be 6 numbers 0 or 1, angular first, is {task!r:.60}")
-    lengths: Array = counts * np.repeat([1.0, 1.0 / unit], 3)
+    lengths = _units(task, characteristic_length(kinematics.robot, (tool,)) if length is None else length)
     J = kinematics.jacobian(states[0], frame, reference)[..., moving] * lengths[:, np.newaxis]
-    d, inverse = _damped_inverse(J, counts > 0, None if scales is None else scales[moving], damping)
+    d, inverse = _damped_inverse(J, lengths > 0, None if scales is None else scales[moving], damping)
     inputs = [*twist, inverse.reshape(*samples, -1)]
     if others:
         inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
@@ -131,19 +125,23 @@ def differential_inverse_kinematics(
         inputs.append(scales)
     finite = all_finite(inputs)
     if finite:
-        found = kinematics.joint_rates(
-            states[0],
-            inputs,
-            orders,
-            frame=frame,
-            reference=reference,
-            units=tuple(lengths.tolist()),
-            preferred=bool(others),
-            weighted=scales is not None,
-        )
+        details: dict[str, Any] = {
+            "units": tuple(lengths.tolist()),
+            "preferred": bool(others),
+            "weighted": scales is not None,
+        }
+        found = kinematics.joint_rates(states[0], inputs, orders, frame=frame, reference=reference, **details)
     if not finite or not all_finite(found[:orders]):
         raise StateError("the joint rates overflow: the twists or their derivatives are too large")
     return InverseMotion(found[:orders], found[orders:], d)
+
+
+def _units(task: ArrayLike, length: float) -> Array:
+    """One over the units (6,) of the entries of a twist in which the damping acts, 0 of those that do not count."""
+    counts = real_array(task, "task", (TWIST,))
+    if not np.all((counts == 0) | (counts == 1)):
+        raise StateError(f"task must be 6 numbers 0 or 1, angular first, is {task!r:.60}")
+    return counts * np.repeat([1.0, 1.0 / positive(length, "length")], 3)
 
 
 def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:

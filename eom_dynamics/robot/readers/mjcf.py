@@ -43,11 +43,7 @@ _MODELS = ("include", "model")
 
 _ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
 
-_TYPES = ("floating", "ball", "prismatic", "revolute")
-"""Joint types in the order of ``mjtJoint``."""
-
-# Error of axes that MuJoCo has normalized and turned, for joints on one axis.
-_SAME_AXIS = 1e-12
+_TYPES = ("floating", "ball", "prismatic", "revolute")  # in the order of mjtJoint
 
 
 def is_mjcf(text: str) -> bool:
@@ -352,7 +348,7 @@ class _Reader:
             self._is_single(j)
             and model.jnt_type[j] == model.jnt_type[j + 1]
             and model.jnt_bodyid[j] == model.jnt_bodyid[j + 1]
-            and np.allclose(self._screw(j), self._screw(j + 1), rtol=0, atol=_SAME_AXIS)
+            and np.allclose(self._screw(j), self._screw(j + 1), rtol=0, atol=1e-12)  # MuJoCo has normalized them
             and model.dof_armature[first] > 0
             and not (model.jnt_stiffness[j] or model.jnt_limited[j] or model.jnt_limited[j + 1])
             and model.jnt_stiffness[j + 1] > 0
