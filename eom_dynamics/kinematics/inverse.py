@@ -143,8 +143,7 @@ def inverse_kinematics(
         objective: one of OBJECTIVES, which a redundant arm's solution then maximises locally; None for any solution.
         limits: whether joints have limits.
         tolerance: largest error of a solution, rad and m.
-        iterations: most steps of one attempt.
-        attempts: most attempts.
+        iterations, attempts: most steps of one attempt, and most attempts.
         iterates: whether to return the configurations of all steps, of one target; see :func:`.newton_raphson` for the
             method of textbooks.
 
@@ -169,11 +168,10 @@ def inverse_kinematics(
     except TypeError:  # an unhashable value is not an option
         _check_options(*options)
         raise
-    settings, task = problem.settings, problem.task
+    settings, task, trace = problem.settings, problem.task, None
     targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
     starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
     starts = np.minimum(np.maximum(starts, settings.lower), settings.upper)
-    trace = None
     if flag(iterates, "iterates"):
         if not one:
             raise StateError(f"iterates are of one target, there are {len(targets)}")
@@ -192,7 +190,8 @@ def inverse_kinematics(
         closer = _problem(kinematics, names, mask, None, limits, tolerance, iterations, min(attempts, _FEW))
         why[stuck] = _why_stuck(kinematics, closer, targets[stuck], solved.q[stuck])
     q, residuals, steps, tried, reasons, why = (x[0] for x in (*solved, why)) if one else (*solved, why)
-    return InverseKinematicsResult(q, reasons == 0, *residuals.T, steps, tried, why, trace)
+    angle, distance = residuals.T
+    return InverseKinematicsResult(q, reasons == 0, angle, distance, steps, tried, why, trace)
 
 
 def _names(kinematics: Kinematics, frame: str | Sequence[str] | None) -> str | tuple[str, ...] | None:
