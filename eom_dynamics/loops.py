@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
 from . import lie
-from .arguments import checked_pose
+from .arguments import checked_pose, count
 from .arrays import AnyArray
 from .codegen.backends import require_robot
 from .constraints import FrameMotion, at_rest, body_motion, solve
@@ -317,13 +317,8 @@ def _require_cut_joint(loop: CutJoint, tree: Robot) -> None:
     if not isinstance(loop, CutJoint):
         raise RobotDescriptionError(f"{tree.name}: loops must be cut joints, one is {shown(loop)}")
     for name, least in (("predecessor", -1), ("successor", 0)):
-        index = getattr(loop, name)
-        number = isinstance(index, int | np.integer) and not isinstance(index, bool)
-        if not number or not least <= index < len(tree.joints):
-            raise RobotDescriptionError(
-                f"{tree.name}: {loop.name}: {name} must be the index of a joint, from {least} to "
-                f"{len(tree.joints) - 1}, is {shown(index)}"
-            )
+        what = f"{tree.name}: {loop.name}: {name}, the index of a joint,"
+        count(getattr(loop, name), what, least, len(tree.joints) - 1, RobotDescriptionError)
     for name in ("predecessor_pose", "successor_pose"):
         checked_pose(real_array(getattr(loop, name), f"{loop.name}: {name}", (4, 4)), f"{loop.name}: {name}")
     screws = real_array(loop.screws, f"{loop.name}: screws")

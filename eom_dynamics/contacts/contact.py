@@ -24,8 +24,7 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
 from ..states import real_array
-from .friction_cone import FrictionCone
-from .wrench_cone import WrenchCone
+from .cones import FrictionCone, WrenchCone
 
 # Of rotation matrices and unit vectors.
 _ORTHONORMAL = 1e-9

@@ -18,10 +18,8 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
 from ..states import number_or_vector
-from .conic_program import minimize
+from .cones import WrenchCone, checked_faces, minimize, second_order_rows
 from .contact import Contact, by_contact
-from .friction_cone import checked_faces, second_order_rows
-from .wrench_cone import WrenchCone
 
 # Singular values below this share of the largest one are zero, as for constraints.
 _SINGULAR = 1e-12

@@ -150,8 +150,3 @@ def mechanism(robot: Any) -> Mechanism:
     if isinstance(robot, FloatingBase):
         return FloatingMechanism(robot)
     raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(robot)}")
-
-
-def joints_and_base(vector: Array, base: int) -> tuple[Array, Array]:
-    """Entries of joints (n,) and of the base (base,)."""
-    return np.asarray(vector[base:]), np.asarray(vector[:base])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
+from ..exceptions import LimitError
 
 TURN = 2 * np.pi
 """Distance beyond its range up to which an angle may be a mistake of the motion; beyond, it is one of the unit, rad."""
@@ -51,6 +52,10 @@ class LimitViolation(NamedTuple):
     def numbers(self) -> str:
         """Value and limit, such as ``2.5 rad/s, limit 2 rad/s``."""
         return f"{self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
+
+    def error(self, message: str) -> LimitError:
+        """The error with this message of a motion whose worst violation it is."""
+        return LimitError(message, f"{self.name}: {self.quantity}", self.numbers, self.ratio)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.quantity} {self.numbers}"

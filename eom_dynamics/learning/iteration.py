@@ -36,7 +36,7 @@ from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
-from ..exceptions import EomDynamicsError, LimitError, StateError
+from ..exceptions import EomDynamicsError, StateError
 from ..states import STATE_NAMES, real_array
 
 # Of the spline: four derivatives are smooth.
@@ -370,9 +370,4 @@ def _keep_limits(arm: ElasticArm, reference: Array, motion: Array) -> None:
     before = {(x.name, x.quantity): x.ratio for x in check.violations(reference, arm.feedforward(*reference))}
     for worst in check.violations(motion, arm.feedforward(*motion)):
         if worst.ratio > before.get((worst.name, worst.quantity), 1.0) * (1 + TOLERANCE):
-            raise LimitError(
-                f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down",
-                f"{worst.name}: {worst.quantity}",
-                worst.numbers,
-                worst.ratio,
-            )
+            raise worst.error(f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down")

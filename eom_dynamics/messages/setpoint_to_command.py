@@ -14,7 +14,7 @@ from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCh
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.limit_violations import summary
 from ..equations import EquationsOfMotion, equations_of_motion
-from ..exceptions import EomDynamicsError, LimitError, StateError, StiffnessError
+from ..exceptions import EomDynamicsError, StateError, StiffnessError
 from ..robot.payload import with_parameters
 from ..states import all_finite, refuse_overflow
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS, read_samples, read_stiffness
@@ -268,13 +268,7 @@ class SetpointEvaluator:
             efforts, motors = self._checked(values)
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
-                worst = violations[0]
-                raise LimitError(
-                    f"exceeds limits: {summary(violations)}",
-                    f"{worst.name}: {worst.quantity}",
-                    worst.numbers,
-                    worst.ratio,
-                )
+                raise violations[0].error(f"exceeds limits: {summary(violations)}")
             if stamp is not None and deflection is not None:
                 self._computed = stamp, efforts, deflection
             if violations and limit_policy == "clip":

@@ -1,28 +1,154 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact wrench cone of a flat surface: all sums of friction forces at the corners of its polygon.
+"""Friction cones of points, contact wrench cones of flat surfaces, and quadratic programs over second-order cones.
 
-Wrenches are (moment; force) in the frame of the contact, z along the normal, which points to the robot. With pyramids
-at the corners the cone is polyhedral: spanned by the edges of the pyramids (generators), or cut out by half-spaces.
-S. Caron, Q.-C. Pham and Y. Nakamura, "Stability of surface contacts for humanoid robots: closed-form formulae of the
-contact wrench cone for rectangular support areas", ICRA 2015.
+A point contact transmits forces of the cone |f_t| <= mu f_n, a flat surface all sums of such forces at the corners of
+its polygon. Wrenches are (moment; force) in the frame of the contact, z along the normal, which points to the robot.
+With pyramids at the corners the cone is polyhedral: spanned by the edges of the pyramids (generators), or cut out by
+half-spaces. S. Caron, Q.-C. Pham and Y. Nakamura, "Stability of surface contacts for humanoid robots: closed-form
+formulae of the contact wrench cone for rectangular support areas", ICRA 2015.
+
+Programs are solved by the interior-point solver Clarabel (the extra ``contacts``): P. J. Goulart and Y. Chen,
+"Clarabel: an interior-point solver for conic programs with quadratic objectives" (2024). It takes second-order cones as
+they are, so that exact friction cones need no pyramids.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
+from scipy.sparse import csc_matrix
 from scipy.spatial import ConvexHull
 
 from .. import lie
+from ..arguments import count, positive
 from ..arrays import Array
 from ..exceptions import ContactError
+from ..extras import require
 from ..states import real_array
-from .conic_program import minimize
-from .friction_cone import FrictionCone, checked_faces, second_order_rows
+
+# Relative accuracy of the cost; that of the solution is about its square root where the cost is flat.
+_ACCURACY = 1e-10
+
+
+def minimize(
+    P: Array, p: Array, equal: tuple[Array, Array], below: tuple[Array, Array], cones: Array, reason: str
+) -> Array:
+    """Minimise u' P u / 2 + p' u over E u = e, A u <= a, with every three rows of B u in a second-order cone.
+
+    Args:
+        P, p: (k, k) positive semidefinite and (k,).
+        equal: E, e.
+        below: A, a.
+        cones: B.
+        reason: message of the error if there is no such u.
+
+    Raises:
+        ContactError: there is no such u.
+        MissingLibraryError: Clarabel is not installed.
+    """
+    require("contacts")
+    import clarabel
+
+    (E, e), (A, a) = equal, below
+    size = len(p)
+    rows = np.concatenate([E, A, -cones])
+    bounds = np.concatenate([e, a, np.zeros(len(cones))])
+    kinds: list[Any] = [clarabel.ZeroConeT(len(e))] if len(e) else []
+    kinds += [clarabel.NonnegativeConeT(len(a))] if len(a) else []
+    kinds += [clarabel.SecondOrderConeT(3)] * (len(cones) // 3)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    # For problems of this size a second thread costs more than it saves.
+    settings.max_threads = 1
+    solver = clarabel.DefaultSolver(
+        csc_matrix(np.triu(P), shape=(size, size)), p, csc_matrix(rows, shape=rows.shape), bounds, kinds, settings
+    )
+    solution = solver.solve()
+    if solution.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
+        raise ContactError(f"{reason} (Clarabel: {solution.status})")
+    return np.array(solution.x)
+
+
+FEWEST_FACES = 3
+"""Faces of the coarsest pyramid."""
+
+
+@dataclass(frozen=True)
+class FrictionCone:
+    """Forces (x, y, z) that a point contact can transmit, z along the normal, which points to the robot.
+
+    Attributes:
+        friction: coefficient of friction mu, positive.
+    """
+
+    friction: float
+
+    def __post_init__(self) -> None:
+        """Check the coefficient."""
+        object.__setattr__(self, "friction", positive(self.friction, "friction", ContactError))
+
+    def contains(self, force: ArrayLike, faces: int | None = None, tolerance: float = 0.0) -> bool:
+        """Whether a force (3,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
+        return self.margin(force, faces) >= -real_array(tolerance, "tolerance", ()).item()
+
+    def margin(self, force: ArrayLike, faces: int | None = None) -> float:
+        """Normal-force margin, N: by how much f_n may fall before the contact slips or opens; negative outside.
+
+        Args:
+            force: (3,), N.
+            faces: of a pyramid inside the cone; by default the cone itself.
+        """
+        f = real_array(force, "force", (3,))
+        if faces is None:
+            return float(f[2] - np.hypot(f[0], f[1]) / self.friction)
+        A = self.half_spaces(faces)
+        return float(np.min((A @ f) / A[:, 2]))
+
+    def project(self, force: ArrayLike) -> Array:
+        """The force of the cone that is nearest to a force (3,)."""
+        f, mu = real_array(force, "force", (3,)), self.friction
+        tangential = float(np.hypot(f[0], f[1]))
+        if tangential <= mu * f[2]:
+            return f
+        if mu * tangential <= -f[2]:  # in the polar cone
+            return np.zeros(3)
+        normal = (f[2] + mu * tangential) / (1 + mu**2)
+        scale = mu * normal / tangential
+        return np.array([scale * f[0], scale * f[1], normal])
+
+    def generators(self, faces: int = 4) -> Array:
+        """Edges (faces, 3) of a pyramid inside the cone, for a normal force of 1 N."""
+        faces = checked_faces(faces)
+        angle = (2 * np.arange(faces) + 1) * np.pi / faces
+        return np.stack([self.friction * np.cos(angle), self.friction * np.sin(angle), np.ones(faces)], axis=1)
+
+    def half_spaces(self, faces: int = 4) -> Array:
+        """Rows A (faces, 3) of the pyramid inside the cone, A f <= 0; for four faces
+        ``|f_x|, |f_y| <= mu f_n/sqrt(2)``.
+        """
+        faces = checked_faces(faces)
+        angle = 2 * np.arange(faces) * np.pi / faces
+        inner = self.friction * np.cos(np.pi / faces)
+        return np.stack([np.cos(angle), np.sin(angle), np.full(faces, -inner)], axis=1)
+
+
+def second_order_rows(friction: float, points: int) -> Array:
+    """Rows (3 points, 3 points) that map forces at points to triples (mu f_z, f_x, f_y) of second-order cones."""
+    one = np.array([[0.0, 0.0, friction], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    return np.asarray(np.kron(np.eye(points), one), dtype=float)
+
+
+def checked_faces(faces: int) -> int:
+    """A valid number of faces of a pyramid; ContactError if it is something else."""
+    return count(faces, "faces", FEWEST_FACES, error=ContactError)
+
 
 # Of half-spaces with unit normals; Qhull splits a facet into simplices with almost equal ones.
 _DIGITS = 9
@@ -78,10 +204,10 @@ class WrenchCone:
         faces, sides = checked_faces(faces), _rectangle(self._vertices)
         if faces == 4 and sides is not None:
             return _rectangle_half_spaces(*sides, self.friction / np.sqrt(2))
-        count = faces * len(self._vertices)
-        if count > _MOST_GENERATORS:
+        total = faces * len(self._vertices)
+        if total > _MOST_GENERATORS:
             raise ContactError(
-                f"{len(self._vertices)} corners with {faces} faces are {count} generators, more than "
+                f"{len(self._vertices)} corners with {faces} faces are {total} generators, more than "
                 f"{_MOST_GENERATORS} take too long; describe the surface by fewer corners, or use exact cones"
             )
         return _hull_half_spaces(self._generators(self._vertices, faces).tobytes())
