@@ -55,10 +55,15 @@ def _plane(normal: Array) -> Array:
 UNPHYSICAL = ("refuse", "warn")
 """How to treat a description of what no real robot is: as an error, or with a warning."""
 
-# Fields that single-variable joints take from their description.
+# Fields that single-variable joints and robots take from their descriptions.
 _SINGLE_JOINT_FIELDS = (
     *("spring", "rotor_inertia", "limits", "damping", "friction"),
     *("constant_effort", "parallel_spring", "gear_ratio", "actuator", "drive"),
+)
+
+_ROBOT_FIELDS = (
+    *("rotor_model", "joint_friction", "command_period"),
+    *("drive_delay", "drive_interpolation", "compensated_by_robot"),
 )
 
 # More than any robot has. The time of the checks grows with the square and the cube of these numbers.
@@ -104,7 +109,13 @@ def assemble(
             raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
     option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = option_tips or _names(description.tip, "tip")
-    gravity = _base_gravity(description, root) if gravity is None else gravity
+    if gravity is None:
+        gravity = description.base_gravity  # None if it follows from that of the root
+        if gravity is not None and root not in (None, description.root):
+            raise RobotDescriptionError(
+                f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
+                "give gravity in its frame, too"
+            )
     given_links = [("tip", name) for name in option_tips] + ([] if root is None else [("root", root)])
     root = description.root if root is None else root
     if len(description.joints) > _MOST_JOINTS:
@@ -158,13 +169,8 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
             *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part)),
             *(() if tools else _tool_candidates(part, last)),
         ),
-        rotor_model=part.rotor_model,
-        joint_friction=part.joint_friction,
-        command_period=part.command_period,
-        drive_delay=part.drive_delay,
-        drive_interpolation=part.drive_interpolation,
-        compensated_by_robot=part.compensated_by_robot,
         base=bodies.base,
+        **{name: getattr(part, name) for name in _ROBOT_FIELDS},
     )
     return replace(
         robot,
@@ -328,24 +334,11 @@ def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Tra
     ]
 
 
-def _base_gravity(description: Description, root: str | None) -> Array | None:
-    """Gravity in the frame of the base where the description gives it so; None if it follows from the root's."""
-    if description.base_gravity is not None and root is not None and root != description.root:
-        raise RobotDescriptionError(
-            f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
-            "give gravity in its frame, too"
-        )
-    return description.base_gravity
-
-
-def _add_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]:
+def _add_mimics(joints: Sequence[Joint], part: Description) -> list[Joint]:
     index = {joint.name: i for i, joint in enumerate(joints)}
-    mimics = {
-        joint.name: Mimic(index[joint.mimic.leader], joint.mimic.ratio, joint.mimic.offset)
-        for joint in part.joints
-        if joint.mimic is not None
-    }
-    return tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in joints)
+    given = {joint.name: joint.mimic for joint in part.joints if joint.mimic is not None}
+    mimics = {name: Mimic(index[mimic.leader], mimic.ratio, mimic.offset) for name, mimic in given.items()}
+    return [replace(joint, mimic=mimics.get(joint.name)) for joint in joints]
 
 
 def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[str, Frame]) -> tuple[Joint, ...]:

@@ -60,13 +60,14 @@ class Payload:
             raise RobotDescriptionError(f"payload: {error}") from None
         if not isinstance(self.tool, str):
             raise RobotDescriptionError(f"payload: tool must be the name of a tool, is {shown(self.tool)}")
-        for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
+        checked: dict[str, float | Array] = {"mass": mass, "center_of_mass": center, "inertia": inertia}
+        for name, value in checked.items():
             if reason := violation(float(np.max(np.abs(value))), largest=LARGEST):  # the bound of robot descriptions
                 raise RobotDescriptionError(f"payload: {name} {reason}")
         # About the centre of mass, where the inertia is exactly as it was given.
         if impossible := body_violation(Inertial(mass, np.zeros(3), inertia)):
             raise RobotDescriptionError(f"payload: {impossible}")
-        for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
 from ..number_rules import LARGEST, SMALLEST, violation
 from ..spelling import close_match, listed
 from .description import SINGLE_TYPES, Description, JointDescription, MimicDescription
@@ -96,8 +95,15 @@ def select_subtree(description: Description, base: str, tips: Sequence[str], bra
         RobotDescriptionError: a tip is unknown, or not below the base.
     """
     mover = {joint.child: joint for joint in description.joints}
-    to_base = _pose_at_zero(mover, base)
-    below = _below(description, base)
+    to_base, link = np.eye(4), base  # pose of the base in the root's frame, all joints at zero
+    while link in mover:
+        to_base = mover[link].locked().origin @ to_base
+        link = mover[link].parent
+    links_of, reached = children(description.joints), [base]
+    for link in reached:  # grows during the loop
+        reached += [joint.child for joint in links_of.get(link, [])]
+    carried = set(reached[1:])
+    below = [joint for joint in description.joints if joint.child in carried]
     kept = _joints_on_paths(description, mover, base, tips) if tips else {joint.name for joint in below}
     kept = {joint.name for joint in below if joint.name in kept and (joint.mimic is None or joint.mimic.leader in kept)}
     joints, links, assumed = [], {base}, list(description.assumed)
@@ -131,24 +137,6 @@ def link_of(description: Description, name: str, option: str) -> str:
         guess = "" if close is None else f"did you mean {close}? "
         description.refuse(option, f"no link {name!r}; {guess}known are {listed(known)}")
     return frames[name]
-
-
-def _pose_at_zero(mover: Mapping[str, JointDescription], link: str) -> Array:
-    """Pose (4, 4) of a link in the root's frame, with all joints at zero."""
-    pose = np.eye(4)
-    while link in mover:
-        pose = mover[link].locked().origin @ pose
-        link = mover[link].parent
-    return pose
-
-
-def _below(description: Description, base: str) -> list[JointDescription]:
-    """The joints below a link, in the description's order."""
-    below, links = children(description.joints), [base]
-    for link in links:  # grows during the loop
-        links += [joint.child for joint in below.get(link, [])]
-    reached = set(links[1:])
-    return [joint for joint in description.joints if joint.child in reached]
 
 
 def _joints_on_paths(

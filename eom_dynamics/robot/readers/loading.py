@@ -74,21 +74,16 @@ def find_by_name(name: str) -> NamedRobot:
         ) from None
     for kind in ("URDF_PATH", "MJCF_PATH", "XACRO_PATH"):
         if path := getattr(module, kind, None):
-            folder = getattr(module, "PACKAGE_PATH", None)
-            others = getattr(module, "XACRO_PACKAGE_PATHS", None) or {}
-            packages = {**({} if folder is None else _package(folder)), **others}
+            packages = dict(getattr(module, "XACRO_PACKAGE_PATHS", None) or {})
+            manifest = Path(folder := getattr(module, "PACKAGE_PATH", None) or "", "package.xml")
+            own = (
+                parse(read_text(manifest, MAX_CHARACTERS), str(manifest)).child("name") if manifest.is_file() else None
+            )
+            if folder and own is not None:
+                packages.setdefault(own.text.strip(), folder)
             arguments = (kind == "XACRO_PATH" and getattr(module, "XACRO_ARGS", None)) or {}
             return NamedRobot(str(path), {key: str(value) for key, value in arguments.items()}, packages)
     raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")
-
-
-def _package(folder: str) -> dict[str, str]:
-    """The package of a folder, by the name in its package.xml, if it has one."""
-    path = Path(folder) / "package.xml"
-    if not path.is_file():
-        return {}
-    name = parse(read_text(path, MAX_CHARACTERS), str(path)).child("name")
-    return {} if name is None else {name.text.strip(): folder}
 
 
 _PACKAGED = resources.files("eom_dynamics") / "config"

@@ -36,7 +36,7 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
     Args:
         groups: whether to read the spring and the transmission that several joints share.
     """
-    robot.skip("coupled_stiffness", "transmission")
+    robot.skip("coupled_stiffness", "transmission")  # also where others prevent reading them
     coupled, transmissions = description.coupled_stiffness, description.transmissions
     if groups:
         given, transmission = robot.attempt(partial(_groups, description.joints), (None, None))
