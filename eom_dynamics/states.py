@@ -298,7 +298,7 @@ def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
         return value  # at once: all that follows takes longer than many a kernel
     rows = value if isinstance(value, list | tuple) else (value,)
     # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
-    if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(np.any(_mask(row)) for row in rows):
+    if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(map(_is_masked, rows)):
         raise StateError(f"{name} has masked entries; fill them, or leave out their states")
     try:
         array = np.asarray(value)
@@ -325,5 +325,5 @@ def is_symbolic(value: object) -> bool:
     return any(type(x).__module__.partition(".")[0] in ("sympy", "casadi") for x in rows)
 
 
-def _mask(value: object) -> Any:
-    return getattr(value, "mask", False) if isinstance(value, np.ndarray) else False
+def _is_masked(value: object) -> bool:
+    return isinstance(value, np.ndarray) and bool(np.any(getattr(value, "mask", False)))

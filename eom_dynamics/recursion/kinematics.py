@@ -210,7 +210,7 @@ def _space_derivatives(
             before = [plus(x, _rate(levels, rates, i, k)) for k, x in enumerate(before)]
         levels.append(
             [
-                _bracket_derivative(twists[i], [[sign * x for x in level[i]] for level in levels], order)
+                _leibniz(twists[i], [[sign * x for x in level[i]] for level in levels], order, _bracket)
                 for i in range(len(columns))
             ]
         )
@@ -250,10 +250,6 @@ _DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers], int], list[list[
 def _rate(levels: list[list[Numbers]], rates: list[Numbers], i: int, order: int) -> Numbers:
     """Derivative of a joint's twist: of its column times its rate."""
     return [leibniz([level[i][r] for level in levels], rates[i], order, lambda a, b: a * b) for r in range(6)]
-
-
-def _bracket_derivative(left: Sequence[Numbers], right: Sequence[Numbers], order: int) -> Numbers:
-    return _leibniz(left, right, order, _bracket)
 
 
 def _leibniz(

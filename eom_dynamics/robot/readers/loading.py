@@ -75,12 +75,11 @@ def find_by_name(name: str) -> NamedRobot:
     for kind in ("URDF_PATH", "MJCF_PATH", "XACRO_PATH"):
         if path := getattr(module, kind, None):
             packages = dict(getattr(module, "XACRO_PACKAGE_PATHS", None) or {})
-            manifest = Path(folder := getattr(module, "PACKAGE_PATH", None) or "", "package.xml")
-            own = (
-                parse(read_text(manifest, MAX_CHARACTERS), str(manifest)).child("name") if manifest.is_file() else None
-            )
-            if folder and own is not None:
-                packages.setdefault(own.text.strip(), folder)
+            folder = getattr(module, "PACKAGE_PATH", None)
+            manifest = None if folder is None else Path(folder, "package.xml")
+            if manifest is not None and manifest.is_file():
+                own = parse(read_text(manifest, MAX_CHARACTERS), str(manifest)).child("name")
+                packages = ({} if own is None else {own.text.strip(): folder}) | packages
             arguments = (kind == "XACRO_PATH" and getattr(module, "XACRO_ARGS", None)) or {}
             return NamedRobot(str(path), {key: str(value) for key, value in arguments.items()}, packages)
     raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")
