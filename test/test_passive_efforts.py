@@ -83,19 +83,13 @@ GEOMETRY = (0.5, 0.2, -2.0, 0.65)
 
 KINDS: dict[str, tuple[ParallelSpring, Law]] = {
     "linear": (ParallelSpring(SignedLinearLaw(-7.0), 0.3), lambda q: -7.0 * (q - 0.3)),
-    "coil": (
-        ParallelSpring(SignedLinearLaw(900.0), anchors=ANCHORS),
-        _anchored(lambda x: 900.0 * x, *GEOMETRY),
-    ),
+    "coil": (ParallelSpring(SignedLinearLaw(900.0), anchors=ANCHORS), _anchored(lambda x: 900.0 * x, *GEOMETRY)),
     "table": (ParallelSpring(TableLaw(POINTS, EFFORTS), 0.2), lambda q: _table(q - 0.2)),
     "table of a length": (
         ParallelSpring(TableLaw(POINTS / 4, EFFORTS), anchors=ANCHORS),
         _anchored(lambda x: _table(4 * x), *GEOMETRY),
     ),
-    "gas": (
-        ParallelSpring(GasLaw(400.0, 0.3, 1.4), anchors=ANCHORS),
-        _anchored(_gas(400.0, 0.3, 1.4, 1.0), *GEOMETRY),
-    ),
+    "gas": (ParallelSpring(GasLaw(400.0, 0.3, 1.4), anchors=ANCHORS), _anchored(_gas(400.0, 0.3, 1.4, 1.0), *GEOMETRY)),
     "gas, adiabatic": (
         ParallelSpring(GasLaw(400.0, 0.3, 1.4, 1.4), anchors=ANCHORS),
         _anchored(_gas(400.0, 0.3, 1.4, 1.4), *GEOMETRY),

@@ -79,11 +79,7 @@ def test_poses_are_checked(pose: Any) -> None:
         (lambda: body.seen_from(pose), "frame"),
         (lambda: eom.floating_equations_of_motion(ROBOT, pose, np.zeros(2), np.zeros(8)), "pose"),
     ):
-        check(
-            call,
-            StateError,
-            rf"^{name} is not a homogeneous transform: it must be a rotation matrix",
-        )
+        check(call, StateError, rf"^{name} is not a homogeneous transform: it must be a rotation matrix")
 
 
 def test_rounded_rotations_are_poses() -> None:

@@ -62,11 +62,7 @@ CASES = {
     "link without a name": ('<link name="base"/>', "<link/>", "<link>: attribute 'name' is missing"),
     "joint without a name": ('joint name="elbow" ', "joint ", "<joint>: attribute 'name' is missing"),
     "link with a blank name": ('<link name="base"/>', '<link name=" "/>', "<link>: name must be printable characters"),
-    "two links of a name": (
-        '<link name="lower">',
-        '<link name="upper">',
-        "link upper: the name is already used",
-    ),
+    "two links of a name": ('<link name="lower">', '<link name="upper">', "link upper: the name is already used"),
     "two joints of a name": ('"elbow" type', '"shoulder" type', "joint shoulder: the name is already used in line 1"),
     # the tree
     "no links": (LINKS, "", "has no <link>"),

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of tools from messages; bad messages by place."""
+"""Trajectory messages: paths of tools, bad messages by place, and the identity of trajectories with the same header."""
+
+from __future__ import annotations
 
 from types import SimpleNamespace
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from differences import deviation
 from tool_messages import transform, twist, world_aligned
 
 from eom_dynamics import StateError, TrajectoryError, lie
-from eom_dynamics.messages.waypoints import read_tool_trajectory
+from eom_dynamics.messages.waypoints import RequestNames, checksum, read_tool_trajectory
 
 TIMES = (0.5, 1.0, 2.5)
 POSES = [lie.exp(x) for x in np.random.default_rng(2).uniform(-0.5, 0.5, (3, 6))]
@@ -59,10 +62,7 @@ def broken(change):
 ANY = twist(np.zeros(6))
 
 BAD = {
-    "names": (
-        lambda m: m.joint_names.append("wrist"),
-        "must have the name of one frame or be empty, has 2",
-    ),
+    "names": (lambda m: m.joint_names.append("wrist"), "must have the name of one frame or be empty, has 2"),
     "one point": (lambda m: m.points.__delitem__(slice(1, None)), "must have two points or more"),
     "no transform": (lambda m: m.points[1].transforms.clear(), r"points\[1\].transforms must have one entry, has 0"),
     "quaternion": (
@@ -98,3 +98,33 @@ def test_bad_messages(change, text):
 def test_half_a_turn_is_refused():
     with pytest.raises(TrajectoryError, match="half a turn"):
         read_tool_trajectory(message(poses=[POSES[0], POSES[0] @ lie.exp([np.pi, 0, 0, 0, 0, 0]), POSES[2]]))
+
+
+def joints(*rows):
+    return SimpleNamespace(points=[SimpleNamespace(positions=row) for row in rows])
+
+
+def test_a_sender_can_compute_the_checksum():
+    rows = [[0.1, 0.2], [0.3, -0.4]]
+    assert checksum(joints(*rows)) == crc32(np.array(rows, dtype="<f8").tobytes())
+    assert checksum(SimpleNamespace(coefficients=np.array([1.0, 2.0]))) == crc32(np.array([1.0, 2.0]).tobytes())
+    pose = SimpleNamespace(
+        translation=SimpleNamespace(x=1.0, y=2.0, z=3.0), rotation=SimpleNamespace(x=0.0, y=0.0, z=0.6, w=0.8)
+    )
+    tool = SimpleNamespace(points=[SimpleNamespace(transforms=[pose])])
+    assert checksum(tool) == crc32(np.array([1, 2, 3, 0, 0, 0.6, 0.8]).tobytes())
+    assert checksum(joints()) == 0
+
+
+def test_names_tell_equal_and_different_trajectories_apart():
+    names = RequestNames("joint_trajectory")
+    one, other = joints([0.1]), joints([0.2])
+    first, again, third = names.next(one), names.next(one), names.next(other)
+    assert first == f"joint_trajectory/1/{checksum(one):08x}"
+    assert len({first, again, third}) == 3
+    assert first.rpartition("/")[2] == again.rpartition("/")[2] != third.rpartition("/")[2]
+
+
+def test_a_name_of_its_own_stays():
+    message = SimpleNamespace(coefficients=np.zeros(3), request="6f1e")
+    assert RequestNames("spline_trajectory").next(message) == "6f1e"
