@@ -13,7 +13,7 @@ from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, RobotDescriptionError, StateError, load_robot
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.mass_matrix import solve_mass_matrix
+from eom_dynamics.recursion.inverse_mass_matrix import solve_mass_matrix
 from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.perturbation import perturbed
 

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from ..recursion import LinkTree, kinematics, link_tree
-from ..recursion.center_of_mass import center_of_mass as center
 from ..recursion.joint_rates import joint_rates as rates_of
+from ..recursion.kinematics import center_of_mass as center
 from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import moving_joints

@@ -16,9 +16,9 @@ import numpy as np
 from .. import recursion
 from ..jet import Jet
 from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
-from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
+from ..recursion.kinematics import first_moment
 from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot

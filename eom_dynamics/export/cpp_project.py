@@ -13,7 +13,7 @@ from ..codegen.cache import digest
 from ..codegen.emit_c import filled
 from ..elastic.carried_rotors import SPIN
 from ..elastic.flat_programs import REFERENCE
-from ..messages.deflection_filter import LONGEST_GAP
+from ..messages.setpoint_to_command import LONGEST_GAP
 from ..states import STATE_NAMES
 from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
 from . import c_project

@@ -95,8 +95,7 @@ class PayloadBlend:
     @property
     def masses(self) -> list[float]:
         """Masses at the tools after all changes, kg."""
-        masses: list[float] = self._target[:, 0].tolist()
-        return masses
+        return self._target[:, 0].tolist()
 
     @property
     def target(self) -> list[Array]:

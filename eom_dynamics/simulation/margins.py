@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, PPoly
 from scipy.optimize import linear_sum_assignment
 
+from ..actuators.actuator import LOSSLESS
 from ..actuators.friction import Friction
-from ..actuators.gear import LOSSLESS
 from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm, chain_gains, flat_state, linearizing_effort

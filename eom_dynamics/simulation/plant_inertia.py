@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import CarriedRotors
-from ..mass_matrix import solve_mass_matrix
+from ..recursion.inverse_mass_matrix import solve_mass_matrix
 
 
 class PlantInertia(Protocol):

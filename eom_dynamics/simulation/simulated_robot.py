@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators import checks
+from ..actuators import parameters as checks
 from ..actuators.actuator import IDEAL_ACTUATOR
 from ..actuators.drive_units import SI_UNITS
 from ..actuators.springs import RIGID
