@@ -17,9 +17,17 @@ from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES, joint_states
-from .quantities import Load, SampledLoad, Selection, effort_rms, quantities
+from .quantities import (
+    SLOWEST,
+    Load,
+    SampledLoad,
+    Selection,
+    effort_rms,
+    fastest_time_scaling,
+    least_time_scaling,
+    quantities,
+)
 from .spline import check_times
-from .time_scaling import SLOWEST, fastest_time_scaling, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory
 
 # Relative margin of a time scaling, for times that are rounded to nanoseconds.

@@ -6,7 +6,7 @@ import pytest
 
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.trajectory import through
-from eom_dynamics.trajectory.handover import Handover, Shifted
+from eom_dynamics.trajectory.takeover import Handover, Shifted
 
 OLD = through([0.0, 1.0, 2.0], [[0.0, 1.0], [0.8, 0.4], [0.5, 0.0]])
 

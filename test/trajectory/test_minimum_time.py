@@ -34,7 +34,7 @@ from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.search import _Checked, _checked, _tighten_near
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
-from eom_dynamics.trajectory.straight_lines import _blended
+from eom_dynamics.trajectory.pose_spline import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
 PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eom_dynamics import TrajectoryError
 from eom_dynamics.trajectory import Spline
-from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 NUMBERS = st.floats(-10.0, 10.0, allow_subnormal=False)
 DURATIONS = st.floats(0.02, 20.0)

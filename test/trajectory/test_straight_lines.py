@@ -68,7 +68,7 @@ def test_derivatives_of_the_twist_are_continuous_and_consistent() -> None:
 def test_more_knots_make_the_same_path(monkeypatch: pytest.MonkeyPatch) -> None:
     path = straight_lines(poses(), CORNER)
     # The function has the name of its module.
-    monkeypatch.setattr(sys.modules["eom_dynamics.trajectory.straight_lines"], "_PARTS", 24)
+    monkeypatch.setattr(sys.modules["eom_dynamics.trajectory.pose_spline"], "_PARTS", 24)
     finer = straight_lines(poses(), CORNER)
     t = np.linspace(path.start, path.end, 301)
     for own, other in zip(path.derivatives(t), finer.derivatives(t), strict=True):

@@ -8,8 +8,7 @@ import pytest
 
 from eom_dynamics import ElasticArm, TrajectoryError, load_robot
 from eom_dynamics.trajectory import check, rest_to_rest
-from eom_dynamics.trajectory.handover import Handover, Shifted
-from eom_dynamics.trajectory.takeover import stop, take_over
+from eom_dynamics.trajectory.takeover import Handover, Shifted, stop, take_over
 
 ARM = ElasticArm(load_robot("panda"))
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])

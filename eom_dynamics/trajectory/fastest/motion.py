@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
-from ..quantities import Load, SampledLoad, effort_rms, quantities
+from ..quantities import Load, SampledLoad, effort_rms, quantities, ratios
 from ..spline import ORDERS, Spline
-from ..time_scaling import ratios
 from ..trajectory import Trajectory, sample
 from .path import GeometricPath, chain, divided
 from .speed import SquaredSpeed, time_derivatives

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest motion along a path within all limits of an arm."""
+"""The fastest motion along a path within all limits of an arm, and those along many paths."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,17 +17,15 @@ from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
-from ..quantities import Load, SampledLoad, derivatives_for_limits, effort_rms, quantities
+from ..quantities import Load, SampledLoad, derivatives_for_limits, effort_rms, quantities, ratios
 from ..spline import ORDERS, PER_PIECE, Spline, check_times
-from ..time_scaling import ratios
 from ..trajectory import Trajectory
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
 from .interior_point import feasible, minimise
 from .motion import FastestMotion, motion_of, motion_rate, places_of
-from .path import GeometricPath
+from .path import GeometricPath, path_through
 from .speed import SquaredSpeed
-from .waypoints import path_through
 
 # Knots of the speed: least number of intervals; number in a piece of a spline, and in each of so many next to the ends;
 # density; and the length of the first and last.
@@ -553,3 +552,42 @@ def _tighten_near(constraints: Constraints, own: Bounds, over: _Checked, times: 
         rows = constraints.rows_of(name)
         shares[rows] = np.minimum(shares[rows], of_nodes)
     constraints.tighten(shares)
+
+
+# Chunks of paths for each process: some paths take longer than others.
+_CHUNKS = 4
+
+_Found = tuple[Spline, Array, float]
+
+
+def minimum_times(
+    arm: ElasticArm, paths: Iterable[Trajectory | ArrayLike], *, workers: int | None = None, **options: Any
+) -> list[FastestMotion | TrajectoryError]:
+    """The fastest motion along each path, or the error that refuses it.
+
+    Scripts that call it need a guard ``if __name__ == "__main__":``, since processes import them.
+
+    Args:
+        arm: the arm; compiled code comes from the cache.
+        paths: each as for :func:`.minimum_time`; they are pickled.
+        workers: number of processes; by default that of the cores.
+        options: ``limits``, ``tool``, ``start`` and ``end`` of :func:`.minimum_time`.
+    """
+    # Most users of this package start no processes.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    workers, given, own = workers or os.cpu_count() or 1, list(paths), bounds(arm, options.get("limits"))
+    find = partial(_found, arm, options)
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        # The arm goes along with each chunk.
+        found = list(pool.map(find, given, chunksize=-(-len(given) // (_CHUNKS * workers)) or 1))
+    return [x if isinstance(x, TrajectoryError) else FastestMotion(arm, own, *x) for x in found]
+
+
+def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | ArrayLike) -> _Found | TrajectoryError:
+    try:
+        motion = minimum_time(arm, path, **options)
+    except TrajectoryError as error:
+        return error
+    return Spline(motion.t, motion.states), motion.parameters, motion.computing_time
