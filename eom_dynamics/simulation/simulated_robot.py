@@ -23,8 +23,7 @@ from ..robot import Robot
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import real_array
 from .elastic_plant import ElasticPlant
-from .servo import Servo, effort_only
-from .stepping import Stepper
+from .stepping import Servo, Stepper, effort_only
 
 
 class Readings(NamedTuple):

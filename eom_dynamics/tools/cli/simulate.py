@@ -96,8 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         metavar="NAME",
-        help="integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: "
-        "euler, semi_implicit_euler, rk4",
+        help="integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: euler, rk4",
     )
     parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
     parser.add_argument(
