@@ -16,8 +16,7 @@ from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import moving_joints
 from ..states import derivative_names
-from .expressions import Scalar
-from .partials import Partials
+from .expressions import Partials, Scalar
 from .program import Program
 from .recipe import Inputs, Recipe, declared, levels
 

@@ -16,7 +16,7 @@ from differences import deviation, gradient
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.codegen.evaluation import rows_of
+from eom_dynamics.codegen.functions import rows_of
 
 STATES = 200
 

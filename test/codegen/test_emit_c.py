@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eom_dynamics import load_robot
-from eom_dynamics.codegen.emit_c import c_source, scalar_sincos
+from eom_dynamics.codegen.c_functions import scalar_sincos
+from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression
 from eom_dynamics.codegen.program import Program, c_name, trace

@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 from eom_dynamics import elementary, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.backends import kernel_of
-from eom_dynamics.codegen.casadi_function import casadi_function
-from eom_dynamics.codegen.emit_python import python_function
-from eom_dynamics.codegen.expressions import Expression, Op
+from eom_dynamics.codegen.emit_python import casadi_function, python_function
+from eom_dynamics.codegen.expressions import Expression, Op, Partials
 from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
-from eom_dynamics.codegen.partials import Partials
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.straight_line import used_inputs

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from eom_dynamics import load_robot
+from eom_dynamics.codegen.emit_c import Segment, split
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.codegen.segments import Segment, split
 from eom_dynamics.codegen.straight_line import definitions
 
 
