@@ -17,9 +17,9 @@ from ..kinematics.frames import named_frame
 from ..recursion.kinematics import representation
 from ..robot import Robot
 from ..robot.model import frames_by_name
+from .lagrangian import variables
 from .normal_form import normal_form, normal_forms
 from .robots import body_poses, exact_array, exact_model, exact_pose, joint_poses, with_symbols
-from .variables import variables
 
 _TWIST = 6
 

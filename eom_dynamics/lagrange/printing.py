@@ -13,8 +13,7 @@ from sympy.utilities.codegen import C99CodeGen
 
 from ..arguments import choice, count
 from ..states import STATE_NAMES
-from .lagrangian import Lagrangian
-from .variables import DOTS, latex_names, rate
+from .lagrangian import DOTS, Lagrangian, latex_names, rate
 
 
 def latex(system: Lagrangian, order: int = 0) -> str:
