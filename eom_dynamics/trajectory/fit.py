@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
@@ -204,7 +204,15 @@ class _NormalEquations:
             place = (t[part] - self.start) / self.step
             piece = np.clip(place.astype(np.intp), 0, self.pieces - 1)
             basis = _basis()(place - piece, nu=order) / self.step**order
-            self._gather(piece, basis, weights[part], y[part])
+            low, high = int(piece.min()), int(piece.max()) + 1
+            weighted = basis * weights[part, np.newaxis]
+            for a in range(_BASIS):
+                for b in range(a, _BASIS):
+                    sums = np.bincount(piece - low, weighted[:, a] * basis[:, b], high - low)
+                    self._bands[b - a, low + a : high + a] += sums
+                for joint in range(y.shape[1]):
+                    sums = np.bincount(piece - low, weighted[:, a] * y[part, joint], high - low)
+                    self._right[low + a : high + a, joint] += sums
 
     def penalise(self, weight: float) -> None:
         """Add the integral of the squared fifth derivative."""
@@ -225,17 +233,6 @@ class _NormalEquations:
             result[k, :-1] = rows @ left
             result[k, -1] = rows[-1] @ right
         return result
-
-    def _gather(self, piece: NDArray[np.intp], basis: Array, weights: Array, y: Array) -> None:
-        low, high = int(piece.min()), int(piece.max()) + 1
-        count = high - low
-        weighted = basis * weights[:, np.newaxis]
-        for a in range(_BASIS):
-            for b in range(a, _BASIS):
-                sums = np.bincount(piece - low, weighted[:, a] * basis[:, b], count)
-                self._bands[b - a, low + a : high + a] += sums
-            for joint in range(y.shape[1]):
-                self._right[low + a : high + a, joint] += np.bincount(piece - low, weighted[:, a] * y[:, joint], count)
 
 
 @cache

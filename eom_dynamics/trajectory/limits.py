@@ -299,7 +299,7 @@ def _rows_of(samples: Samples) -> Callable[[Selection], Sequence[Array]]:
 def _peaks(
     quantity: str, limits: Bounds, values: Array, t: Array, first: int
 ) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
-    """Key, size and peak of each joint or motor in a part, whose samples count from ``first``; None if it is unknown."""
+    """Key, size and peak of each joint or motor in a part, whose samples count from ``first``; None if unknown."""
     names, units, largest = limits.names[quantity], limits.units[quantity], limits.largest[quantity]
     sizes = np.abs(values)
     unknown = np.any(np.isnan(sizes), axis=0)

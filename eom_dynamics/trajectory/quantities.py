@@ -180,17 +180,16 @@ def _all_rows(
 ) -> tuple[Array, ...]:
     if len(values) > len(names):
         raise StateError(f"{name} must be ({', '.join(names)}) or the first of them, has {len(values)} entries")
-    return tuple(_rows(x, f"{name} {each}", shape) for x, each in zip(values, names, strict=False))
-
-
-def _rows(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise StateError(f"{name} is not an array of numbers") from None
-    if array.shape not in (shape, shape[1:]):
-        raise StateError(f"{name} must have shape {shape} or {shape[1:]}, has {array.shape}")
-    return np.broadcast_to(array, shape)
+    rows = []
+    for value, each in zip(values, names, strict=False):
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise StateError(f"{name} {each} is not an array of numbers") from None
+        if array.shape not in (shape, shape[1:]):
+            raise StateError(f"{name} {each} must have shape {shape} or {shape[1:]}, has {array.shape}")
+        rows.append(np.broadcast_to(array, shape))
+    return tuple(rows)
 
 
 SLOWEST = 1e4

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import ORDERS, Spline
-
-_RATES = ("velocity", "acceleration", "jerk", "snap")
+from .spline import ORDERS, RATE_NAMES, Spline
 
 
 def rest_to_rest(start: ArrayLike, end: ArrayLike, duration: float, *, start_time: float = 0.0) -> Spline:
@@ -60,7 +58,7 @@ def shortest_duration(
     ends = _positions(start, end)
     distance = np.abs(ends[1] - ends[0])
     shortest = np.zeros(len(distance))
-    for k, (name, limit) in enumerate(zip(_RATES, (velocity, acceleration, jerk, snap), strict=True), start=1):
+    for k, (name, limit) in enumerate(zip(RATE_NAMES, (velocity, acceleration, jerk, snap), strict=True), start=1):
         bound = np.asarray(limit, dtype=float)
         if bound.shape not in ((), distance.shape) or not np.all(bound > 0):
             raise TrajectoryError(f"{name} must be a positive limit, or {len(distance)} of them, one for each joint")

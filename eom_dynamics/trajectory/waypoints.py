@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, Spline
+from .spline import DEGREE, ORDERS, RATE_NAMES, Spline
 
 UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
@@ -55,7 +55,7 @@ def minimum_snap(steps: Array, states: Array, m: int) -> Array:
     """
     m = min(m, len(steps) + 1)
     if not np.any(np.isnan(states[:m])):
-        return _completed(states, np.zeros_like(states))
+        return np.where(np.isnan(states), 0.0, states)
     system = _System(steps, states, m)
     try:
         taylor = system.solution()
@@ -68,10 +68,6 @@ def minimum_snap(steps: Array, states: Array, m: int) -> Array:
         solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
     if not np.all(np.isfinite(solved)):
         raise TrajectoryError(UNSOLVED)
-    return _completed(states, solved)
-
-
-def _completed(states: Array, solved: Array) -> Array:
     return np.where(np.isnan(states), solved, states)
 
 
@@ -203,7 +199,9 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
     share = np.ones_like(states[0])
     for left in (True, False):
         part = slice(0, -1) if left else slice(1, None)
-        b_safe, b_wanted = (_coefficients_of_rate(x[:, part], h, left) * sign for x in (safe, wanted))
+        # From the right knot, time is reversed, which alternates the signs of the derivatives.
+        powers = np.stack([(1.0 if left else (-1.0) ** k) * h ** (k + 1) for k in range(_SIDE)])
+        b_safe, b_wanted = (np.tensordot(_BERNSTEIN, powers * x[:, part], 1) * sign for x in (safe, wanted))
         room = np.concatenate([b_safe, [_SHARE * size - b_safe.sum(axis=0)]])
         step = np.concatenate([b_wanted - b_safe, [b_safe.sum(axis=0) - b_wanted.sum(axis=0)]])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -212,16 +210,6 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
     result = states.copy()
     result[1:] = np.where(fixed, 0.0, safe + share * (wanted - safe))
     return result
-
-
-def _coefficients_of_rate(derivatives: Array, steps: Array, left: bool) -> Array:
-    """Bernstein coefficients (4, K - 1, n) of the pieces' rates that follow from derivatives at the left or right knot.
-
-    From the right knot, time is reversed, which alternates the signs of the derivatives.
-    """
-    signs = np.ones(_SIDE) if left else (-1.0) ** np.arange(_SIDE)
-    scaled = np.stack([signs[k] * derivatives[k] * steps ** (k + 1) for k in range(_SIDE)])
-    return np.tensordot(_BERNSTEIN, scaled, 1)
 
 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
@@ -233,8 +221,6 @@ _DEGREES = {7: 4, 9: 5}
 # Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; where to check it.
 _LARGEST_OVERSHOOT = 10.0
 _CHECKED = np.array([0.25, 0.5, 0.75])
-
-_DERIVATIVES = ("velocity", "acceleration", "jerk", "snap")
 
 
 def through(
@@ -375,10 +361,10 @@ def _set_ends(states: Array, ends: Ends) -> None:
     for end, values in ends.items():
         if end not in ("start", "end"):
             raise TrajectoryError(f'ends has an unknown key {end!r}; use "start" and "end"')
-        if len(values) > len(_DERIVATIVES):
+        if len(values) > len(RATE_NAMES):
             raise TrajectoryError(f"ends[{end!r}] has {len(values)} derivatives; at most 4, up to the snap")
         row = 0 if end == "start" else -1
-        for k, (name, value) in enumerate(zip(_DERIVATIVES, values, strict=False), start=1):
+        for k, (name, value) in enumerate(zip(RATE_NAMES, values, strict=False), start=1):
             asked = _numbers(f"ends[{end!r}] {name}", value)
             if asked.shape not in ((), states.shape[2:]) or not np.all(np.isfinite(asked)):
                 raise TrajectoryError(f"ends[{end!r}] {name} must be a finite number, or {states.shape[2]} of them")

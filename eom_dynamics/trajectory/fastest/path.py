@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic.bounds import Bounds
 from ...exceptions import TrajectoryError
-from ..spline import Spline
+from ..spline import RATE_NAMES, Spline
 from ..trajectory import Trajectory
 from ..waypoints import through
 
@@ -24,8 +24,6 @@ _NEITHER = Polynomial([0.0, 1.0])
 # Largest distances of given derivatives at an end from the path, relative to their terms: the higher the derivative of
 # an interpolated motion along the path, the less exact.
 _ALONG = (1e-4, 1e-4, 1e-3, 1e-2)
-
-_RATES = ("velocity", "acceleration", "jerk", "snap")
 
 # Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
 _REST = 1e-9
@@ -142,7 +140,7 @@ class GeometricPath:
             worst = int(np.argmax(away))
             if away[worst] > _ALONG[k] * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
                 raise TrajectoryError(
-                    f"the {_RATES[k]} at the {where} is not along the path: {names[worst]} has "
+                    f"the {RATE_NAMES[k]} at the {where} is not along the path: {names[worst]} has "
                     f"{derivative[worst]:.6g}, along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"
                 )
             if k == 0 and rates[0] <= 0:
