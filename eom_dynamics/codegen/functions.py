@@ -40,27 +40,6 @@ from .program import Program
 from .recipe import Recipe
 
 
-def rows_of(x: Array) -> Array:
-    """The array (N, size) with contiguous, aligned rows; copied only if necessary."""
-    fits = x.flags.aligned and x.strides[1] == x.itemsize and x.strides[0] >= 0
-    return x if fits else x.copy()
-
-
-def unaliased(rows: Array, out: Sequence[Array] | None, *, in_place: bool) -> Array:
-    """The array, or a copy if writing a result would overwrite rows that are not yet read.
-
-    Args:
-        rows: (N, size).
-        out: arrays for the results.
-        in_place: whether a result may overwrite the same rows, since they are read before it is written.
-    """
-    for array in out or ():
-        same_place = rows.ctypes.data == array.ctypes.data and rows.size == array.size
-        if np.may_share_memory(rows, array) and not (in_place and same_place):
-            return rows.copy()
-    return rows
-
-
 def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
     """Result arrays of these shapes: ``out``, or new ones.
 
@@ -309,10 +288,7 @@ class CompiledFunction:
         results = outputs([samples + vector.shape for vector in signature.results], out)
         count = samples[0] if samples else 1
         if count:
-            rows = tuple(
-                unaliased(rows_of(self._rows(x, vector)), out, in_place=len(self.stages) == 1)
-                for x, vector in zip(inputs, signature.inputs, strict=True)
-            )
+            rows = tuple(self._rows(x, vector, out or ()) for x, vector in zip(inputs, signature.inputs, strict=True))
             if not self._run(count, rows, tuple(result.reshape(count, -1) for result in results)):
                 signature.checked(arguments, keywords, finite=True)  # names the argument and the entry
                 if self._refuse is not None:
@@ -339,11 +315,21 @@ class CompiledFunction:
             return general
         return caller or general
 
-    @staticmethod
-    def _rows(x: Array, vector: Vector) -> Array:
-        """An array of one state or of a batch as (1, size) or (N, size)."""
+    def _rows(self, x: Array, vector: Vector, out: Sequence[Array]) -> Array:
+        """An array of one state or of a batch as (1, size) or (N, size), with contiguous, aligned rows.
+
+        Copied only if necessary: also if writing a result to ``out`` would overwrite rows that are not yet read.
+        """
         count = len(x) if x.ndim > len(vector.shape) else 1
-        return x.reshape(count, prod(vector.shape))
+        rows = x.reshape(count, prod(vector.shape))
+        if not (rows.flags.aligned and rows.strides[1] == rows.itemsize and rows.strides[0] >= 0):
+            rows = rows.copy()
+        for array in out:
+            # A single stage reads rows before it writes to them.
+            same_place = rows.ctypes.data == array.ctypes.data and rows.size == array.size
+            if np.may_share_memory(rows, array) and not (same_place and len(self.stages) == 1):
+                return rows.copy()
+        return rows
 
     def _run(self, count: int, rows: tuple[Array, ...], results: tuple[Array, ...]) -> bool:
         """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""

@@ -31,7 +31,6 @@ from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm, chain_gains, flat_state, linearizing_effort
 from ..exceptions import StateError
-from ..robot import Robot
 from ..states import STATE_NAMES, joint_states
 from .elastic_plant import ElasticPlant, State
 
@@ -273,7 +272,14 @@ def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> Li
 
 def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticArm, State], Array]) -> LinearLoop:
     """Linearize an arm at rest, with :data:`LEAST_DAMPING`, and its feedback."""
-    arm = ElasticArm(_without_dry_friction(plant.arm.robot), rotor_model=plant.arm.rotor_model)
+    joints = []
+    for joint in plant.arm.robot.joints:
+        friction = joint.actuator.friction
+        viscous = np.fmin(friction.viscous, friction.viscous_negative)
+        actuator = replace(joint.actuator, friction=Friction(viscous=viscous), gear=LOSSLESS)
+        joints.append(replace(joint, actuator=actuator))
+    without_dry_friction = replace(plant.arm.robot, joints=tuple(joints), joint_friction=False)
+    arm = ElasticArm(without_dry_friction, rotor_model=plant.arm.rotor_model)
     smooth = ElasticPlant(arm)
     n, m = arm.robot.n, len(smooth.rigid)
     rest = smooth.on_trajectory(q, *np.zeros((len(STATE_NAMES) - 1, n)))
@@ -312,16 +318,6 @@ def _with_least_damping(A: Array) -> Array:
     damped = A.copy()
     damped[half:, half:] -= ((modes * np.maximum(least - damping, 0.0) * resonances) @ inverse).real
     return damped
-
-
-def _without_dry_friction(robot: Robot) -> Robot:
-    joints = []
-    for joint in robot.joints:
-        friction = joint.actuator.friction
-        viscous = np.fmin(friction.viscous, friction.viscous_negative)
-        smooth = replace(joint.actuator, friction=Friction(viscous=viscous), gear=LOSSLESS)
-        joints.append(replace(joint, actuator=smooth))
-    return replace(robot, joints=tuple(joints), joint_friction=False)
 
 
 # Weights g of the links' errors that are tried, and the margins, as factors on gains and delay, that a loop leaves.
@@ -393,22 +389,17 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
     )
 
 
-def squared_frequencies(plant: ElasticPlant, q: ArrayLike) -> Array:
-    """Squared frequencies (..., n) of the links at q (..., n) on unloaded springs, with motors at rest, rad²/s²."""
-    (at,) = joint_states(plant.arm.robot.n, q)
-    M, E = plant.arm.dynamics.mass_matrix(at), plant.joints
-    K = E.T @ plant.springs.tangents(np.zeros(len(E)))[0] @ E
-    # NumPy 1 takes a matrix beside a stack of them for a stack of vectors.
-    return np.asarray(np.linalg.eigvals(np.linalg.solve(M, np.broadcast_to(K, M.shape))).real)
-
-
 def lowest_frequency(plant: ElasticPlant, q: ArrayLike) -> float:
     """Lowest frequency of the links at q (..., n) on unloaded springs, with motors at rest, rad/s.
 
     Raises:
         StateError: the arm has no springs, or none with stiffness at rest.
     """
-    squares = squared_frequencies(plant, q)
+    (at,) = joint_states(plant.arm.robot.n, q)
+    M, E = plant.arm.dynamics.mass_matrix(at), plant.joints
+    K = E.T @ plant.springs.tangents(np.zeros(len(E)))[0] @ E
+    # NumPy 1 takes a matrix beside a stack of them for a stack of vectors.
+    squares = np.linalg.eigvals(np.linalg.solve(M, np.broadcast_to(K, M.shape))).real
     # Links on rigid joints have none.
     elastic = squares[squares > 1e-9 * np.max(squares)]
     if not elastic.size:

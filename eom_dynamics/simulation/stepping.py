@@ -133,8 +133,10 @@ class Stepper:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
         """
         try:
+            q, theta, qd, thetad = self._parts(state)
+            x, v = np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
             with np.errstate(all="ignore"):
-                x, v = self._step(*self._independent(state), servo, wrench)
+                x, v = self._step(x, v, servo, wrench)
         except (StateError, np.linalg.LinAlgError):
             x = v = np.array([np.nan])
         # The comparison is false for NaN too.
@@ -142,7 +144,7 @@ class Stepper:
             raise SimulationError(
                 f"{self.plant.arm.robot.name}: the motion leaves all bounds: more than {_FURTHEST:g} rad (m) a step"
             )
-        return self._whole(x, v)
+        return np.concatenate([x[: self._n], self._motors @ x, v[: self._n], self._motors @ v])
 
     def motor_effort(self, state: Array, servo: Servo) -> Array:
         """Motor efforts (m,) in a state, N m or N."""
@@ -192,15 +194,6 @@ class Stepper:
         """q, theta, qd, thetad, ten times as fast as :meth:`ElasticPlant.parts`, which takes many states."""
         a, b, c = self._ends
         return state[:a], state[a:b], state[b:c], state[c:]
-
-    def _independent(self, state: Array) -> tuple[Array, Array]:
-        """Positions and velocities of the independent variables."""
-        q, theta, qd, thetad = self._parts(state)
-        return np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
-
-    def _whole(self, x: Array, v: Array) -> Array:
-        n = self._n
-        return np.concatenate([x[:n], self._motors @ x, v[:n], self._motors @ v])
 
     def _step(self, x: Array, v: Array, servo: Servo, wrench: Array | None) -> tuple[Array, Array]:
         h = self.period

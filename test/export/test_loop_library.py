@@ -125,7 +125,7 @@ def test_the_command_loop(
     kernel: Path, loader: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It compiles a robot once, and says so where there is no compiler."""
-    monkeypatch.setattr(compiler, "_finished", lambda *_: pytest.fail("is compiled again"))
+    monkeypatch.setattr(compiler.subprocess, "Popen", lambda *_, **__: pytest.fail("is compiled again"))
     assert main(["codegen", "--language=loop", NAME]) == 0
     first, path = capsys.readouterr().out.splitlines()
     assert first == f"{NAME}: 2 joints, fingerprint {loop_library(robot(NAME)).fingerprint}"
