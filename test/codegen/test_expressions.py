@@ -23,7 +23,6 @@ from eom_dynamics.codegen.expressions import Expression, Op, Partials
 from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.codegen.straight_line import used_inputs
 from eom_dynamics.jet import Jet
 
 points = st.lists(st.fractions(-3, 3, max_denominator=4), min_size=3, max_size=3)
@@ -122,13 +121,12 @@ def test_numbers_remain_numbers() -> None:
 
 def test_equal_angles_share_a_sine() -> None:
     program = traced(lambda x: [x[0].sin(), (1.0 * x[0]).sin(), (x[0] + 0.0).sin(), (0.0 - (0.0 - x[0])).sin()])
-    assert program.operation_counts() == {"sin": 1}
+    assert program.costs()["total"] == program.costs()["sines_and_cosines"] == 1
 
 
 def test_unused_inputs_are_not_read() -> None:
     program = trace("p", {"a": 2, "b": 2}, lambda x: {"y": [x["b"][1] * 2.0]})
     assert [(node.op, node.constant) for node in program.nodes] == [(Op.INPUT, 3)]
-    assert used_inputs(traced(lambda x: [x[0].sin() + 1.0 / x[2]])) == {0, 2}
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,6 @@ _END = 0.03
 # Ends of the intervals next to an end that moves, over the length of the others.
 _GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
 
-# Shares of that way for violations between nodes; a motion with given states at its ends is not slowed down.
-_CORRECTIONS = (0.0, 1e-3, 4e-3)
-
 # Shortest duration of such an interval, and of the whole path at its largest speed, s: about the shortest piece of a
 # motion for each interval of a short path.
 _SHORTEST = 4e-4
@@ -228,7 +225,10 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
         gap = _TIGHTENED, _END_GAP
         if attempt and (attempt >= _ATTEMPTS - _LATE or not 1 + _BETWEEN < worst < np.inf):
-            found, over, hot, times, sigma = _checked_motion(task, nodes, c, first, places)
+            times, states, sigma = motion_of(task.curve, nodes.speed, c, places)
+            for row, exact in zip((0, -1), task.ends.values(), strict=True):
+                states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
+            found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
             if found is not None and found.end <= _MOST_SLOWED * shortest:
                 return found, task.curve.parameter(sigma)
             hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
@@ -283,20 +283,6 @@ def _back(task: _Task, nodes: _Nodes, first: Array) -> Array:
     if used is not None and np.max(used) < 1:
         return first
     return entered(task.curve, speed, constraints, first)
-
-
-def _checked_motion(
-    task: _Task, nodes: _Nodes, c: Array, first: Array, places: tuple[Array, Array]
-) -> tuple[Spline | None, Violations, Array, Array, Array]:
-    """What :func:`_slowed` returns for the motion, and times and σ at its knots."""
-    for share in _CORRECTIONS if task.moving else (0.0,):
-        times, states, sigma = motion_of(task.curve, nodes.speed, c + share * (first - c), places)
-        for row, exact in zip((0, -1), task.ends.values(), strict=True):
-            states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
-        found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
-        if found:
-            break
-    return found, over, hot, times, sigma
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
