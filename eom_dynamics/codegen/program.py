@@ -53,13 +53,17 @@ class Program:
     nodes: tuple[Node, ...]
     results: tuple[OutputEntry, ...]
 
+    def operation_counts(self) -> Counter[str]:
+        """Number of operations by kind."""
+        return Counter(node.op.value for node in self.nodes if node.op not in (Op.INPUT, Op.CONSTANT))
+
     def costs(self) -> dict[str, int]:
         """Number of operations by kind and in total.
 
         Scalings are multiplications by constants; functions of the motor side and of joint friction count where there
         are any.
         """
-        counts = Counter(node.op.value for node in self.nodes if node.op not in (Op.INPUT, Op.CONSTANT))
+        counts = self.operation_counts()
         costs = {
             "additions": counts["add"] + counts["sub"] + counts["shift"],
             "multiplications": counts["mul"],

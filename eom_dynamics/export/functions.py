@@ -91,23 +91,17 @@ def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") ->
     return None
 
 
-FEEDFORWARD = "feedforward"
-"""Name of the function from the motion of the links to motor motion and efforts."""
+FEEDFORWARD, ON_BASE, PLANT, LINEARIZATION = "feedforward", "feedforward_on_base", "plant", "linearizing_setpoint"
+"""Names of the functions from the motion of the links to motor motion and efforts, the same on a moving base, from
+motor efforts to accelerations, and from measured motors and links to the setpoint of feedback linearization."""
 
-ON_BASE = "feedforward_on_base"
-"""Name of the feedforward on a moving base."""
+DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
+"""Names of the functions between commands and what drives are sent, and between what they report and SI units."""
 
-FEEDFORWARD_WITH_PAYLOAD = FEEDFORWARD + WITH_PAYLOAD
-"""Name of the feedforward that takes the parameters of payloads."""
-
-PLANT = "plant"
-"""Name of the function from motor efforts to accelerations."""
-
-LINEARIZATION = "linearizing_setpoint"
-"""Name of the function from measured motors and links to the setpoint of feedback linearization."""
-
-LINEARIZATION_WITH_PAYLOAD = LINEARIZATION + WITH_PAYLOAD
-"""Name of the same with the parameters of payloads."""
+FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
+    name + WITH_PAYLOAD for name in (FEEDFORWARD, LINEARIZATION, DRIVE_COMMAND)
+)
+"""Names of those that take the parameters of payloads."""
 
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     {
@@ -133,8 +127,13 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
         "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
         ),
-        "flat_state": lambda robot, side, run: _flat_state(robot, side, run),
-        "flat_state" + WITH_PAYLOAD: lambda robot, side, run: _flat_state(robot, side, run, payload=True),
+        # Accelerations of rigid joints are inputs.
+        **{
+            "flat_state" + ending: lambda robot, side, run, ending=ending: flat_programs.flat_state(
+                robot, side.rigid.nonzero()[0].tolist(), payload=bool(ending), run=run
+            )
+            for ending in ("", WITH_PAYLOAD)
+        },
         # With a gain for each joint and derivative.
         "linearizing_snap": lambda robot, side, run: flat_programs.linearizing_snap(
             side, (len(STATE_NAMES) - 1) * len(side.springs), run=run
@@ -142,12 +141,6 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
     }
 )
 """Programs of motors, to trace, or to run over arrays."""
-
-DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
-"""Names of the functions between commands and what drives are sent, and between what they report and SI units."""
-
-DRIVE_COMMAND_WITH_PAYLOAD = DRIVE_COMMAND + WITH_PAYLOAD
-"""Name of the first where the robot compensates payloads."""
 
 OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
     {
@@ -163,11 +156,6 @@ FUNCTIONS = (
     *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
 )
 """Names of the functions that can be exported."""
-
-
-def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool = False) -> Any:
-    """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
-    return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
 
 
 @dataclass(frozen=True)
@@ -268,14 +256,12 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
 
 def traced(robot: Robot, side: MotorSide, name: str) -> Program:
     """Trace a program of a robot."""
+    if name in STRAIGHT_LINE:
+        return STRAIGHT_LINE[name](robot)
     if name in OF_MOTORS:
         program: Program = OF_MOTORS[name](robot, side, trace)
         return program
-    if name in STRAIGHT_LINE:
-        return STRAIGHT_LINE[name](robot)
-    if name in OF_DRIVES:
-        return OF_DRIVES[name](robot, side)
-    return plant(robot, side) if name == PLANT else _WITH_ROTORS[name](robot, side)
+    return {**_WITH_ROTORS, **OF_DRIVES, PLANT: plant}[name](robot, side)
 
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
