@@ -92,7 +92,9 @@ def derivatives(variable: Any, names: Iterable[str]) -> Iterator[Any]:
 
 def rate(variable: Any) -> Any:
     """Symbol of the time derivative: qd1 of q1, qdd1 of qd1, xd of x, xd0 of x0."""
-    letters, digits = _split(variable.name)
+    found = re.fullmatch(r"(.*?)(_?\d*)", variable.name)
+    assert found is not None  # the pattern takes any name
+    letters, digits = found.groups()
     return sp.Symbol(f"{letters}d{digits}", real=True)
 
 
@@ -110,12 +112,6 @@ def latex_names(q: tuple[Any, ...]) -> dict[Any, str]:
 
 DOTS = ("dot", "ddot", "dddot", "ddddot")
 """LaTeX accents of the first four time derivatives."""
-
-
-def _split(name: str) -> tuple[str, str]:
-    found = re.fullmatch(r"(.*?)(_?\d*)", name)
-    assert found is not None  # the pattern takes any name
-    return found[1], found[2]
 
 
 FORMS: Mapping[str, Any] = MappingProxyType(

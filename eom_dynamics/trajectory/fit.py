@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, Spline
+from .spline import DEGREE, ORDERS, Spline, numbers
 
 _PENALISED = ORDERS
 """Order of the penalised derivative."""
@@ -144,10 +144,7 @@ class _Clean(NamedTuple):
 
 def _cleaned(times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None) -> _Clean:
     given = [positions] if velocities is None else [positions, velocities]
-    try:
-        t, values = np.asarray(times, dtype=float), [np.asarray(x, dtype=float) for x in given]
-    except (TypeError, ValueError):
-        raise TrajectoryError("times, positions and velocities must be arrays of numbers") from None
+    t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *given))
     shape = values[0].shape
     if t.ndim != 1 or len(shape) != 2 or not shape[1] or any(x.shape != (len(t), shape[1]) for x in values):
         shapes = ", ".join(str(x.shape) for x in (t, *values))

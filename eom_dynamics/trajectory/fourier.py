@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..jet import Jet
 from .rest_to_rest import rest_to_rest
+from .spline import numbers
 
 _PAPER_AMPLITUDES = (
     -1.2943753211777664,
@@ -114,10 +115,8 @@ class Fourier:
             TrajectoryError: shapes differ, a number is not finite, frequency or periods are not positive, or the ramp
                 is negative.
         """
-        try:
-            self.sine, self.cosine, self.offset = (np.array(x, dtype=float) for x in (sine, cosine, offset))
-        except (TypeError, ValueError):
-            raise TrajectoryError("sine, cosine and offset must be arrays of numbers") from None
+        given = (numbers(x, "sine, cosine and offset must be arrays of numbers") for x in (sine, cosine, offset))
+        self.sine, self.cosine, self.offset = map(np.copy, given)
         if self.sine.ndim != 2 or not self.sine.size or self.cosine.shape != self.sine.shape:
             raise TrajectoryError(
                 f"sine and cosine must both have shape (n, L), have {self.sine.shape} and {self.cosine.shape}"

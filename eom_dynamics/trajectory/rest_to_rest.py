@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import ORDERS, RATE_NAMES, Spline
+from .spline import ORDERS, RATE_NAMES, Spline, numbers
 
 
 def rest_to_rest(start: ArrayLike, end: ArrayLike, duration: float, *, start_time: float = 0.0) -> Spline:
@@ -85,10 +85,7 @@ def _peaks() -> Array:
 
 def _positions(start: ArrayLike, end: ArrayLike) -> Array:
     """Start and end (2, n)."""
-    try:
-        ends = np.array([start, end], dtype=float)
-    except (TypeError, ValueError):
-        raise TrajectoryError("start and end must be positions (n,) of the same joints") from None
+    ends = numbers([start, end], "start and end must be positions (n,) of the same joints")
     if ends.ndim != 2 or not ends.shape[1] or not np.all(np.isfinite(ends)):
         raise TrajectoryError(f"start and end must be finite positions (n,), have shape {ends.shape[1:]}")
     return ends

@@ -30,6 +30,14 @@ _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 _CHUNK = 1024
 
 
+def numbers(values: ArrayLike, refusal: str) -> Array:
+    """Values as an array; raises TrajectoryError with a message if they are not numbers."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise TrajectoryError(refusal) from None
+
+
 def durations(times: Array) -> Array:
     """Durations (K - 1,) between increasing times (K,), s.
 

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, RATE_NAMES, Spline
+from .spline import DEGREE, ORDERS, RATE_NAMES, Spline, numbers
 
 UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
@@ -313,7 +313,9 @@ def _check_overshoot(spline: Spline, given: Array) -> None:
 
 
 def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
-    t, q = _numbers("times", times), _numbers("positions", positions)
+    t, q = (
+        numbers(x, f"{name} is not an array of numbers") for name, x in (("times", times), ("positions", positions))
+    )
     if t.ndim != 1 or q.ndim != 2 or not len(t) or len(q) != len(t) or not q.shape[1]:
         raise TrajectoryError(
             f"times must have shape (K,) and positions (K, n), K, n >= 1, have {t.shape} and {q.shape}"
@@ -330,15 +332,8 @@ def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
     return t, q
 
 
-def _numbers(name: str, values: ArrayLike) -> Array:
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise TrajectoryError(f"{name} is not an array of numbers") from None
-
-
 def _given(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = _numbers(name, values)
+    array = numbers(values, f"{name} is not an array of numbers")
     if array.shape != shape:
         raise TrajectoryError(f"{name} must have shape {shape}, as the positions, have {array.shape}")
     missing = np.isnan(array)
@@ -365,7 +360,7 @@ def _set_ends(states: Array, ends: Ends) -> None:
             raise TrajectoryError(f"ends[{end!r}] has {len(values)} derivatives; at most 4, up to the snap")
         row = 0 if end == "start" else -1
         for k, (name, value) in enumerate(zip(RATE_NAMES, values, strict=False), start=1):
-            asked = _numbers(f"ends[{end!r}] {name}", value)
+            asked = numbers(value, f"ends[{end!r}] {name} is not an array of numbers")
             if asked.shape not in ((), states.shape[2:]) or not np.all(np.isfinite(asked)):
                 raise TrajectoryError(f"ends[{end!r}] {name} must be a finite number, or {states.shape[2]} of them")
             present = states[k, row]

@@ -15,7 +15,7 @@ from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, quantities
-from ..spline import ORDERS
+from ..spline import ORDERS, numbers
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .interior_point import meet
 from .path import GeometricPath
@@ -41,10 +41,7 @@ _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rat
 
 def end_states(name: str, given: Sequence[ArrayLike]) -> list[Array]:
     """Derivatives at an end, each finite (n,)."""
-    try:
-        states = [np.asarray(x, dtype=float) for x in given]
-    except (TypeError, ValueError):
-        raise TrajectoryError(f"{name} is not made of arrays of numbers") from None
+    states = [numbers(x, f"{name} is not made of arrays of numbers") for x in given]
     if len(states) >= ORDERS:
         raise TrajectoryError(f"{name} must be (velocity, acceleration, jerk, snap) or the first of them")
     if not all(each.ndim == 1 and np.all(np.isfinite(each)) for each in states):

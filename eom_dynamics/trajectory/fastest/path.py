@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic.bounds import Bounds
 from ...exceptions import TrajectoryError
-from ..spline import RATE_NAMES, Spline
+from ..spline import RATE_NAMES, Spline, numbers
 from ..trajectory import Trajectory
 from ..waypoints import through
 
@@ -212,10 +212,7 @@ def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Ar
     Raises:
         TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
     """
-    try:
-        waypoints = np.asarray(path, dtype=float)
-    except (TypeError, ValueError):
-        raise TrajectoryError("path must be a trajectory, or waypoints (K, n)") from None
+    waypoints = numbers(path, "path must be a trajectory, or waypoints (K, n)")
     if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
         raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {waypoints.shape}")
     if not np.all(np.isfinite(waypoints)):
