@@ -235,7 +235,7 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             nodes.constraints.tighten_heat(1 / hot)
             times = np.interp(nodes.speed.nodes, sigma, times)
             _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
-        c = _back(task, nodes, first) if task.moving else _inside(nodes, c, _INSIDE)
+        c = entered(task.curve, nodes.speed, nodes.constraints, first) if task.moving else _inside(nodes, c, _INSIDE)
     raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
 
 
@@ -274,15 +274,6 @@ def _inside(nodes: _Nodes, c: Array, share: float) -> Array:
         why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
         raise TrajectoryError(f"no speed along the path meets the limits{why}")
     return found
-
-
-def _back(task: _Task, nodes: _Nodes, first: Array) -> Array:
-    """The first coefficients, of given states at the ends, or near ones within all limits."""
-    speed, _, constraints = nodes
-    used = constraints.used(speed.at_nodes(first))
-    if used is not None and np.max(used) < 1:
-        return first
-    return entered(task.curve, speed, constraints, first)
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
