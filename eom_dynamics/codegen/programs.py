@@ -23,8 +23,7 @@ from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
-from .expressions import Expression, Scalar
-from .partials import Partials
+from .expressions import Expression, Partials, Scalar
 from .recipe import Inputs, Recipe, declared, levels
 
 WITH_PAYLOAD = "_with_payload"

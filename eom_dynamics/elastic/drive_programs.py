@@ -17,8 +17,7 @@ import numpy as np
 from .. import recursion
 from ..actuators.drive_units import DriveScales
 from ..arrays import Array
-from ..codegen.expressions import Expression, Scalar
-from ..codegen.partials import Partials
+from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..jet import Jet

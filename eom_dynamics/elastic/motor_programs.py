@@ -14,8 +14,7 @@ import numpy as np
 
 from ..actuators import Motor
 from ..codegen.emit_python import python_function
-from ..codegen.expressions import Expression, Scalar
-from ..codegen.partials import Partials
+from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..elementary import clipped as nearest
 from ..elementary import select

@@ -23,7 +23,7 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Payload, Robot
 from ..robot.payload import payload_shape
-from ..trajectory.smooth_step import falling
+from ..trajectory.rest_to_rest import falling
 
 LONGEST_BLEND = 60.0
 """Longest time of a change, s."""

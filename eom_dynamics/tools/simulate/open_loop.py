@@ -18,7 +18,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import StateError
 from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, simulate
-from ...simulation.integration import output_times
+from ...simulation.integrators import output_times
 from ...spelling import listed
 from ...states import real_array
 from ..pages.charts import add_joints, over_time, place
