@@ -14,7 +14,7 @@ from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries, Recording
-from eom_dynamics.identification.elastic_arm import ArmRecording
+from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.trajectory import Fourier
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uniformly sampled signals: zero-phase low-pass filter, time derivatives, decimation, and the noise of sensors.
+"""Uniformly sampled signals: zero-phase low-pass filter, time derivatives, decimation, noise, and residual statistics.
 
 A linear filter that acts on both sides of a linear equation of motion leaves its parameters as they are. So positions,
 efforts and nonlinear terms pass the same filter, and none is delayed.
@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import butter, sosfilt, sosfilt_zi, welch
 
 from ..arrays import Array
-from .exceptions import IdentificationError
+from .recording import IdentificationError
 
 # Largest difference between time steps, relative to the median.
 _JITTER = 0.01
@@ -180,3 +181,61 @@ def longest(count: int, starts: Sequence[int]) -> slice:
     ends = [0, *starts, count]
     k = int(np.argmax(np.diff(ends)))
     return slice(ends[k], ends[k + 1])
+
+
+LAGS = 20
+"""Autocorrelations that decide on whiteness."""
+
+# Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
+_BAND = 1.96
+
+
+def root_mean_square(values: Array) -> Array:
+    """Root mean square (n,) of the known values among (N, n); NaN if there are none."""
+    count = known_count(values)
+    squares = np.sum(np.square(np.nan_to_num(values)), axis=0)
+    return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
+
+
+def known_count(values: Array) -> NDArray[np.intp]:
+    """Number of values (N, n) that are not NaN, (n,)."""
+    return np.asarray(np.sum(~np.isnan(values), axis=0))
+
+
+def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
+    """Autocorrelations (lags + 1, n) of residuals (N, n) of several motions; NaN where there are none."""
+    n = residuals[0].shape[1]
+    products, counts = np.zeros((lags + 1, n)), np.zeros(lags + 1)
+    for part in residuals:
+        own = min(lags + 1, len(part))
+        # The power spectrum of a series followed by zeros is that of its products with itself (Wiener and Khinchin).
+        size = next_fast_len(len(part) + own, real=True)
+        products[:own] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:own]
+        counts[:own] += len(part) - np.arange(own)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = products / np.maximum(counts, 1)[:, np.newaxis]
+        return np.asarray(means / means[0])
+
+
+def whiteness(residuals: Sequence[Array]) -> Array:
+    """Fraction (n,) of the first autocorrelations within the white-noise band."""
+    total = sum(len(part) for part in residuals)
+    found = autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
+    share = np.mean(np.abs(found) <= _BAND / np.sqrt(max(1, total)), axis=0)
+    return np.where(np.isnan(found).any(axis=0), np.nan, share)
+
+
+def correlation_time(residuals: Sequence[Array]) -> Array:
+    """Correlation time (n,) in samples: 1 + 2 sum of the autocorrelations, at least 1.
+
+    The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
+    """
+    longest = max(len(part) for part in residuals)
+    found = autocorrelations(residuals, max(1, longest // 4))
+    time = np.ones(found.shape[1])
+    for j, column in enumerate(found.T):
+        if np.isnan(column).any():
+            continue
+        ends = np.flatnonzero(column <= 0)
+        time[j] = 1 + 2 * float(np.sum(column[1 : ends[0] if len(ends) else None]))
+    return time

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from eom_dynamics.identification.curve_fit import curve_fit
-from eom_dynamics.identification.exceptions import IdentificationError
+from eom_dynamics.identification.elastic.curve_fit import curve_fit
+from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.identification.sampling import LowPass, cutoff_of, noise_level, rate_of
 
 COUNT, WIDTH = 4000, 20

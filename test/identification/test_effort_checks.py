@@ -14,10 +14,10 @@ from excited import recording, true_robot
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, Recording, Regressor
-from eom_dynamics.identification.effort_checks import _Check, contradictions, lag, lag_notes
-from eom_dynamics.identification.filtering import Filter, FilteredSamples, default_filter
-from eom_dynamics.identification.parameter_vector import vector_of_file
-from eom_dynamics.identification.training_data import training_data
+from eom_dynamics.identification.links.checks import _Check, contradictions, lag, lag_notes
+from eom_dynamics.identification.links.equations import training_data
+from eom_dynamics.identification.links.filtering import Filter, FilteredSamples, default_filter
+from eom_dynamics.identification.links.parameters import vector_of_file
 
 RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
 

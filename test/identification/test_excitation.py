@@ -12,8 +12,8 @@ from differences import derivative
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-from eom_dynamics.identification.excitation import OptimalExcitation
-from eom_dynamics.identification.excitation_limits import with_limits
+from eom_dynamics.identification.excitation.excitation import OptimalExcitation
+from eom_dynamics.identification.excitation.limits import with_limits
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
 RANGES = {name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}

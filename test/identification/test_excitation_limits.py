@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.identification.excitation_limits import SHARPNESS, MotionLimits, smooth_maximum, with_limits
+from eom_dynamics.identification.excitation.limits import SHARPNESS, MotionLimits, smooth_maximum, with_limits
 from eom_dynamics.trajectory import Samples, check
 
 RANGES = {name: {"lower": -1.0, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}

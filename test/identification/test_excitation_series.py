@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.identification.excitation_series import RestSeries
+from eom_dynamics.identification.excitation.excitation import RestSeries
 
 SCALE = np.array([0.5, 2.0, 3.0])
 

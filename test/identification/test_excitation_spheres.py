@@ -12,7 +12,7 @@ from differences import derivative
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries
-from eom_dynamics.identification.excitation_spheres import Spheres
+from eom_dynamics.identification.excitation.limits import Spheres
 from eom_dynamics.kinematics.forward import body_poses
 
 # On the base, and on the second link of a planar arm of two links, whose first is 0.5 m long.

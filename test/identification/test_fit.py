@@ -25,14 +25,20 @@ from eom_dynamics.identification import (
     identified_robot,
     not_in_file,
 )
-from eom_dynamics.identification.choice import _errors
-from eom_dynamics.identification.equations import Equations, equations, predictions
-from eom_dynamics.identification.estimators import ordinary, total, weighted
-from eom_dynamics.identification.filtering import default_filter, filter_recording, filtered_motion
-from eom_dynamics.identification.fit_notes import doubtful_terms
-from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
-from eom_dynamics.identification.residuals import correlation_time, root_mean_square, whiteness
-from eom_dynamics.identification.training_data import blocks
+from eom_dynamics.identification.links.checks import doubtful_terms
+from eom_dynamics.identification.links.choice import _errors
+from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
+from eom_dynamics.identification.links.equations import (
+    Equations,
+    blocks,
+    equations,
+    ordinary,
+    predictions,
+    total,
+    weighted,
+)
+from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
+from eom_dynamics.identification.sampling import correlation_time, root_mean_square, whiteness
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.summary import as_text

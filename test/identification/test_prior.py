@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import logm
 
-from eom_dynamics.identification.pseudo_inertia import Prior, packed, parameters_of, pseudo_inertia, unpacked
+from eom_dynamics.identification.links.consistent import Prior, packed, parameters_of, pseudo_inertia, unpacked
 
 thetas = st.lists(st.floats(-1.0, 1.0), min_size=10, max_size=10).map(np.array)
 

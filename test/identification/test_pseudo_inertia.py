@@ -6,11 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eom_dynamics.identification.pseudo_inertia import (
-    consistent,
-    parameters_of,
-    pseudo_inertia,
-)
+from eom_dynamics.identification.links.consistent import consistent, parameters_of, pseudo_inertia
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:

@@ -90,7 +90,12 @@ def run(options: argparse.Namespace) -> int:
     require("replay")
     # After the check for the libraries that these import.
     from ...bags import Storage
-    from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
+    from ...identification.excitation.excitation import (
+        Excitation,
+        ExcitationBounds,
+        ExcitationCriterion,
+        ExcitationSeries,
+    )
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
     from ..excite.summary import as_json, as_text

@@ -45,8 +45,8 @@ _SPRINGS = ("auto", "both", "resonance", "off")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from ...identification.estimators import ESTIMATORS
-    from ...identification.joint_terms import TERMS
+    from ...identification.links.equations import ESTIMATORS
+    from ...identification.links.terms import TERMS
 
     # The others are entries of the law of a parallel spring, which follow from the robot's file.
     terms = tuple(name for name in TERMS if not name.startswith("spring_"))
@@ -158,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
         require("report")
     # After the check for the libraries that these import.
     from ...identification import Options
-    from ...identification.elastic_options import ElasticOptions
+    from ...identification.elastic.arm import ElasticOptions
     from .. import provenance
     from ..identify.outputs import write_and_verify
     from ..identify.read import Source
@@ -242,7 +242,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:
-    from ...identification.elastic_options import ACTUATOR_TERMS, SPRING_TERMS, joint_laws
+    from ...identification.elastic.arm import ACTUATOR_TERMS, SPRING_TERMS, joint_laws
 
     what = parser.add_argument_group("springs and motors, of joints with a spring and a motor each")
     what.add_argument(
@@ -310,7 +310,7 @@ def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
 
 
 def _law(law: str) -> str:
-    from ...identification.elastic_options import KEEP, joint_laws
+    from ...identification.elastic.arm import KEEP, joint_laws
 
     if law not in (known := (*joint_laws(), KEEP)):
         raise argparse.ArgumentTypeError(f"there is no law {law!r}; there are {', '.join(known)}")

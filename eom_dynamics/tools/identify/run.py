@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot, verified
-from ...identification.elastic_options import ElasticOptions
+from ...identification.elastic.arm import ElasticOptions
 from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
 from . import elastic_summary, summary

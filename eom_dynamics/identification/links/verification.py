@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification: efforts predicted by a robot's feedforward, against recorded ones.
+
+All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold for everyone
+who loads its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...robot import Robot
+from ..recording import IdentificationError, Recording
+from ..sampling import PER_PERIOD, correlation_time, known_count, root_mean_square, whiteness
+from .filtering import Filter, filtered_motion
+from .terms import TERMS
+
+# Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
+_SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EffortErrors:
+    """Prediction errors of efforts, by joint (n,), N m or N; NaN without efforts.
+
+    Attributes:
+        before, after: RMS of predicted less measured efforts by the robot that was given, and by the one that was
+            found; motion and measured efforts filtered.
+        spread: standard deviation of the measured efforts.
+    """
+
+    before: Array
+    after: Array
+    spread: Array
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the RMS error of the identified robot is larger than that of the given one by 2 %."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.after > (1 + _WORSE) * self.before)
+
+    @property
+    def relative(self) -> Array:
+        """RMS residual after, relative to the standard deviation of the measured efforts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.after / self.spread)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Score(EffortErrors):
+    """Prediction errors of the feedforward of two robots, the given and the identified, by joint (n,).
+
+    Attributes:
+        before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
+        of_fit: RMS residual of the fit, with terms that only the fit has: dry friction that is filtered like the
+            efforts, and terms that no robot file has; N m or N.
+        noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
+        whiteness: fraction of the first autocorrelations of that residual within the band of white noise; 0.95 if it
+            is, and 0.65 to 0.95 if it is white noise that passed the filter.
+        samples: number of them.
+    """
+
+    before_unfiltered: Array
+    unfiltered: Array
+    of_fit: Array
+    noise: Array
+    whiteness: Array
+    samples: int
+
+    @property
+    def surely_worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the identified robot predicts worse than the given one, beyond noise.
+
+        Its mean square is larger by more than three standard deviations of the difference, and its RMS by more than
+        0.1 %.
+        """
+        with np.errstate(invalid="ignore"):
+            more = np.square(self.after) - np.square(self.before)
+            return np.asarray((more > _SURE * self.noise) & (self.after > (1 + _NOTHING) * self.before))
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether it predicts worse, beyond noise or by 2 % of RMS, filtered or not."""
+        with np.errstate(invalid="ignore"):
+            unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
+        return np.asarray(self.surely_worse | super().worse | unfiltered)
+
+
+def score(parts: Sequence[Sequence[Array]], spacing: int) -> Score:
+    """Score from residuals of successive motions, NaN where efforts were not recorded.
+
+    Args:
+        parts: of each motion, arrays (N, n): filtered efforts; errors of the predictions before and after, against
+            filtered efforts; the same two against efforts as they were recorded; and the last of these with what only
+            the fit knows, filtered.
+        spacing: samples between those that decide on whiteness.
+    """
+    measured, before, after, before_unfiltered, unfiltered, of_fit = (
+        np.concatenate(x) for x in zip(*parts, strict=True)
+    )
+    absent = np.isnan(measured).all(axis=0)
+
+    def spaced(motions: Iterable[Array]) -> list[Array]:
+        # Some that are missing count as zero, which is all that is known of them.
+        return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
+
+    center = np.where(absent, np.nan, np.nan_to_num(measured).sum(axis=0) / np.maximum(known_count(measured), 1))
+    gain = np.square(after) - np.square(before)
+    mean = np.nan_to_num(gain).sum(axis=0) / np.maximum(known_count(gain), 1)
+    gains = spaced(np.square(part[2]) - np.square(part[1]) - mean for part in parts)
+    spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
+    independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
+    return Score(
+        before=root_mean_square(before),
+        after=root_mean_square(after),
+        spread=root_mean_square(measured - center),
+        before_unfiltered=root_mean_square(before_unfiltered),
+        unfiltered=root_mean_square(unfiltered),
+        of_fit=root_mean_square(of_fit),
+        noise=spread / np.sqrt(independent),
+        whiteness=whiteness(spaced(part[5] for part in parts)),
+        samples=len(measured),
+    )
+
+
+# Samples that are evaluated at once: enough for speed, few enough for memory.
+_CHUNK = 50_000
+
+# Positions, and the time derivatives that a feedforward takes.
+_DERIVATIVES = 4
+
+# Periods of the cut-off in the shortest motion.
+_PERIODS = 3
+
+
+def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
+    """Feedforward efforts (N, n) of joints, or summed over each joint's motors, N m or N, for q … qdddd (N, n)."""
+    parts = []
+    for start in range(0, len(states[0]), _CHUNK):
+        command = arm.feedforward(*(np.ascontiguousarray(x[start : start + _CHUNK]) for x in states))
+        if not motor_side:
+            parts.append(command.tau)
+        elif len(arm.motor_joint) == arm.robot.n:
+            parts.append(command.motor_effort)
+        else:  # two motors pull at one joint
+            parts.append(command.motor_effort @ (arm.motor_joint[:, np.newaxis] == np.arange(arm.robot.n)))
+    return np.concatenate(parts)
+
+
+class ScoringData:
+    """Recordings on which robots are scored, filtered once."""
+
+    def __init__(self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool) -> None:
+        """Filter the recordings, and predict their efforts by the robot that was given.
+
+        Raises:
+            IdentificationError: a recording has too few samples.
+        """
+        whole = replace(using, decimate=False)
+        motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
+        filtered = [filtered_motion(motion, whole, _DERIVATIVES) for motion in motions]
+        self._motions = [each for each in filtered if each.inner.stop > each.inner.start]
+        if not self._motions:
+            raise IdentificationError(
+                f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
+                f"{_PERIODS / using.cutoff:.3g} s at least"
+            )
+        self._motor_side, self._using = motor_side, using
+        self._given = self._efforts(given)
+
+    def _efforts(self, robot: Robot) -> list[Array]:
+        """Efforts (N, n) that a robot's feedforward predicts for each motion, filter transients included."""
+        arm = ElasticArm(robot)
+        return [feedforward_efforts(arm, each.states, motor_side=self._motor_side) for each in self._motions]
+
+    def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
+        """Compare predictions of the robot that was given, and of another one, with recorded efforts.
+
+        They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
+
+        Args:
+            robot: that was found.
+            not_in_file: terms (n,) by name that the fit knows besides, and no robot has. Of these, an offset is a bias
+                of the sensors, which is taken out of what was recorded.
+        """
+        terms = dict(not_in_file)
+        bias, parts = terms.pop("offset", np.zeros(robot.n)), []
+        for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
+            raw, inner = motion.recorded.tau - bias, motion.inner
+            measured = motion.smooth(raw)
+            errors = [x - y for y in (measured, raw) for x in (before, after)]
+            state = self._using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
+            besides = [values * TERMS[name].basis(state) for name, values in terms.items()]
+            of_fit = motion.smooth(errors[3] + sum(besides, np.zeros_like(state.qd)))
+            parts.append([x[inner] for x in (measured, *errors, of_fit)])
+        return score(parts, max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period))))
