@@ -6,13 +6,7 @@ from .elastic.delay import drive_delay, period_of
 from .elastic.motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors, with_motors
 from .elastic.resonance import ResonanceFit, fit_resonance, frequency_response, identify_resonance, with_resonance
 from .elastic.springs import SpringFit, fit_coupled_spring, fit_spring, fit_springs, with_coupled_spring, with_springs
-from .excitation.excitation import (
-    Excitation,
-    ExcitationBounds,
-    ExcitationCriterion,
-    ExcitationSeries,
-    OptimalExcitation,
-)
+from .excitation.excitation import Excitation, ExcitationOptions, OptimalExcitation
 from .links.fit import Fit, fit, identified_robot, not_in_file, verified
 from .links.parameters import Options
 from .links.regressor import BaseParameters, Regressor, base_parameters, parameter_names
@@ -27,9 +21,7 @@ __all__ = [
     "BaseParameters",
     "ElasticOptions",
     "Excitation",
-    "ExcitationBounds",
-    "ExcitationCriterion",
-    "ExcitationSeries",
+    "ExcitationOptions",
     "Fit",
     "IdentificationError",
     "Motion",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,22 @@ from differences import derivative
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-from eom_dynamics.identification.excitation.excitation import OptimalExcitation
+from eom_dynamics.identification import Excitation, ExcitationOptions, OptimalExcitation
 from eom_dynamics.identification.excitation.limits import with_limits
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
 RANGES = {name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}
+OPTIONS = ExcitationOptions(period=4.0, harmonics=5, limits=RANGES, share=0.8)
+
+
+def task_of(**changes: Any) -> Excitation:
+    """An arm with springs, friction and limited motors."""
+    return Excitation(eom.load_robot("sea_planar_2r"), replace(OPTIONS, **changes))
 
 
 @pytest.fixture(scope="module")
 def task() -> Excitation:
-    """An arm with springs, friction and limited motors."""
-    return Excitation(
-        eom.load_robot("sea_planar_2r"), series=ExcitationSeries(4.0, 5), bounds=ExcitationBounds(RANGES, 0.8)
-    )
+    return task_of()
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +92,7 @@ def test_beats_random_motions(task: Excitation, found: OptimalExcitation) -> Non
 
 
 def test_d_optimal_motion_has_the_largest_determinant(found: OptimalExcitation) -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    task = Excitation(
-        robot,
-        series=ExcitationSeries(4.0, 5),
-        bounds=ExcitationBounds(RANGES, 0.8),
-        criterion=ExcitationCriterion(condition_weight=0.0),
-    )
+    task = task_of(condition_weight=0.0)
     optimal = task.optimize(candidates=10, iterations=60)
     draw = np.random.default_rng(7)
     others = [task.information(task.trajectory(task.random(draw))).log_det for _ in range(50)]
@@ -124,15 +121,13 @@ def test_progress(task: Excitation) -> None:
 
 
 def test_periods_repeat_the_motion() -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    task = Excitation(robot, series=ExcitationSeries(2.0, 4, 3), bounds=ExcitationBounds(RANGES))
-    motion = task.optimize(candidates=2, iterations=2).trajectory
+    motion = task_of(period=2.0, harmonics=4, periods=3).optimize(candidates=2, iterations=2).trajectory
     assert motion.end == 6.0
     np.testing.assert_allclose(motion.derivatives(0.3), motion.derivatives(4.3), atol=1e-9)
 
 
 def test_tree_with_limits_of_its_file() -> None:
-    task = Excitation(eom.load_robot("dual_arm"), series=ExcitationSeries(8.0, 5))
+    task = Excitation(eom.load_robot("dual_arm"), ExcitationOptions(period=8.0, harmonics=5))
     found = task.optimize(candidates=2, iterations=8)
     assert found.verdict.ok and task.cost(found.information) < task.cost(found.start_information)
 
@@ -140,7 +135,7 @@ def test_tree_with_limits_of_its_file() -> None:
 def test_gravity_beyond_the_limits_of_effort() -> None:
     limits = {name: {**values, "effort": 0.1} for name, values in RANGES.items()}
     with pytest.raises(TrajectoryError, match="sea_planar_2r: no random motion meets the limits of effort"):
-        Excitation(eom.load_robot("sea_planar_2r"), bounds=ExcitationBounds(limits)).optimize(candidates=1)
+        task_of(limits=limits).optimize(candidates=1)
 
 
 def test_start_beyond_the_limits(task: Excitation) -> None:
@@ -151,22 +146,19 @@ def test_start_beyond_the_limits(task: Excitation) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"series": ExcitationSeries(period=0.0)}, "period must be a positive number"),
-        ({"series": ExcitationSeries(period=np.nan)}, "period"),
-        ({"series": ExcitationSeries(harmonics=2)}, "harmonics must be an integer from 3"),
-        ({"series": ExcitationSeries(periods=0)}, "periods must be an integer > 0"),
-        ({"bounds": ExcitationBounds(RANGES, share=1.5)}, "share"),
-        ({"criterion": ExcitationCriterion(noise=[1.0])}, "noise must be one positive number or 2"),
-        ({"criterion": ExcitationCriterion(noise=-1.0)}, "noise"),
-        (
-            {"criterion": ExcitationCriterion(condition_weight=-1.0)},
-            "condition_weight must be a number from 0 on, is -1",
-        ),
-        ({"criterion": ExcitationCriterion(["viscos"])}, "viscous"),
-        ({"bounds": ExcitationBounds()}, "--lower, --upper"),
+        ({"period": 0.0}, "period must be a positive number"),
+        ({"period": np.nan}, "period"),
+        ({"harmonics": 2}, "harmonics must be an integer from 3"),
+        ({"periods": 0}, "periods must be an integer > 0"),
+        ({"share": 1.5}, "share"),
+        ({"noise": [1.0]}, "noise must be one positive number or 2"),
+        ({"noise": -1.0}, "noise"),
+        ({"condition_weight": -1.0}, "condition_weight must be a number from 0 on, is -1"),
+        ({"terms": ["viscos"]}, "viscous"),
+        ({"limits": None}, "--lower, --upper"),
     ],
 )
 def test_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message) as raised:
-        Excitation(eom.load_robot("sea_planar_2r"), **{"bounds": ExcitationBounds(RANGES), **options})
+        task_of(**options)
     assert "\n" not in str(raised.value)

@@ -11,7 +11,7 @@ from differences import derivative
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries
+from eom_dynamics.identification import Excitation, ExcitationOptions
 from eom_dynamics.identification.excitation.limits import Spheres
 from eom_dynamics.kinematics.forward import body_poses
 
@@ -54,10 +54,8 @@ def test_bodies_that_always_meet_are_left_out() -> None:
 
 
 def test_optimal_motion_keeps_clear() -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    task = Excitation(
-        robot, series=ExcitationSeries(4.0, 5), bounds=ExcitationBounds(RANGES, 0.9, SPHERES, clearance=0.05)
-    )
+    options = ExcitationOptions(period=4.0, harmonics=5, limits=RANGES, spheres=SPHERES, clearance=0.05)
+    task = Excitation(eom.load_robot("sea_planar_2r"), options)
     with_spheres = task.optimize(candidates=5, iterations=40)
     t = np.linspace(0, 4.0, 4001)
     assert np.min(nearest(with_spheres.trajectory.derivatives(t, 0)[0])) >= 0.05 - 1e-6

@@ -71,50 +71,32 @@ class OptimalExcitation:
     message: str
 
 
-@dataclass(frozen=True)
-class ExcitationSeries:
-    """The family of motions.
+@dataclass(frozen=True, eq=False)
+class ExcitationOptions:
+    """Family of motions, limits, and parameters to identify.
 
     Attributes:
         period: duration of a period, s; the longer it is, the more the joints move.
         harmonics: number of harmonics of 1/period in the motion.
-        periods: how often the motion is repeated.
-    """
-
-    period: float = 10.0
-    harmonics: int = 8
-    periods: int = 1
-
-
-@dataclass(frozen=True, eq=False)
-class ExcitationBounds:
-    """What the motion keeps.
-
-    Attributes:
+        periods: number of repetitions of the motion.
         limits: as of :func:`eom_dynamics.trajectory.check`, in place of those in the robot's file.
         share: share of each limit to use, in (0, 1]: efforts are those of a model that is not identified yet.
         spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
             positions keep the robot away from itself.
-        clearance: distance to keep between them, m.
-    """
-
-    limits: GivenLimits | None = None
-    share: float = 0.9
-    spheres: Mapping[str, ArrayLike] | None = None
-    clearance: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class ExcitationCriterion:
-    """What the motion is informative about.
-
-    Attributes:
-        terms: of the joints, in addition to the base parameters, such as ``rotor_inertia``; see :class:`.Regressor`.
+        clearance: distance to keep between spheres, m.
+        terms: joint terms to identify beside the base parameters, such as ``rotor_inertia``; see :class:`.Regressor`.
         noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
             proportional to the limits of effort.
         condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
     """
 
+    period: float = 10.0
+    harmonics: int = 8
+    periods: int = 1
+    limits: GivenLimits | None = None
+    share: float = 0.9
+    spheres: Mapping[str, ArrayLike] | None = None
+    clearance: float = 0.0
     terms: Sequence[str] = ()
     noise: ArrayLike | None = None
     condition_weight: float = 2.0
@@ -132,41 +114,33 @@ class Excitation:
         periods: number of periods of the motions.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        series: ExcitationSeries = ExcitationSeries(),
-        bounds: ExcitationBounds = ExcitationBounds(),
-        criterion: ExcitationCriterion = ExcitationCriterion(),
-    ) -> None:
-        """Describe the task.
+    def __init__(self, robot: Robot, options: ExcitationOptions = ExcitationOptions()) -> None:
+        """Describe the problem.
 
         Raises:
             TrajectoryError: a number is out of its range, a term is unknown, or a joint has no range of positions or no
                 limit of velocity.
         """
-        period, harmonics, weight = series.period, series.harmonics, criterion.condition_weight
+        period, weight = options.period, options.condition_weight
         if not (np.isfinite(period) and period > 0):
             raise TrajectoryError(f"period must be a positive number of s, is {period}")
-        self.robot = with_limits(robot, bounds.limits or {})
+        self.robot = with_limits(robot, options.limits or {})
         self.arm = ElasticArm(self.robot)
-        self.limits = MotionLimits(
-            self.arm, bounds.share, Spheres(self.robot, bounds.spheres, bounds.clearance) if bounds.spheres else None
-        )
-        self.series = RestSeries(1 / period, harmonics, self.limits.velocity)
+        spheres = Spheres(self.robot, options.spheres, options.clearance) if options.spheres else None
+        self.limits = MotionLimits(self.arm, options.share, spheres)
+        self.series = RestSeries(1 / period, options.harmonics, self.limits.velocity)
         try:
-            regressor = Regressor(self.robot, criterion.terms)
+            regressor = Regressor(self.robot, options.terms)
         except ValueError as error:
             raise TrajectoryError(str(error)) from None
-        self.model = InformationModel(regressor, _noise(self.arm, criterion.noise))
+        self.model = InformationModel(regressor, _noise(self.arm, options.noise))
         if not (np.isfinite(weight) and weight >= 0):
             raise TrajectoryError(f"condition_weight must be a number from 0 on, is {weight:g}")
         self.condition_weight = float(weight)
-        self.periods = series.periods
+        self.periods = options.periods
         self.trajectory(np.zeros(self.series.shape))  # checks the number of periods
-        self._coarse = self._grid(_COARSE * harmonics)
-        self._fine = self._grid(max(_FINE * harmonics, int(np.ceil(CHECK_RATE * period))))
+        counts = (_COARSE * options.harmonics, max(_FINE * options.harmonics, int(np.ceil(CHECK_RATE * period))))
+        self._coarse, self._fine = (self.series.matrices(np.arange(k) / k / self.series.frequency, 4) for k in counts)
 
     def trajectory(self, z: Array) -> Fourier:
         """Trajectory with parameters z (n, 2 L - 3) of :class:`.RestSeries`."""
@@ -175,15 +149,14 @@ class Excitation:
     def information(self, trajectory: Fourier) -> Information:
         """Information of one period of a motion."""
         period = 1 / trajectory.frequency
-        samples = len(self._coarse[0])
+        samples = self._coarse.shape[1]
         t = trajectory.ramp * period + np.arange(samples) * period / samples
         return self.model.information(np.stack(trajectory.derivatives(t, 2)))
 
     def cost(self, information: Information) -> float:
         """Cost to minimise: -log det/P + condition_weight log(condition number)."""
-        return -information.log_det / len(self.model.columns) + self.condition_weight * float(
-            np.log(information.condition)
-        )
+        condition = self.condition_weight * float(np.log(information.condition))
+        return condition - information.log_det / len(self.model.columns)
 
     def random(self, draw: np.random.Generator) -> Array:
         """Draw the parameters z of a random motion, scaled up to its limits.
@@ -194,16 +167,14 @@ class Excitation:
         Raises:
             TrajectoryError: no random motion meets the limits: they do not allow the robot to stand still.
         """
-        matrices = self._coarse[1]
         for _ in range(_ATTEMPTS):
             z = draw.standard_normal(self.series.shape)
             z[:, 0] = 0.0
-            states = self.series.states(z, matrices)
+            states = self.series.states(z, self._coarse)
             z[:, 0] = self.limits.middle + 0.5 * draw.uniform(-1, 1, len(z)) * self.limits.half
             room = np.vstack([self.limits.half - np.abs(z[:, 0] - self.limits.middle), self.limits.largest])
             z[:, 1:] *= np.min(room / np.max(np.abs(states[:4]), axis=1), axis=0)[:, np.newaxis]
-            within = self._within(z, matrices)
-            if within is not None:
+            if (within := self._within(z, self._coarse)) is not None:
                 return within
         spheres = " and keeps spheres apart" if self.limits.spheres else ""
         raise TrajectoryError(
@@ -213,13 +184,12 @@ class Excitation:
 
     def best_random(self, count: int, draw: np.random.Generator) -> Array:
         """Parameters z of the best of ``count`` random motions."""
-        best, least = self.random(draw), np.inf
-        for _ in range(count):
-            z = self.random(draw)
-            cost = self.cost(self.model.information(self.series.states(z, self._coarse[1])[:3]))
-            if cost < least:
-                best, least = z, cost
-        return best
+
+        def cost(z: Array) -> float:
+            return self.cost(self.model.information(self.series.states(z, self._coarse)[:3]))
+
+        first = self.random(draw)
+        return min((self.random(draw) for _ in range(count)), key=cost, default=first)
 
     def optimize(
         self,
@@ -258,37 +228,26 @@ class Excitation:
             progress(min(done / iterations, 1.0), cost)
 
         answer = minimize(
-            lambda x: task.cost(x)[0],
+            task.cost,
             task.variables(first),
-            jac=lambda x: task.cost(x)[1],
+            jac=True,
             method="SLSQP",
             constraints={"type": "ineq", "fun": task.margins, "jac": task.margin_gradients},
             callback=step,
             options={"maxiter": iterations, "ftol": 1e-6},
         )
-        begun = self._within(first, self._fine[1])
+        begun = self._within(first, self._fine)
         if begun is None:
             raise TrajectoryError(f"{self.robot.name}: the start of the optimisation exceeds the limits")
         found, before = begun, self.information(self.trajectory(begun))
         after = before
         for x in (kept, answer.x):
-            z = self._within(task.parameters(x), self._fine[1])
+            z = self._within(task.parameters(x), self._fine)
             if z is not None and self.cost(reached := self.information(self.trajectory(z))) < self.cost(after):
                 found, after = z, reached
-        motion = self.trajectory(found)
-        return OptimalExcitation(
-            trajectory=motion,
-            start=self.trajectory(begun),
-            information=after,
-            start_information=before,
-            verdict=check(self.arm, motion, rate=CHECK_RATE),
-            iterations=int(answer.nit),
-            message=str(answer.message),
-        )
-
-    def _grid(self, samples: int) -> tuple[Array, Array]:
-        t = np.arange(samples) / samples / self.series.frequency
-        return t, self.series.matrices(t, 4)
+        motion, verdict = self.trajectory(found), check(self.arm, self.trajectory(found), rate=CHECK_RATE)
+        iterations, message = int(answer.nit), str(answer.message)
+        return OptimalExcitation(motion, self.trajectory(begun), after, before, verdict, iterations, message)
 
     def _within(self, z: Array, matrices: Array) -> Array | None:
         """The motion, or one about the same positions with the largest amplitude that meets the limits."""
@@ -297,11 +256,11 @@ class Excitation:
             states = self.series.states(_scaled(z, share), matrices)
             return bool(np.nanmax(np.abs(self.limits.ratios(states)), initial=0.0) <= 1 + _SLACK)
 
-        if meets(1.0):
-            return z
-        if not meets(0.0):
-            return None
         low, high = 0.0, 1.0
+        if meets(high):
+            return z
+        if not meets(low):
+            return None
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
             low, high = (middle, high) if meets(middle) else (low, middle)
@@ -313,7 +272,7 @@ class _Task:
 
     def __init__(self, excitation: Excitation) -> None:
         self._of = excitation
-        self._matrices = excitation._coarse[1]
+        self._matrices = excitation._coarse
         self._partials = excitation.limits.kinematic_partials()
         self._known: dict[str, tuple[bytes, Any]] = {}
 
@@ -329,30 +288,28 @@ class _Task:
 
     def cost(self, x: Array) -> tuple[float, Array]:
         """Cost, and its gradient."""
-        return self._once("cost", x, self._cost)
+        model, weight = self._of.model, self._of.condition_weight
+        value, of_states = self._once("cost", x, lambda states: model.cost(states[:3], weight))
+        return value, self._of_variables(of_states)
 
     def margins(self, x: Array) -> Array:
-        return 1 - self._once("peaks", x, self._peaks)[0]
+        return 1 - self._peaks(x)[0]
+
+    def _peaks(self, x: Array) -> tuple[Array, Array]:
+        return self._once("peaks", x, lambda states: smooth_maximum(self._of.limits.ratios(states)))
 
     def _once(self, name: str, x: Array, function: Callable[[Array], Any]) -> Any:
-        """Value of a function that is asked for the same variables again."""
+        """Value of a function of the states, which the optimiser needs for the same variables again."""
         key = x.tobytes()
-        if name not in self._known or self._known[name][0] != key:
-            self._known[name] = key, function(x)
+        if self._known.get(name, (b"",))[0] != key:
+            self._known[name] = key, function(self._states(x))
         return self._known[name][1]
 
     def _states(self, x: Array) -> Array:
         return self._of.series.states(self.parameters(x), self._matrices)
 
-    def _cost(self, x: Array) -> tuple[float, Array]:
-        value, of_states = self._of.model.cost(self._states(x)[:3], self._of.condition_weight)
-        return value, self._of_variables(of_states)
-
-    def _peaks(self, x: Array) -> tuple[Array, Array]:
-        return smooth_maximum(self._of.limits.ratios(self._states(x)))
-
     def margin_gradients(self, x: Array) -> Array:
-        _, weights = self._once("peaks", x, self._peaks)
+        _, weights = self._peaks(x)
         states = self._states(x)
         linear = len(self._partials)
         gradients = np.zeros((weights.shape[1], *states.shape))
@@ -383,9 +340,7 @@ def _noise(arm: ElasticArm, given: ArrayLike | None) -> Array:
             raise TrajectoryError(f"noise must be one positive number or {n}, in N m or N")
         return np.broadcast_to(noise, (n,))
     efforts = np.array([joint.limits.effort for joint in arm.robot.independent_joints])
-    torques = np.abs(arm.gear_ratio) * np.broadcast_to(arm.motor.torque_limit, (len(arm.motor_joint),))
-    for joint, torque in zip(arm.motor_joint, torques, strict=True):
-        efforts[joint] = min(efforts[joint], torque)
+    np.minimum.at(efforts, arm.motor_joint, np.abs(arm.gear_ratio) * arm.motor.torque_limit)
     return efforts if np.all(np.isfinite(efforts)) else np.ones(n)
 
 

@@ -51,13 +51,9 @@ class Information(NamedTuple):
         """Information of a regressor (K n, P) at K samples."""
         sizes = np.linalg.norm(W, axis=0)
         values = np.linalg.svd(W / np.sqrt(samples), compute_uv=False)
+        scaled = float(np.linalg.cond(W / np.where(sizes > 0, sizes, 1.0)))
         with np.errstate(divide="ignore"):
-            return cls(
-                float(2 * np.sum(np.log(values))),
-                float(values[0] / values[-1]),
-                float(np.linalg.cond(W / np.where(sizes > 0, sizes, 1.0))),
-                float(values[-1]),
-            )
+            return cls(float(2 * np.sum(np.log(values))), float(values[0] / values[-1]), scaled, float(values[-1]))
 
 
 class InformationModel:
@@ -73,7 +69,11 @@ class InformationModel:
     def __init__(self, regressor: Regressor, noise: Array) -> None:
         """Find the independent columns by QR with pivoting, in random states."""
         self.regressor, self.noise = regressor, noise
-        self.columns = _independent(regressor)
+        count = len(regressor.names)
+        W = regressor(*random_states(regressor.robot.n, _STATES * count, seed=1997)).reshape(-1, count)
+        sizes = np.linalg.norm(W, axis=0)
+        R, order = qr(W / np.where(sizes > 0, sizes, 1.0), mode="r", pivoting=True)
+        self.columns: NDArray[np.intp] = np.sort(order[: np.sum(np.abs(np.diag(R)) > _INDEPENDENT)])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,13 +118,3 @@ class InformationModel:
                 Y = self.regressor(*shifted.reshape(3, -1, n))[..., self.columns].reshape(2, samples, n, -1)
                 gradient[k, :, j] = np.einsum("kip,kip->k", of_W, Y[0] - Y[1]) / (2 * step)
         return value, gradient
-
-
-def _independent(regressor: Regressor) -> NDArray[np.intp]:
-    columns = len(regressor.names)
-    W = regressor(*random_states(regressor.robot.n, _STATES * columns, seed=1997)).reshape(-1, columns)
-    sizes = np.linalg.norm(W, axis=0)
-    R, order = qr(W / np.where(sizes > 0, sizes, 1.0), mode="r", pivoting=True)
-    rank = int(np.sum(np.abs(np.diag(R)) > _INDEPENDENT))
-    found: NDArray[np.intp] = np.sort(order[:rank])
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,8 +43,7 @@ class Spheres:
 
         Args:
             robot: the robot.
-            spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z in that
-                frame and radius, m.
+            spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
             clearance: distance to keep between spheres, m.
 
         Raises:
@@ -70,9 +69,9 @@ class Spheres:
         self._pairs = [(i, j) for i in self._spheres for j in self._spheres if i < j and robot.joints[j].parent != i]
         q = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSTURES, robot.n))
         meeting = np.all(self.ratios(q) > 1, axis=0)
-        self.always = tuple(self._pair_name(pair) for pair, at in zip(self._pairs, meeting, strict=True) if at)
-        self._pairs = [pair for pair, at in zip(self._pairs, meeting, strict=True) if not at]
-        self.pairs = tuple(self._pair_name(pair) for pair in self._pairs)
+        names = ["/".join(map(self._name, pair)) for pair in self._pairs]
+        self.always, self.pairs = tuple(compress(names, meeting)), tuple(compress(names, ~meeting))
+        self._pairs = list(compress(self._pairs, ~meeting))
 
     def ratios(self, q: Array) -> Array:
         """Sum of radii and clearance over distance (K, pairs) of the two closest spheres, for positions (K, n).
@@ -88,9 +87,8 @@ class Spheres:
     def _evaluate(self, q: Array, *, partials: bool) -> tuple[Array, Array]:
         used = {body for pair in self._pairs for body in pair}
         centers = {body: self._centers(body, q) for body in used}
-        jacobians = {
-            body: self._kinematics.jacobian(q, self._name(body), "world_aligned") for body in used if body >= 0
-        }
+        moving = {body: self._name(body) for body in used if body >= 0 and partials}
+        jacobians = {body: self._kinematics.jacobian(q, name, "world_aligned") for body, name in moving.items()}
         ratios = np.empty((len(q), len(self._pairs)))
         slopes = np.zeros((len(self._pairs), *q.shape))
         rows = np.arange(len(q))
@@ -108,8 +106,7 @@ class Spheres:
             for body, sphere, sign in ((i, a, 1.0), (j, b, -1.0)):
                 if body < 0:
                     continue
-                J = jacobians[body]
-                lever = centers[body][1][rows, sphere]
+                J, lever = jacobians[body], centers[body][1][rows, sphere]
                 # The centre moves with v + omega x lever; u . (omega x lever) = omega . (lever x u).
                 along = np.einsum("ka,kan->kn", direction, J[:, 3:])
                 along += np.einsum("ka,kan->kn", np.cross(lever, direction), J[:, :3])
@@ -126,9 +123,6 @@ class Spheres:
         levers = local @ np.swapaxes(pose[:, :3, :3], 1, 2)
         return levers + pose[:, np.newaxis, :3, 3], levers
 
-    def _pair_name(self, pair: tuple[int, int]) -> str:
-        return "/".join(self._name(body) for body in pair)
-
     def _name(self, body: int) -> str:
         return BASE if body < 0 else self.robot.joints[body].name
 
@@ -138,13 +132,7 @@ def _rows(name: str, given: ArrayLike) -> Array:
         rows = np.array(given, dtype=float)
     except (TypeError, ValueError):
         rows = np.zeros(0)
-    if (
-        rows.ndim != 2
-        or rows.shape[1] != 4
-        or not len(rows)
-        or not np.all(np.isfinite(rows))
-        or np.any(rows[:, 3] <= 0)
-    ):
+    if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or not np.isfinite(rows).all() or np.any(rows[:, 3] <= 0):
         raise TrajectoryError(f"spheres of {name!r} must be rows x, y, z, radius in m, with a positive radius")
     return rows
 
@@ -217,8 +205,11 @@ class MotionLimits:
             for name, most in own.largest.items()
             if name not in KINEMATIC and np.isfinite(most).any()
         }
-        joint_names = arm.robot.joint_names
-        kinematic = [(name, joint_names[i]) for name, i in self._kinematic]
+        self._effort_count = sum(len(most) for _, most in self._efforts.values())
+        # Limits by order of differentiation and joint, and the places of those that are finite, as all of positions.
+        self._limits = np.vstack([self.half, self.largest])
+        self._kinematic = np.nonzero(self._limits < np.inf)
+        kinematic = [(KINEMATIC[k], arm.robot.joint_names[i]) for k, i in zip(*self._kinematic, strict=True)]
         efforts = [(name, own.names[name][i]) for name, (which, _) in self._efforts.items() for i in which]
         self.spheres = spheres
         self.names = (*kinematic, *efforts, *(("distance", pair) for pair in (spheres.pairs if spheres else ())))
@@ -227,26 +218,16 @@ class MotionLimits:
     def velocity(self) -> Array:
         """(n,) velocity limit, from the motor where the joint has none, rad/s or m/s."""
         found = self.largest[0].copy()
-        for motor, joint in enumerate(self.arm.motor_joint):
-            speed = np.broadcast_to(self.arm.motor.speed_limit, (len(self.arm.motor_joint),))[motor]
-            if np.isfinite(speed):
-                found[joint] = min(found[joint], self.share * speed / abs(self.arm.gear_ratio[motor]))
-        return found
-
-    @cached_property
-    def _kinematic(self) -> list[tuple[str, int]]:
-        """Limited quantities of joints; positions all are."""
-        found = [("position", i) for i in range(self.arm.robot.n)]
-        for name, row in zip(KINEMATIC[1:], self.largest, strict=True):
-            found += [(name, int(i)) for i in np.flatnonzero(row < np.inf)]
+        np.minimum.at(found, self.arm.motor_joint, self.share * self.arm.motor.speed_limit / abs(self.arm.gear_ratio))
         return found
 
     def ratios(self, states: Array) -> Array:
         """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
-        kinematic = [(states[0] - self.middle) / self.half]
-        kinematic += [states[k][:, row < np.inf] / row[row < np.inf] for k, row in enumerate(self.largest, start=1)]
+        centered, (k, i) = states[:4].copy(), self._kinematic
+        centered[0] -= self.middle
+        kinematic = np.ascontiguousarray((centered / self._limits[:, np.newaxis])[k, :, i].T)
         spheres = [self.spheres.ratios(states[0])] if self.spheres else []
-        return np.concatenate([*kinematic, self._effort_ratios(states), *spheres], axis=1)
+        return np.concatenate([kinematic, self._effort_ratios(states), *spheres], axis=1)
 
     def _effort_ratios(self, states: Array) -> Array:
         """Those of efforts and motors."""
@@ -255,13 +236,12 @@ class MotionLimits:
         try:
             values = quantities(self.arm, Load(tuple(states)))
         except StateError:
-            return np.full((states.shape[1], sum(len(most) for _, most in self._efforts.values())), _NOT_REALISABLE)
+            return np.full((states.shape[1], self._effort_count), _NOT_REALISABLE)
         return np.concatenate([values[name][:, which] / most for name, (which, most) in self._efforts.items()], axis=1)
 
     def effort_partials(self, states: Array) -> Array:
         """Derivatives (C, 5, K, n) of C effort and motor ratios with respect to q … qdddd, by finite differences."""
-        orders, samples, n = states.shape
-        size = sum(len(most) for _, most in self._efforts.values())
+        (orders, samples, n), size = states.shape, self._effort_count
         result = np.zeros((size, orders, samples, n))
         for k in range(orders):
             step = _STEP * max(1.0, float(np.max(np.abs(states[k]))))
@@ -275,19 +255,16 @@ class MotionLimits:
 
     def nonlinear_partials(self, states: Array) -> Array:
         """Derivatives (C, 5, K, n) of all non-kinematic ratios with respect to q … qdddd."""
-        found = self.effort_partials(states)
-        if self.spheres is None:
-            return found
-        distances = np.zeros((len(self.spheres.pairs), *states.shape))
-        distances[:, 0] = self.spheres.partials(states[0])
-        return np.concatenate([found, distances])
+        distances = np.zeros((len(self.spheres.pairs) if self.spheres else 0, *states.shape))
+        if self.spheres:
+            distances[:, 0] = self.spheres.partials(states[0])
+        return np.concatenate([self.effort_partials(states), distances])
 
     def kinematic_partials(self) -> Array:
         """Derivatives (C, 5, n) of the kinematic ratios with respect to q … qdddd; they are constant."""
-        result = np.zeros((len(self._kinematic), 5, self.arm.robot.n))
-        for c, (name, i) in enumerate(self._kinematic):
-            k = KINEMATIC.index(name)
-            result[c, k, i] = 1 / (self.half[i] if k == 0 else self.largest[k - 1, i])
+        k, i = self._kinematic
+        result = np.zeros((len(k), 5, self.arm.robot.n))
+        result[np.arange(len(k)), k, i] = 1 / self._limits[k, i]
         return result
 
     def _require(self, lower: Array, upper: Array, largest: Array) -> None:

@@ -80,87 +80,65 @@ class _Check:
     """Least squares of efforts on predictions of the file and terms of each joint."""
 
     def __init__(self, regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> None:
-        self._regressor, self._robot = regressor, regressor.robot
+        self._regressor, self._joint_names = regressor, regressor.robot.joint_names
         step = max(1, sum(map(len, samples)) // _SAMPLES)
-        parts = [part[::step] for part in samples]
-        self._q, self._qd, self._qdd, self._tau = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("q", "qd", "qdd", "tau")
-        )
-        self._used = np.concatenate([part.used for part in parts])
+        self._part = part = FilteredSamples.joined([x[::step] for x in samples])
         # Gravity's part is the same for all terms that are not of the joint's own.
-        names = self._names = [
-            name for name in ("viscous", "coulomb", "rotor_inertia", "offset") if name in regressor.terms
-        ]
-        own = [np.concatenate([part.bases[name] for part in parts]) for name in names]
-        self._own = np.stack(own, axis=-1) if own else np.zeros((*self._tau.shape, 0))
-        inertial = file.copy()
-        inertial[regressor.inertial :] = 0.0
-        self._inertial = inertial
+        self._terms = [x for x in ("viscous", "coulomb", "rotor_inertia", "offset") if x in regressor.terms]
+        own = np.reshape([part.bases[name] for name in self._terms], (-1, *part.tau.shape))
+        self._own: Array = np.moveaxis(own, 0, -1)
+        self._inertial = np.where(np.arange(len(file)) < regressor.inertial, file, 0.0)
         self._bodies = free_bodies(regressor.dynamics.inertial_parameters)
-        self._columns = regressor.inertial_columns(self._q, self._qd, self._qdd)
-        self._by_file = self._predicted(self._q, self._qd, self._qdd)
-        self.known = self._used.sum(axis=0) > 4 * (1 + self._own.shape[-1])
-
-    def _predicted(self, q: Array, qd: Array, qdd: Array) -> Array:
-        return self._regressor.inertial_efforts(q, qd, qdd, self._inertial)
-
-    def _squares(self, j: int, predicted: Array, tau: Array, own: Array | None = None) -> float:
-        """Sum of squares of joint j's efforts (N,) that a prediction and terms of its own leave."""
-        rows = self._used[:, j]
-        A = (self._own[:, j] if own is None else own)[rows]
-        rest = (tau - predicted)[rows]
-        return float(np.sum(np.square(rest - A @ np.linalg.lstsq(A, rest, rcond=None)[0]))) if A.size else _square(rest)
+        self._columns = regressor.inertial_columns(part.q, part.qd, part.qdd)
+        self._by_file = regressor.inertial_efforts(part.q, part.qd, part.qdd, self._inertial)
+        self.known = part.used.sum(axis=0) > 4 * (1 + len(self._terms))
 
     def swapped(self) -> list[Contradiction]:
         """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
-        names = self._robot.joint_names
+        names, part = self._joint_names, self._part
         for j, k in combinations(np.flatnonzero(self.known).tolist(), 2):
-            before = [self._squares(i, self._by_file[:, i], self._tau[:, i]) for i in (j, k)]
-            efforts = [
-                self._squares(j, self._by_file[:, j], self._tau[:, k]),
-                self._squares(k, self._by_file[:, k], self._tau[:, j]),
-            ]
             order = np.arange(len(names))
             order[[j, k]] = k, j
-            at = self._predicted(*(x[:, order] for x in (self._q, self._qd, self._qdd)))
-            both = [
-                self._squares(j, at[:, j], self._tau[:, k], self._own[:, k]),
-                self._squares(k, at[:, k], self._tau[:, j], self._own[:, j]),
-            ]
+            states = (x[:, order] for x in (part.q, part.qd, part.qdd))
+            swapped = self._regressor.inertial_efforts(*states, self._inertial)
+            least = min(self._squares(i, self._by_file, i, i) for i in (j, k))
+            pairs = ((j, k), (k, j))
+            efforts = [self._squares(i, self._by_file, other, i) for i, other in pairs]
+            both = [self._squares(i, swapped, other, other) for i, other in pairs]
             for what, squares in (("efforts of ", efforts), ("", both)):
-                if all(s < _MUCH_BETTER * b for s, b in zip(squares, reversed(before), strict=True)) and all(
-                    s < _MUCH_BETTER * b for s, b in zip(squares, before, strict=True)
-                ):
+                if np.max(squares) < _MUCH_BETTER * least:
                     words = f"{what}{names[j]} and {names[k]} look swapped; check the order of joints in the recording"
                     return [Contradiction((names[j], names[k]), words)]
         return []
 
+    def _squares(self, j: int, predicted: Array, measured: int, own: int) -> float:
+        """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
+        rest = self._part.tau[:, measured] - predicted[:, j]
+        rows = self._part.used[:, j]
+        return _square(_without(self._own[rows, own], rest[rows]))
+
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
-        n = self._robot.n
-        factor, deviation = np.full(n, np.nan), np.full(n, np.inf)
-        for j in np.flatnonzero(self.known).tolist():
-            factor[j], deviation[j] = self.factor(j)
+        factors = [self.factor(j) if known else (np.nan, np.inf) for j, known in enumerate(self.known)]
+        factor, deviation = np.array(factors).T
         with np.errstate(invalid="ignore"):
-            known = np.abs(factor) > _SURE * deviation
-            far = known & _beyond(factor, deviation, _MOST)
+            size, noise = np.abs(factor), _SURE * deviation
+            known = size > noise
+            far = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
             # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
             if far.sum() <= known.sum() / 2:
-                far = known & _beyond(factor, deviation, _ONE_JOINT)
-                for j in np.flatnonzero(np.abs(factor) > _MOST).tolist():
-                    as_recorded, converted = self._costs(j, (1.0, abs(factor[j])))
+                far = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
+                for j in np.flatnonzero(size > _MOST).tolist():
+                    as_recorded, converted = self._costs(j, (1.0, size[j]))
                     far[j] |= converted < _MUCH_BETTER * as_recorded
-        found = self._signs(known & (factor < 0))
-        if far.any():
-            found.append(self._units(factor, far, known))
-        return found
+        return self._signs(known & (factor < 0)) + self._units(size, far, known)
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
         """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it."""
         joints = np.flatnonzero(self.known).tolist()
         if not doubtful.any() and not any(self._friction_drives(j) for j in joints):
             return []
-        names = self._robot.joint_names
+        names = self._joint_names
         costs = np.ones((len(names), 2))
         costs[joints] = [self._costs(j, (1.0, -1.0)) for j in joints]
         negative, positive = (costs[:, 1 - k] < _MUCH_BETTER * costs[:, k] for k in (0, 1))
@@ -171,35 +149,33 @@ class _Check:
         words = f"efforts of {', '.join(wrong)} have the opposite sign of the file's prediction: {option} turns them"
         return [Contradiction(wrong, words)]
 
-    def _units(self, factor: Array, far: Array, sure: Array) -> Contradiction:
-        size = np.abs(factor)
-        everywhere = np.all(far[sure])
-        names = self._robot.joint_names if everywhere else tuple(compress(self._robot.joint_names, far))
+    def _units(self, size: Array, far: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[Contradiction]:
+        """Efforts of other units, of the joints (n,) whose factors are ``far`` from one."""
+        if not far.any():
+            return []
+        everywhere, names = np.all(far[known]), tuple(compress(self._joint_names, far))
         typical = float(np.exp(np.mean(np.log(size[far]))))
         alike = bool(np.all(np.abs(np.log(size[far] / typical)) < np.log(2.0)))
-        listed = ", ".join(
-            f"{n} {x:.2g}" for n, x in zip(compress(self._robot.joint_names, far), size[far], strict=True)
-        )
+        listed = ", ".join(f"{name} {x:.2g}" for name, x in zip(names, size[far], strict=True))
+        remedy = "--effort-scale JOINT=X converts them"
         if alike and everywhere:
             remedy = f"--effort-scale {1 / float(f'{typical:.0e}'):g} if they are in another unit"
-        else:
-            remedy = "--effort-scale JOINT=X converts them"
         if typical < 1:
             remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
         words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
-        return Contradiction(names, words)
+        return [Contradiction(self._joint_names if everywhere else names, words)]
 
     def _friction_drives(self, j: int) -> bool:
         """Whether friction surely drives joint j, for any masses and any effort that depends on the position."""
-        friction = [k for k, name in enumerate(self._names) if name in ("viscous", "coulomb")]
+        friction = [k for k, name in enumerate(self._terms) if name in ("viscous", "coulomb")]
         if not friction:
             return False
         rows, own, position, weight = self._of_joint(j)
         others = np.column_stack([self._columns[rows, j], position, np.delete(own, friction, axis=1)])
         A = _without(others, own[:, friction])
         inverse = np.linalg.pinv(A.T @ A)
-        power = np.mean(own[:, friction] * self._qd[rows, j, np.newaxis], axis=0)
-        taken = float(power @ inverse @ A.T @ self._tau[rows, j])
+        power = np.mean(own[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
+        taken = float(power @ inverse @ A.T @ self._part.tau[rows, j])
         return taken < -_SURE * np.sqrt(float(power @ inverse @ power)) / weight
 
     def _costs(self, j: int, scales: Sequence[float]) -> list[float]:
@@ -209,11 +185,11 @@ class _Check:
         drive it, and a spring beside the motor.
         """
         rows, own, position, weight = self._of_joint(j)
-        equations = weight * np.column_stack([self._columns[rows, j], own, position, self._tau[rows, j]])
+        equations = weight * np.column_stack([self._columns[rows, j], own, position, self._part.tau[rows, j]])
         upper = np.asarray(np.linalg.qr(equations, mode="r"))
         K, k = self._regressor.base.combinations, own.shape[1] + position.shape[1]
         lower = np.full(k, -np.inf)
-        lower[[name != "offset" for name in self._names] + position.shape[1] * [False]] = 0.0
+        lower[[name != "offset" for name in self._terms] + position.shape[1] * [False]] = 0.0
         unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
         costs = []
         for scale in scales:
@@ -229,21 +205,20 @@ class _Check:
 
         The noise is what all parameters and a function of the position leave, with its correlation.
         """
-        rows = self._used[:, j]
-        own, tau = self._own[rows, j], self._tau[rows, j]
-        low, high = np.min(self._q[rows, j]), np.max(self._q[rows, j])
-        position = chebvander((2 * self._q[rows, j] - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
-        noise = _without(np.column_stack([own, position, self._columns[rows, j]]), tau[:, np.newaxis])
+        rows = self._part.used[:, j]
+        own, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
+        low, high = np.min(q), np.max(q)
+        position = chebvander((2 * q - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
+        noise = _without(np.column_stack([own, position, self._columns[rows, j]]), tau)
         size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
-        return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise])[0])))
+        return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
 
     def factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
-        rows = self._used[:, j]
-        own, tau = self._own[rows, j], self._tau[rows, j]
-        x = _without(own, self._by_file[rows, j][:, np.newaxis])[:, 0]
-        y = _without(own, tau[:, np.newaxis])[:, 0]
-        if not _square(x) > 1e-12 * _square(self._by_file[rows, j]):
+        rows = self._part.used[:, j]
+        both = np.column_stack([self._by_file[rows, j], self._part.tau[rows, j]])
+        x, y = _without(self._own[rows, j], both).T
+        if not _square(x) > 1e-12 * _square(both[:, 0]):
             return np.nan, np.inf
         factor = float(x @ y / _square(x))
         residual = y - factor * x
@@ -282,50 +257,42 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
 
     The delay of all efforts with which least squares explain them best, if that is much better than without.
     """
-    whole = replace(using, decimate=False)
-    excerpts = [part for each in recordings for part in each.excerpts()]
-    samples = [part for each in excerpts for part in filter_recording(each, regressor.terms, whole)]
+    nothing, whole = (0.0, 1.0), replace(using, decimate=False)
+    excerpts = [part for recording in recordings for part in recording.excerpts()]
+    samples = [part for motion in excerpts for part in filter_recording(motion, regressor.terms, whole)]
     part = max(samples, key=len, default=None)
     if part is None or len(part) < 3:
-        return 0.0, 1.0
+        return nothing
     period = float(part.t[1] - part.t[0])
     reach = round(_LONGEST_LAG / period)
     rows = np.arange(reach, len(part) - reach)
     if not len(rows) or reach < 2:
-        return 0.0, 1.0
+        return nothing
     rows = rows[:: max(1, len(rows) // _SAMPLES)]
     Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
     steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 40) + 1).round().astype(int))
     squares = np.zeros(len(steps))
     for j in range(regressor.robot.n):
         used = part.used[rows, j]
-        if used.sum() < 2 * Y.shape[-1]:
+        own = rows[used]
+        b = np.column_stack([part.tau[own + step, j] for step in steps])
+        if used.sum() < 2 * Y.shape[-1] or np.isnan(b).any():
             continue
-        A = np.column_stack([Y[used, j], *(part.bases[name][rows[used], j] for name in regressor.terms)])
-        b = np.column_stack([part.tau[rows[used] + step, j] for step in steps])
-        if np.isnan(b).any():
-            continue
-        rest = _without(A, b)
+        rest = _without(np.column_stack([Y[used, j], *(part.bases[name][own, j] for name in regressor.terms)]), b)
         squares += np.sum(np.square(rest), axis=0) / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
     best, now = int(np.argmin(squares)), int(np.argmin(np.abs(steps)))
     if not 0 < best < len(steps) - 1 or squares[best] > _WITHOUT_LAG * squares[now]:
-        return 0.0, 1.0
+        return nothing
     left, middle, right = squares[best - 1 : best + 2]
     shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
-    late = period * (steps[best] + shift * (steps[best + 1] - steps[best]))
-    return (float(late), float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else (0.0, 1.0)
+    late = float(period * (steps[best] + shift * (steps[best + 1] - steps[best])))
+    return (late, float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else nothing
 
 
 def _without(own: Array, columns: Array) -> Array:
-    """Columns (N, k) less their projections on others (N, m)."""
+    """Columns (N,) or (N, k) less their projections on others (N, m)."""
     basis = column_basis(own)
     return np.asarray(columns - basis @ (basis.T @ columns))
-
-
-def _beyond(factor: Array, deviation: Array, most: float) -> NDArray[np.bool_]:
-    """Which factors (n,) are surely larger than the most, or smaller than its inverse."""
-    size = np.abs(factor)
-    return np.asarray((size - _SURE * deviation > most) | (size + _SURE * deviation < 1 / most))
 
 
 def _square(x: Array) -> float:
@@ -338,52 +305,41 @@ _NAMED = 6
 
 def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
     """Notes on recordings; raises IdentificationError for useless ones, or another robot's."""
-    notes = [f"{recording.name}: {note}" for recording in recordings for note in _notes(robot, recording)]
+    notes, names = [], robot.joint_names
+    for recording in recordings:
+        if recording.joint_names != names:
+            raise IdentificationError(
+                f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot {', '.join(names)}"
+            )
+        clean = recording.cleaned()
+        lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
+        if motions > recording.pieces:
+            lines.append(f"pauses or jumps of the clock separate {motions} motions")
+        still, silent = np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)
+        if still.all():
+            raise IdentificationError(f"{recording.name}: no joint moves")
+        if silent.all():
+            raise IdentificationError(
+                f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
+                "or in columns effort.NAME of a table, or name their topic, --effort-topic"
+            )
+        for which, words in (
+            (still, "does not move; its friction and the inertias that only its motion excites are not identifiable"),
+            (silent, "has no effort, or the same throughout; its equations are not used"),
+        ):
+            lines += [f"{name} {words}" for name in compress(names, which)]
+        notes += [f"{recording.name}: {line}" for line in lines]
     return list(dict.fromkeys(notes))
-
-
-def _notes(robot: Robot, recording: Recording) -> list[str]:
-    if recording.joint_names != robot.joint_names:
-        raise IdentificationError(
-            f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot "
-            f"{', '.join(robot.joint_names)}"
-        )
-    clean = recording.cleaned()
-    notes = list(clean.notes)
-    motions = list(clean.motions())
-    if len(motions) > recording.pieces:
-        notes.append(f"pauses or jumps of the clock separate {len(motions)} motions")
-    still = np.ptp(clean.q, axis=0) <= REST
-    silent = np.asarray(np.isnan(clean.tau).all(axis=0))
-    if still.all():
-        raise IdentificationError(f"{recording.name}: no joint moves")
-    if silent.all():
-        raise IdentificationError(
-            f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
-            "or in columns effort.NAME of a table, or name their topic, --effort-topic"
-        )
-    notes += [
-        f"{name} does not move; its friction and the inertias that only its motion excites are not identifiable"
-        for name in compress(robot.joint_names, still)
-    ]
-    notes += [
-        f"{name} has no effort, or the same throughout; its equations are not used"
-        for name in compress(robot.joint_names, silent)
-    ]
-    return notes
 
 
 def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
     """Note on base parameters with infinite standard deviations (P,)."""
-    names = regressor.names[: regressor.inertial]
-    infinite = [name for name, s in zip(names, deviations, strict=False) if not np.isfinite(s)]
+    infinite = list(compress(regressor.names, ~np.isfinite(deviations[: regressor.inertial])))
     if not infinite:
         return []
     listed = f"{'; '.join(infinite[:_NAMED])}{' …' if len(infinite) > _NAMED else ''}"
-    return [
-        f"{len(infinite)} of {regressor.inertial} base parameters are not identifiable and stay close to the file: "
-        f"{listed}"
-    ]
+    share = f"{len(infinite)} of {regressor.inertial} base parameters"
+    return [f"{share} are not identifiable and stay close to the file: {listed}"]
 
 
 def doubtful_terms(

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_interp_spline
-from scipy.ndimage import binary_opening
+from scipy.ndimage import binary_opening, maximum_filter1d
 from scipy.signal import welch
 
 from ...actuators.parallel_springs import ParallelSpring
 from ...arrays import Array
 from ...robot import Robot
 from ..recording import Recording
-from ..sampling import HIGHEST, LowPass
+from ..sampling import HIGHEST, LowPass, root_mean_square
 from .regressor import transmission_matrix
 from .terms import LINE, TERMS, Motion, coupled
 
@@ -44,6 +44,9 @@ _EQUAL = 4
 
 # A joint that moves less, rad or m, is at rest throughout.
 REST = 1e-3
+
+
+_ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,14 @@ class FilteredSamples:
         return len(self.t)
 
     def __getitem__(self, rows: slice) -> FilteredSamples:
-        arrays = {name: getattr(self, name)[rows] for name in ("t", "q", "qd", "qdd", "tau", "measured", "used")}
+        arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
         return replace(self, **arrays, bases={name: basis[rows] for name, basis in self.bases.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[FilteredSamples]) -> FilteredSamples:
+        """Samples of several motions, one after the other, without counts."""
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+        return cls(**arrays, bases={name: np.concatenate([x.bases[name] for x in parts]) for name in parts[0].bases})
 
 
 @dataclass(frozen=True)
@@ -145,8 +154,8 @@ def filter_recording(recording: Recording, terms: Sequence[str], using: Filter) 
     Raises:
         IdentificationError: the recording has too few samples.
     """
-    found = [_filter_motion(motion, terms, using) for motion in recording.cleaned().motions()]
-    return [samples for samples in found if len(samples)]
+    motions = (_filter_motion(motion, terms, using) for motion in recording.cleaned().motions())
+    return [samples for samples in motions if len(samples)]
 
 
 def differentiated(t: Array, values: Array, count: int = 2) -> tuple[Array, ...]:
@@ -232,49 +241,34 @@ def filtered_motion(motion: Recording, using: Filter, derivatives: int = 2) -> F
 
 def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> FilteredSamples:
     filtered = filtered_motion(motion, using)
-    samples, low_pass, near = filtered.recorded, filtered.low_pass, filtered.near
-    q, qd, qdd = filtered.states
-    smooth, window = low_pass.whole, low_pass.reach
-    absent = np.isnan(samples.tau)
-    saturated = _saturated(_filled(samples.tau), using.effort_limits)
-
-    tau = filtered.smooth(samples.tau)
+    samples, low_pass = filtered.recorded, filtered.low_pass
+    q, tau = filtered.states[0], filtered.smooth(samples.tau)
     state = using.motion(filtered.states, np.nan_to_num(tau))
     # What is filtered already, or constant, stays.
     done = ("viscous", "rotor_inertia", LINE, "offset")
     bases = {name: TERMS[name].basis(state) for name in terms}
-    bases = {name: basis if name in done else smooth(basis) for name, basis in bases.items()}
+    bases = {name: basis if name in done else low_pass.whole(basis) for name, basis in bases.items()}
 
+    # Velocities below which a joint is at rest or reverses.
+    least = np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * root_mean_square(state.qd))
+    slow = np.abs(state.qd) < np.maximum(least, _NOISE * using.velocity_noise)
+    saturated = _saturated(_filled(samples.tau), using.effort_limits)
+    # The filter spreads what is absent or saturated.
+    spread = 2 * low_pass.reach + 1
     reasons = {
-        "not recorded": _spread(absent, window),
-        "interpolated": np.broadcast_to(~near[:, np.newaxis], tau.shape),
-        "saturated": _spread(saturated, window),
-        "at rest or near reversal": (np.abs(state.qd) < _least_velocity(state.qd, using)) | (np.ptp(q, axis=0) < REST),
+        "not recorded": maximum_filter1d(np.isnan(samples.tau), spread, axis=0),
+        "interpolated": ~filtered.near[:, np.newaxis] | np.zeros(tau.shape, dtype=bool),
+        "saturated": maximum_filter1d(saturated, spread, axis=0),
+        "at rest or near reversal": slow | (np.ptp(q, axis=0) < REST),
     }
-    step = low_pass.decimation if using.decimate else 1
-    inner = slice(filtered.inner.start, filtered.inner.stop, step)
+    inner = slice(filtered.inner.start, filtered.inner.stop, low_pass.decimation if using.decimate else 1)
     used, counts = np.ones(tau[inner].shape, dtype=bool), {}
     for reason, bad in reasons.items():
         counts[reason] = int(np.sum(used & bad[inner]))
         used &= ~bad[inner]
     counts |= {"repeated": filtered.repeats * tau.shape[1], "saturated, as recorded": int(saturated.sum())}
-    return FilteredSamples(
-        samples.t[inner],
-        q[inner],
-        qd[inner],
-        qdd[inner],
-        tau[inner],
-        samples.tau[inner],
-        {name: basis[inner] for name, basis in bases.items()},
-        used,
-        counts,
-    )
-
-
-def _least_velocity(qd: Array, using: Filter) -> Array:
-    """Velocities (n,) below which a joint is at rest or reverses."""
-    rms = np.sqrt(np.mean(np.square(qd), axis=0))
-    return np.maximum(np.minimum(_SMOOTHING * using.smoothing_velocity, _SLOW * rms), _NOISE * using.velocity_noise)
+    arrays = (x[inner] for x in (samples.t, *filtered.states, tau, samples.tau))
+    return FilteredSamples(*arrays, {name: basis[inner] for name, basis in bases.items()}, used, counts)
 
 
 def _filled(values: Array) -> Array:
@@ -303,18 +297,10 @@ def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         bad = np.abs(tau) >= AT_LIMIT * limits
         bad &= np.mean(bad, axis=0) <= MOSTLY_BEYOND
-        for j, column in enumerate(tau.T):
-            for extreme in (np.min(column), np.max(column)):
-                at = (column == extreme) & (extreme != 0) & (np.ptp(column) > 0)
-                bad[:, j] |= binary_opening(at, np.ones(_EQUAL))  # runs of at least that many
+    for extreme in (np.min(tau, axis=0), np.max(tau, axis=0)):
+        equal = (tau == extreme) & (extreme != 0) & (np.ptp(tau, axis=0) > 0)
+        bad |= binary_opening(equal, np.ones((_EQUAL, 1)))  # runs of at least that many
     return np.asarray(bad)
-
-
-def _spread(bad: NDArray[np.bool_], window: int) -> NDArray[np.bool_]:
-    """Rows (N, n) with bad ones within a window, which the filter spreads."""
-    counted = np.concatenate([np.zeros((1, bad.shape[1]), int), np.cumsum(bad, axis=0)])
-    rows = np.arange(len(bad))
-    return np.asarray(counted[np.minimum(rows + window + 1, len(bad))] > counted[np.maximum(rows - window, 0)])
 
 
 # The noise is that of the upper part of the spectrum, from this share of the Nyquist frequency on.
@@ -329,30 +315,18 @@ def power(recording: Recording, values: Array) -> tuple[Array, Array]:
     return f, density
 
 
-def noise(recording: Recording, values: Array, cutoff: float) -> Array:
-    """Power spectral density of the noise (n,) of values (N, n), per Hz, from far above the cut-off."""
-    f, density = power(recording, values)
-    above = f > max(_NOISE_FROM * float(f[-1]), min(1.5 * cutoff, 0.8 * float(f[-1])))
-    return np.asarray(np.median(density[above], axis=0))
-
-
-def derivative_noise(density: Array, cutoff: float, order: int) -> Array:
-    """Standard deviation (n,) of the k-th derivative of white noise below a cut-off.
-
-    The square root of the integral of (2 pi f)^(2 k) S from 0 to the cut-off.
-    """
-    return np.asarray(np.sqrt((2 * np.pi) ** (2 * order) * density * cutoff ** (2 * order + 1) / (2 * order + 1)))
-
-
 def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Array, Array]:
-    """Standard deviations (n,) of the noise of filtered velocities and accelerations, by the spectrum of the data."""
-    found = []
+    """Standard deviations (n,) of the noise of filtered velocities and accelerations, by the spectrum of the data.
+
+    With the power spectral density S of the noise far above the cut-off, the variance of the k-th derivative is the
+    integral of (2 pi f)^(2 k) S from 0 to the cut-off.
+    """
+    variances, cutoff = [], using.cutoff
     for recording in recordings:
-        if using.measured_velocity and recording.qd is not None:
-            density = noise(recording, recording.qd, using.cutoff)
-            found.append([derivative_noise(density, using.cutoff, k) for k in (0, 1)])
-        else:
-            density = noise(recording, recording.q, using.cutoff)
-            found.append([derivative_noise(density, using.cutoff, k) for k in (1, 2)])
-    qd, qdd = np.sqrt(np.mean(np.square(found), axis=0))
-    return qd, qdd
+        qd = recording.qd if using.measured_velocity else None
+        f, density = power(recording, recording.q if qd is None else qd)
+        S = np.median(density[f > max(_NOISE_FROM * f[-1], min(1.5 * cutoff, 0.8 * f[-1]))], axis=0)
+        orders = (1, 2) if qd is None else (0, 1)
+        variances.append([(2 * np.pi) ** (2 * k) * S * cutoff ** (2 * k + 1) / (2 * k + 1) for k in orders])
+    qd_noise, qdd_noise = np.sqrt(np.mean(variances, axis=0))
+    return qd_noise, qdd_noise

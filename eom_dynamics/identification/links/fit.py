@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import compress, product
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -37,35 +37,36 @@ from .filtering import Filter, FilteredSamples, default_filter, filter_recording
 from .parameters import (
     Options,
     by_term,
-    known_efforts,
     parameter_vector,
     terms_not_in_file,
+    values_not_in_file,
     vector_of_file,
     with_parameters,
+    without_known_efforts,
 )
 from .regressor import Regressor
-from .solutions import Solution, WeightedEstimate, find_solution, linear_estimate
+from .solutions import WeightedEstimate, find_solution, linear_estimate
 from .terms import coupled
 from .verification import Score, ScoringData
 
-# OpenBLAS as distributions build it, and as wheels of NumPy and SciPy rename it.
-_NAMES = tuple(
-    tuple(f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
-    for prefix, suffix in product(("", "scipy_"), ("", "64_"))
-)
+# Functions of OpenBLAS as distributions build it, and as wheels of NumPy and SciPy rename it.
+_NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "scipy_") for suffix in ("", "64_"))
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Context in which every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected."""
-    found = list(_libraries())
-    before = [get() for get, _ in found]
-    for _, set_threads in found:
+    """Context in which every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected.
+
+    For small matrices, synchronising threads costs far more than the arithmetic.
+    """
+    libraries = list(_libraries())
+    counts = [get() for get, _ in libraries]
+    for _, set_threads in libraries:
         set_threads(1)
     try:
         yield
     finally:
-        for (_, set_threads), count in zip(found, before, strict=True):
+        for (_, set_threads), count in zip(libraries, counts, strict=True):
             set_threads(count)
 
 
@@ -78,9 +79,9 @@ def _libraries() -> Iterator[tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPo
     paths = {line.split(maxsplit=5)[-1] for line in lines if "openblas" in line}
     for path in sorted(path for path in paths if path.startswith("/") and Path(path).exists()):
         library = ctypes.CDLL(path)
-        for get, set_threads in _NAMES:
-            if hasattr(library, set_threads):
-                yield getattr(library, get), getattr(library, set_threads)
+        for name in _NAMES:
+            if hasattr(library, name % "set"):
+                yield getattr(library, name % "get"), getattr(library, name % "set")
                 break
 
 
@@ -147,13 +148,13 @@ class Fit:
 
     def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
         """Samples of a recording, filtered as for the fit, without efforts known from the file."""
-        reduced = _without_known_efforts(self.regressor, recording)
+        reduced = without_known_efforts(self.regressor, recording)
         return filter_recording(reduced, self.regressor.terms, replace(self.filter, decimate=decimate))
 
     @property
     def sensor_bias(self) -> Array:
         """Sensor bias (n,), removed before efforts are compared; zero where offsets belong to the arm."""
-        return _values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
+        return values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
 
     @property
     def term_identifiable(self) -> dict[str, NDArray[np.bool_]]:
@@ -183,8 +184,7 @@ def fit(
         IdentificationError: nothing can be identified.
     """
     progress = progress or (lambda step, done: None)
-    training = [training] if isinstance(training, Recording) else list(training)
-    validation = [validation] if isinstance(validation, Recording) else list(validation)
+    training, validation = ([x] if isinstance(x, Recording) else list(x) for x in (training, validation))
     options = (options or Options()).for_robot(robot)
     assert options.terms is not None
     if not training:
@@ -192,7 +192,7 @@ def fit(
     notes = recording_notes(robot, [*training, *validation])
     progress("compile the regressor", 0.0)
     regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
-    reduced = [_without_known_efforts(regressor, each) for each in training]
+    reduced = [without_known_efforts(regressor, recording) for recording in training]
     file = vector_of_file(regressor, options.side)
     using, trials = choose_filter(
         regressor,
@@ -210,66 +210,29 @@ def fit(
     wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
     late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
     wrong += late
-    notes += lines
     progress("estimate", 0.0)
     linear = linear_estimate(data, options)
-    deviations = linear.estimate.deviations()
     progress("physically consistent inertias", 0.0)
     kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
     scoring = _scoring_data(robot, options, data.filter, training, validation)
-    best = _best(data, linear, options, kept, scoring, progress)
-    if not kept.any() and (noise := unexplained(best.training)):
+    found = _best(data, linear, options, kept, scoring, progress)
+    if not kept.any() and (noise := unexplained(found.training)):
         wrong += noise
-        kept[:] = options.suspect == "keep"
-        best = _best(data, linear, options, kept, scoring, progress) if kept.all() else best
-    solution, terms = best.solution, best.terms
-    term_deviations, of_file = by_term(regressor, solution.term_deviations), by_term(regressor, solution.of_file)
-    if best.rejected is not None and not best.rejected.surely_worse.any():
-        notes.append(f"{', '.join(best.kept)}: as in the file, whose predictions are as good; record more to tell")
-    notes += solution.notes
-    if options.payload is None:
-        notes += base_parameters_without_data(regressor, deviations) if options.inertia else []
-        notes += doubtful_terms(robot, terms, term_deviations, of_file)
-    return Fit(
-        robot=robot,
-        options=options,
-        regressor=regressor,
-        filter=data.filter,
-        trials=trials,
-        estimate=linear.estimate,
-        base_deviations=deviations,
-        parameters=solution.parameters,
-        parameter_deviations=solution.deviations,
-        terms=terms,
-        term_deviations=term_deviations,
-        term_of_file=of_file,
-        prior_weight=solution.prior_weight,
-        training=best.training,
-        validation=best.validation,
-        kept=best.kept,
-        rejected=best.rejected,
-        contradictions=tuple(each.words for each in wrong),
-        counts=data.counts,
-        notes=tuple(notes),
-    )
+        if options.suspect == "keep":
+            found = _best(data, linear, options, np.ones_like(kept), scoring, progress)
+    notes += [*lines, *_notes(found)]
+    return replace(found, trials=trials, contradictions=tuple(x.words for x in wrong), notes=tuple(notes))
 
 
-def _without_known_efforts(regressor: Regressor, recording: Recording) -> Recording:
-    """The recording, with efforts less those of constant loads and parallel springs that are not identified."""
-    known = known_efforts(regressor, recording.q)
-    return replace(recording, tau=recording.tau - known) if np.any(known) else recording
-
-
-@dataclass(frozen=True, eq=False)
-class _JudgedSolution:
-    """A solution, and how well the feedforward of its robot predicts; see :class:`Fit`."""
-
-    solution: Solution
-    terms: dict[str, Array]
-    training: Score
-    validation: Score | None
-    kept: tuple[str, ...]
-    rejected: Score | None
+def _notes(found: Fit) -> list[str]:
+    """Notes of the solution, on joints that stay as in the file, and on what is not identifiable."""
+    lines = list(found.notes)
+    if found.rejected is not None and not found.rejected.surely_worse.any():
+        lines.insert(0, f"{', '.join(found.kept)}: as in the file, whose predictions are as good; record more to tell")
+    if found.options.payload is None:
+        lines += base_parameters_without_data(found.regressor, found.base_deviations) if found.options.inertia else []
+        lines += doubtful_terms(found.robot, found.terms, found.term_deviations, found.term_of_file)
+    return lines
 
 
 def _best(
@@ -279,26 +242,24 @@ def _best(
     kept: NDArray[np.bool_],
     scoring: Sequence[ScoringData],
     progress: Callable[[str, float], None],
-) -> _JudgedSolution:
-    """The solution, in which joints that it predicts worse than the file does keep the parameters of the file.
+) -> Fit:
+    """The fit, in which joints that it predicts worse than the file does keep the parameters of the file.
 
-    So do joints (n,) that are ``kept`` from the first.
+    So do joints (n,) that are ``kept`` from the first. Notes are those of the solution.
     """
-    robot = data.regressor.robot
-    rejected: Score | None = None
+    regressor, robot = data.regressor, data.regressor.robot
+    rejected, given = None, options
     for attempt in range(_TRIES + 1):
         kept = np.ones_like(kept) if attempt == _TRIES else kept
         solution = find_solution(
             data, linear, options, kept, lambda done: progress("physically consistent inertias", done)
         )
-        terms = by_term(data.regressor, solution.terms)
+        terms = by_term(regressor, solution.terms)
         progress("verify", 0.0)
-        kept_names = tuple(compress(robot.joint_names, kept))
-        found = with_parameters(robot, options, data.filter, solution.parameters, terms, kept_names)
-        found = robot if kept.all() else found
-        besides = _values_not_in_file(data.regressor, options, terms)
-        training, validation = _scores(scoring, found, besides)
-        judged = validation or training
+        names = tuple(compress(robot.joint_names, kept))
+        found = with_parameters(robot, options, data.filter, solution.parameters, terms, names)
+        scores = _scores(scoring, robot if kept.all() else found, values_not_in_file(regressor, options, terms))
+        judged = scores[-1]
         if not judged.worse.any() or kept.all():
             break
         rejected = rejected or judged
@@ -306,10 +267,31 @@ def _best(
         # to keep a joint that is worse by the bodies of others.
         everything = options.keep == "file" or options.payload is not None or not np.any(judged.worse & ~kept)
         kept = np.ones_like(kept) if everything else kept | judged.worse
-        if (T := data.regressor.transmission) is not None and kept[coupled(T)].any():
+        if (T := regressor.transmission) is not None and kept[coupled(T)].any():
             kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
         options = replace(options, prior_weight=solution.prior_weight or None)
-    return _JudgedSolution(solution, terms, training, validation, kept_names, rejected)
+    return Fit(
+        robot=robot,
+        options=given,
+        regressor=regressor,
+        filter=data.filter,
+        trials=(),
+        estimate=linear.estimate,
+        base_deviations=linear.estimate.deviations(),
+        parameters=solution.parameters,
+        parameter_deviations=solution.deviations,
+        terms=terms,
+        term_deviations=by_term(regressor, solution.term_deviations),
+        term_of_file=by_term(regressor, solution.of_file),
+        prior_weight=solution.prior_weight,
+        training=scores[0],
+        validation=scores[1] if len(scores) > 1 else None,
+        kept=names,
+        rejected=rejected,
+        contradictions=(),
+        counts=data.counts,
+        notes=solution.notes,
+    )
 
 
 def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
@@ -319,36 +301,25 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     count as kept, and the caller must write the given robot instead.
     """
     scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
-    besides = _values_not_in_file(found.regressor, found.options, found.terms)
-    scores = _scores(scoring, robot, besides)
-    judged = scores[1] or scores[0]
-    if not judged.worse.any():
-        return replace(found, training=scores[0], validation=scores[1])
-    scores = _scores(scoring, found.robot, {})
-    kept = found.robot.joint_names
-    return replace(found, training=scores[0], validation=scores[1], kept=kept, rejected=judged)
+    scores = _scores(scoring, robot, values_not_in_file(found.regressor, found.options, found.terms))
+    judged = scores[-1]
+    if judged.worse.any():
+        scores = _scores(scoring, found.robot, {})
+        found = replace(found, kept=found.robot.joint_names, rejected=judged)
+    return replace(found, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
 
 
-def _scores(
-    scoring: Sequence[ScoringData], robot: Robot, not_in_file: Mapping[str, Array]
-) -> tuple[Score, Score | None]:
-    """Figures of a robot on training data, and on validation data if there are any."""
-    training, *others = (part.score(robot, not_in_file) for part in scoring)
-    return training, others[0] if others else None
+def _scores(scoring: Sequence[ScoringData], robot: Robot, not_in_file: Mapping[str, Array]) -> list[Score]:
+    """Scores of a robot on training data, and on validation data if there are any."""
+    return [part.score(robot, not_in_file) for part in scoring]
 
 
 def _scoring_data(
     given: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
 ) -> list[ScoringData]:
-    """Judges of excerpts of the recordings for training, and of those for validation if there are any."""
+    """Excerpts of the recordings for training, and recordings for validation if there are any."""
     excerpts = [part for recording in training for part in recording.excerpts()]
     return [ScoringData(x, using, given, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
-
-
-def _values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
-    """Terms (n,) by name as far as the robot's file does not have them."""
-    file = by_term(regressor, vector_of_file(regressor, options.side)[regressor.inertial :])
-    return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
 
 
 def identified_robot(fit: Fit) -> Robot:

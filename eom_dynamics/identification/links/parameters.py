@@ -20,7 +20,7 @@ from ...arrays import Array
 from ...recursion import PARAMETERS
 from ...robot import Joint, Robot
 from ...robot.inertia import symmetric
-from ..recording import IdentificationError
+from ..recording import IdentificationError, Recording
 from .consistent import KINDS
 from .equations import ESTIMATORS
 from .filtering import Filter
@@ -108,6 +108,8 @@ class Options:
 # Terms whose parameters a robot cannot have negative.
 _NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
 
+_FRICTION = ("viscous", "coulomb", "stribeck")
+
 _WITHOUT_PLACE = ("asymmetric", "load")
 
 _Number = TypeVar("_Number", bound=np.generic)
@@ -119,8 +121,21 @@ def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, 
 
 
 def vector_of_file(regressor: Regressor, side: str | None) -> Array:
-    """Parameter vector x (P,) of the robot's file, with joint or motor friction by ``side``."""
-    terms = _terms_of_file(regressor.robot, motor_side=side == "motor")
+    """Parameter vector x (P,) of the robot's file, with joint or motor friction by ``side``.
+
+    Terms are zero where a file cannot have them.
+    """
+    joints = regressor.robot.independent_joints
+    laws = [joint.actuator.friction if side == "motor" else joint.friction_law for joint in joints]
+    terms: dict[str, Array] = {name: np.zeros(len(joints)) for name in TERMS}
+    friction = [(law.viscous, law.coulomb, float(law.static) - float(law.coulomb)) for law in laws]
+    terms |= dict(zip(_FRICTION, np.array(friction, dtype=float).T, strict=True))
+    for k, joint in enumerate(joints):
+        for name, value in spring_values(joint.parallel_spring).items():
+            terms[name][k] = value
+        terms["offset"][k] = joint.constant_effort + constant_part(joint.parallel_spring)
+    if side == "motor":
+        terms["rotor_inertia"] = np.asarray(regressor.robot.rotor_inertia)
     if regressor.transmission is not None:
         terms["offset"] = regressor.transmission.T @ terms["offset"]
     return parameter_vector(regressor, regressor.dynamics.inertial_parameters, terms)
@@ -128,29 +143,9 @@ def vector_of_file(regressor: Regressor, side: str | None) -> Array:
 
 def terms_in_effect(regressor: Regressor, file: Array, side: str | None) -> Array:
     """Terms (k n,) of the file's x (P,), without joint friction if the robot's efforts exclude it."""
-    terms = by_term(regressor, file[regressor.inertial :].copy())
-    if side == "joint" and not regressor.robot.joint_friction:
-        for name in ("viscous", "coulomb", "stribeck"):
-            if name in terms:
-                terms[name][:] = 0.0
-    return np.concatenate([*terms.values(), np.zeros(0)])
-
-
-def _terms_of_file(robot: Robot, *, motor_side: bool) -> dict[str, Array]:
-    """Parameters (n,) of all terms as the file has them, zero where it cannot have them."""
-    joints = robot.independent_joints
-    laws = [joint.actuator.friction if motor_side else joint.friction_law for joint in joints]
-    values: dict[str, Array] = {name: np.zeros(robot.n) for name in TERMS}
-    values["viscous"] = np.array([float(law.viscous) for law in laws])
-    values["coulomb"] = np.array([float(law.coulomb) for law in laws])
-    values["stribeck"] = np.array([float(law.static) - float(law.coulomb) for law in laws])
-    for k, joint in enumerate(joints):
-        for name, value in spring_values(joint.parallel_spring).items():
-            values[name][k] = value
-        values["offset"][k] = joint.constant_effort + constant_part(joint.parallel_spring)
-    if motor_side:
-        values["rotor_inertia"] = np.asarray(robot.rotor_inertia)
-    return values
+    rubbing = side != "joint" or regressor.robot.joint_friction
+    effective = [rubbing or name not in _FRICTION for name in regressor.terms]
+    return np.where(np.repeat(effective, regressor.robot.n), file[regressor.inertial :], 0.0)
 
 
 def by_term(regressor: Regressor, values: NDArray[_Number]) -> dict[str, NDArray[_Number]]:
@@ -160,14 +155,18 @@ def by_term(regressor: Regressor, values: NDArray[_Number]) -> dict[str, NDArray
 
 def lower_bounds(regressor: Regressor) -> Array:
     """Lower bounds (k n,) of the parameters of the terms."""
-    n = regressor.robot.n
-    bounds = [np.full(n, 0.0 if name in _NOT_NEGATIVE else -np.inf) for name in regressor.terms]
-    return np.concatenate(bounds) if bounds else np.zeros(0)
+    return np.repeat([0.0 if name in _NOT_NEGATIVE else -np.inf for name in regressor.terms], regressor.robot.n)
 
 
 def terms_not_in_file(options: Options) -> tuple[str, ...]:
     """Terms that a robot file cannot hold."""
     return _WITHOUT_PLACE if options.offset == "arm" else (*_WITHOUT_PLACE, "offset")
+
+
+def values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
+    """Terms (n,) by name as far as the robot's file does not have them."""
+    file = by_term(regressor, vector_of_file(regressor, options.side)[regressor.inertial :])
+    return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
 
 
 def with_parameters(
@@ -188,17 +187,18 @@ def with_parameters(
         robot: as its file describes it.
         options: what was identified.
         using: filter, with the velocities of dry friction.
-        parameters, terms: what was found.
+        parameters, terms: identified.
         kept: joints that stay as they are.
     """
-    joints = list(robot.joints)
-    T = transmission_matrix(robot) if options.side == "motor" else None
+    joints, on_joints = list(robot.joints), options.side == "joint"
+    T = None if on_joints else transmission_matrix(robot)
     if T is not None and "offset" in terms:  # of the motors, T' times those of the joints
         terms = {**terms, "offset": np.linalg.solve(T.T, terms["offset"])}
-    if options.inertia:
-        table = parameters.reshape(-1, PARAMETERS)
-        joints = [_with_inertia(joint, pi) for joint, pi in zip(joints, table, strict=True)]
-    rubbing = options.side == "joint" and any(name in terms for name in ("viscous", "coulomb"))
+    for i, (mass, *rest) in enumerate(parameters.reshape(-1, PARAMETERS).tolist() if options.inertia else ()):
+        if mass:
+            center, inertia = np.array(rest[:3]) / mass, symmetric(*rest[3:])
+            joints[i] = replace(joints[i], mass=mass, center_of_mass=center, inertia_about_origin=inertia)
+    rubbing = on_joints and any(name in terms for name in ("viscous", "coulomb"))
     for k, i in enumerate(robot.independent):
         if joints[i].name in kept:
             joints[i] = robot.joints[i]
@@ -207,63 +207,46 @@ def with_parameters(
             continue
         own = {name: float(x[k]) for name, x in terms.items()}
         velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
-        joints[i] = _with_terms(joints[i], own, velocities, joint_side=options.side == "joint")
-        joints[i] = _with_passive_efforts(
-            joints[i], {k: x for k, x in own.items() if k not in terms_not_in_file(options)}
-        )
+        joint = _with_terms(joints[i], own, velocities, on_joints=on_joints)
+        # A constant effort, and a spring with the rest position of the file.
+        passive = {name: x for name, x in own.items() if name not in terms_not_in_file(options)}
+        spring = with_spring_values(joint.parallel_spring, passive)
+        offset = passive.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
+        joints[i] = replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
     return replace(robot, joints=tuple(joints), joint_friction=rubbing or robot.joint_friction)
 
 
-def _with_inertia(joint: Joint, pi: Array) -> Joint:
-    mass = float(pi[0])
-    if not mass:
+def _with_terms(joint: Joint, terms: Mapping[str, float], velocities: tuple[float, float], *, on_joints: bool) -> Joint:
+    """The joint with rotor and friction; what was not identified stays as in the file."""
+    joint = replace(joint, rotor_inertia=terms.get("rotor_inertia", joint.rotor_inertia))
+    if on_joints:
+        damping, friction = terms.get("viscous", joint.damping), terms.get("coulomb", joint.friction)
+        return replace(joint, damping=damping, friction=friction)
+    if not any(name in terms for name in _FRICTION):
         return joint
-    return replace(joint, mass=mass, center_of_mass=pi[1:4] / mass, inertia_about_origin=symmetric(*pi[4:]))
-
-
-def _with_terms(
-    joint: Joint, terms: Mapping[str, float], velocities: tuple[float, float], *, joint_side: bool
-) -> Joint:
-    if "rotor_inertia" in terms:
-        joint = replace(joint, rotor_inertia=terms["rotor_inertia"])
-    own = {name: terms[name] for name in ("viscous", "coulomb", "stribeck") if name in terms}
-    if not own:
-        return joint
-    if joint_side:
-        # What was not identified stays as in the file.
-        return replace(joint, damping=own.get("viscous", joint.damping), friction=own.get("coulomb", joint.friction))
     old = joint.actuator.friction
-    coulomb = own.get("coulomb", float(old.coulomb))
-    extra = own.get("stribeck", max(0.0, float(old.static) - float(old.coulomb)))
+    coulomb = terms.get("coulomb", float(old.coulomb))
     law = Friction(
-        viscous=own.get("viscous", float(old.viscous)),
+        viscous=terms.get("viscous", float(old.viscous)),
         coulomb=coulomb,
-        static=coulomb + extra,
-        stribeck_velocity=velocities[1],
+        static=coulomb + terms.get("stribeck", max(0.0, float(old.static) - float(old.coulomb))),
         smoothing_velocity=velocities[0],
+        stribeck_velocity=velocities[1],
     )
     return replace(joint, actuator=replace(joint.actuator, friction=law, gear=LOSSLESS))
 
 
-def _with_passive_efforts(joint: Joint, terms: Mapping[str, float]) -> Joint:
-    """The joint with offset and spring as a constant effort and a spring with the rest position of the file."""
-    spring = with_spring_values(joint.parallel_spring, terms)
-    offset = terms.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
-    return replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
-
-
-def known_efforts(regressor: Regressor, q: Array) -> Array:
-    """Efforts (N, n) at positions (N, n) of the file's constant loads and parallel springs that are not identified."""
+def without_known_efforts(regressor: Regressor, recording: Recording) -> Recording:
+    """The recording, with efforts less those of the file's constant loads and springs that stay as they are."""
     robot, terms, T = regressor.robot, regressor.terms, regressor.transmission
-    E, e = robot.coupling
     among = np.zeros(robot.n, dtype=bool) if T is None else coupled(T)
-    result = np.zeros_like(q)
-    for joint, row, shift in zip(robot.joints, E, e, strict=True):
-        own, spring, x = joint.mimic is None, joint.parallel_spring, q @ row + shift
+    known = np.zeros_like(recording.q)
+    for joint, row, shift in zip(robot.joints, *robot.coupling, strict=True):
+        own, spring, x = joint.mimic is None, joint.parallel_spring, recording.q @ row + shift
         held = np.zeros_like(x)
         if spring is not None and (not own or np.any(row[among]) or not set(spring_values(spring)) <= set(terms)):
             held += spring_effort(spring, x) - constant_part(spring)
         if not (own and "offset" in terms):
             held += joint.constant_effort + constant_part(spring)
-        result += held[:, np.newaxis] * row
-    return regressor.at_motors(result)
+        known += held[:, np.newaxis] * row
+    return replace(recording, tau=recording.tau - regressor.at_motors(known)) if np.any(known) else recording

@@ -90,12 +90,7 @@ def run(options: argparse.Namespace) -> int:
     require("replay")
     # After the check for the libraries that these import.
     from ...bags import Storage
-    from ...identification.excitation.excitation import (
-        Excitation,
-        ExcitationBounds,
-        ExcitationCriterion,
-        ExcitationSeries,
-    )
+    from ...identification import Excitation, ExcitationOptions
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
     from ..excite.summary import as_json, as_text
@@ -112,12 +107,17 @@ def run(options: argparse.Namespace) -> int:
         raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
     task = Excitation(
         robot,
-        series=ExcitationSeries(options.period, options.harmonics, options.periods),
-        bounds=ExcitationBounds(
-            limits, options.share, read_spheres(options.spheres) if options.spheres else None, options.clearance
-        ),
-        criterion=ExcitationCriterion(
-            options.term, [noise[name] for name in robot.joint_names] if noise else None, options.condition_weight
+        ExcitationOptions(
+            period=options.period,
+            harmonics=options.harmonics,
+            periods=options.periods,
+            limits=limits,
+            share=options.share,
+            spheres=read_spheres(options.spheres) if options.spheres else None,
+            clearance=options.clearance,
+            terms=options.term,
+            noise=[noise[name] for name in robot.joint_names] if noise else None,
+            condition_weight=options.condition_weight,
         ),
     )
     with progress_bars("{task.fields[state]}") as bars:
