@@ -151,6 +151,12 @@ class LowPass:
         return self(x)[:: self.decimation]
 
 
+def column_lengths(A: Array) -> Array:
+    """Lengths (k,) of the columns of A (N, k); 1 for columns of zeros."""
+    length = np.linalg.norm(A, axis=0)
+    return np.where(length > 0, length, 1.0)
+
+
 def rate_of(x: Array, period: float) -> Array:
     """Time derivative (N - 4,) of a signal (N,) by central differences of order four."""
     return (8 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12 * period)
@@ -190,16 +196,15 @@ LAGS = 20
 _BAND = 1.96
 
 
+def mean_of_known(values: Array) -> Array:
+    """Mean (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
+    count = np.sum(~np.isnan(values), axis=0)
+    return np.where(count > 0, np.sum(np.nan_to_num(values), axis=0) / np.maximum(count, 1), np.nan)
+
+
 def root_mean_square(values: Array) -> Array:
-    """Root mean square (n,) of the known values among (N, n); NaN if there are none."""
-    count = known_count(values)
-    squares = np.sum(np.square(np.nan_to_num(values)), axis=0)
-    return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
-
-
-def known_count(values: Array) -> NDArray[np.intp]:
-    """Number of values (N, n) that are not NaN, (n,)."""
-    return np.asarray(np.sum(~np.isnan(values), axis=0))
+    """Root mean square (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
+    return np.sqrt(mean_of_known(np.square(values)))
 
 
 def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:

@@ -16,6 +16,7 @@ from scipy.linalg import qr
 
 from ...arrays import Array
 from ..links.regressor import Regressor, random_states
+from ..sampling import column_lengths
 
 # Random states that decide on independent columns, per column.
 _STATES = 4
@@ -49,9 +50,8 @@ class Information(NamedTuple):
     @classmethod
     def of(cls, W: Array, samples: int) -> Information:
         """Information of a regressor (K n, P) at K samples."""
-        sizes = np.linalg.norm(W, axis=0)
         values = np.linalg.svd(W / np.sqrt(samples), compute_uv=False)
-        scaled = float(np.linalg.cond(W / np.where(sizes > 0, sizes, 1.0)))
+        scaled = float(np.linalg.cond(W / column_lengths(W)))
         with np.errstate(divide="ignore"):
             return cls(float(2 * np.sum(np.log(values))), float(values[0] / values[-1]), scaled, float(values[-1]))
 
@@ -71,8 +71,7 @@ class InformationModel:
         self.regressor, self.noise = regressor, noise
         count = len(regressor.names)
         W = regressor(*random_states(regressor.robot.n, _STATES * count, seed=1997)).reshape(-1, count)
-        sizes = np.linalg.norm(W, axis=0)
-        R, order = qr(W / np.where(sizes > 0, sizes, 1.0), mode="r", pivoting=True)
+        R, order = qr(W / column_lengths(W), mode="r", pivoting=True)
         self.columns: NDArray[np.intp] = np.sort(order[: np.sum(np.abs(np.diag(R)) > _INDEPENDENT)])
 
     @property

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...recursion import PARAMETERS
+from ..sampling import column_lengths
 
 KINDS = ("entropic", "geodesic")
 
@@ -376,8 +377,7 @@ def column_basis(columns: Array) -> Array:
 
 def _terms(own: Array, free: NDArray[np.bool_], rest: Array) -> Array:
     """Terms (k,) for what inertias leave; zero where they are not free."""
-    size = np.linalg.norm(own, axis=0)
-    size = np.where(size > 0, size, 1.0)
+    size = column_lengths(own)
     terms = np.zeros(own.shape[1])
     terms[free] = np.linalg.lstsq(own[:, free] / size[free], rest, rcond=_DEPENDENT)[0] / size[free]
     return terms
@@ -392,8 +392,7 @@ def _with_deviations(
     J = np.zeros((len(B) + count, count + own.shape[1]))
     J[: len(B), :count], J[: len(B), count:] = _in_coordinates(B, C), own
     J[len(B) :, :count] = np.sqrt(weight) * np.eye(count)
-    size = np.linalg.norm(J, axis=0)
-    size = np.where(size > 0, size, 1.0)
+    size = column_lengths(J)
     covariance = np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size)
     variances = np.zeros(len(found.parameters))
     for k, (i, m) in enumerate(zip(bodies.free, bodies.maps, strict=True)):

@@ -11,8 +11,7 @@ robot's file, so that what is not identifiable stays as in the file.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -25,6 +24,7 @@ from scipy.optimize import minimize_scalar
 
 from ...arrays import Array
 from ..recording import IdentificationError, Recording
+from ..sampling import column_lengths
 from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .terms import TERMS, Motion
@@ -148,7 +148,7 @@ class Estimate:
 
     def deviations(self) -> Array:
         """Standard deviations (P,); infinite where a parameter is not identifiable."""
-        size = _sizes(self.R)
+        size = column_lengths(self.R)
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
         known = values > DEPENDENT**2 * values[-1]
         variance = np.sum(np.square(vectors[:, known]) / values[known], axis=1) / size**2
@@ -184,15 +184,17 @@ def huber(
     with these weights.
     """
     estimate = weighted(reduce(add, systems), file)
+    used = np.concatenate([part.used for fold in folds for part in fold])
     for _ in range(_REWEIGHTED):
-        # Unlike the standard deviation, the median is robust against outliers.
         far = [[np.abs(predictions(regressor, part, estimate.x) - part.tau) for part in fold] for fold in folds]
-        sigma = _robust_deviations([part for fold in folds for part in fold], [r for each in far for r in each])
+        # Unlike the standard deviation, the median is robust against outliers.
+        columns = zip(np.concatenate([r for fold in far for r in fold]).T, used.T, strict=True)
+        sigma = np.array([1.4826 * np.median(r[rows]) if rows.any() else np.nan for r, rows in columns])
         with np.errstate(invalid="ignore"):
             if not np.any(estimate.sigma > _NORMAL * sigma):
                 break
         most = HUBER * sigma
-        weights = [[np.sqrt(most / np.fmax(r, most)) for r in each] for each in far]
+        weights = [[np.sqrt(most / np.fmax(r, most)) for r in fold] for fold in far]
         systems = [equations(regressor, fold, w) for fold, w in zip(folds, weights, strict=True)]
         estimate = weighted(reduce(add, systems), file)
     return estimate, systems
@@ -208,30 +210,24 @@ def total(system: Equations, first: Estimate, errors: Sequence[Array]) -> Estima
     covariance (P, P) of the errors of a row of its regressor.
     """
     weights = np.nan_to_num(1 / first.sigma)
-    R, right = system.weighted(weights)
-    rows = np.column_stack([R, right])
-    M = rows.T @ rows
-    counts = system.counts
-    P = system.parameters
-    C = np.zeros((P + 1, P + 1))
-    for w, count, error in zip(weights, counts, errors, strict=True):
+    rows, P = np.column_stack(system.weighted(weights)), system.parameters
+    M, C = rows.T @ rows, np.zeros((P + 1, P + 1))
+    for w, count, error in zip(weights, system.counts, errors, strict=True):
         C[:P, :P] += count * w**2 * error
-    C[P, P] = float(np.sum(counts[weights > 0]))
+    C[P, P] = float(np.sum(system.counts[weights > 0]))
     size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
     keep = np.append(first.identifiable, True)
-    scaled_M = (M / np.outer(size, size))[np.ix_(keep, keep)]
-    scaled_C = (C / np.outer(size, size))[np.ix_(keep, keep)]
+    scaled_M, scaled_C = ((X / np.outer(size, size))[np.ix_(keep, keep)] for X in (M, C))
     # The largest of C against M, which is definite, rather than the smallest of M against C, which may not be.
-    _, vectors = eigh(scaled_C, scaled_M)
-    v = vectors[:, -1] / size[keep]
+    v = eigh(scaled_C, scaled_M)[1][:, -1] / size[keep]
     x = first.x.copy()
     x[keep[:-1]] = -v[:-1] / v[-1]
-    return Estimate(x, first.sigma, first.R, first.identifiable)
+    return replace(first, x=x)
 
 
 def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
     R, right = system.weighted(weights)
-    size = _sizes(R)
+    size = column_lengths(R)
     U, values, Vt = np.linalg.svd(R / size, full_matrices=False)
     known = values > DEPENDENT * values[0] if len(values) else np.zeros(0, dtype=bool)
     rest = right - R @ file
@@ -245,18 +241,6 @@ def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
         sigma = np.sqrt(system.squares(x) / freedom)
     scaled = np.where(weights > 0, 1.0, 0.0) * np.nan_to_num(1 / np.where(sigma > 0, sigma, np.inf))
     return Estimate(x, sigma, system.weighted(scaled)[0], identifiable)
-
-
-def _sizes(R: Array) -> Array:
-    size = np.linalg.norm(R, axis=0)
-    return np.where(size > 0, size, 1.0)
-
-
-def _robust_deviations(samples: Sequence[FilteredSamples], sizes: Sequence[Array]) -> Array:
-    """Standard deviations (n,) of residuals of these magnitudes, each (N, n), by their medians; NaN without any."""
-    used, size = np.concatenate([part.used for part in samples]), np.concatenate(sizes)
-    columns = zip(size.T, used.T, strict=True)
-    return np.array([1.4826 * float(np.median(r[rows])) if rows.any() else np.nan for r, rows in columns])
 
 
 FOLDS = 4
@@ -300,10 +284,7 @@ class TrainingData:
     @property
     def counts(self) -> dict[str, int]:
         """Efforts left out, by reason."""
-        counts: Counter[str] = Counter()
-        for part in self.samples:
-            counts.update(part.counts)
-        return dict(counts)
+        return {reason: sum(part.counts[reason] for part in self.samples) for reason in self.samples[0].counts}
 
 
 def training_data(
@@ -338,7 +319,14 @@ def training_data(
     if not inertia:
         systems = [_of_terms_alone(system, regressor.inertial, file) for system in systems]
     data = TrainingData(regressor, file, recordings, using, samples, folds, systems)
-    _require_enough(data.system, recordings[0].name, using.cutoff)
+    name, count, parameters = recordings[0].name, int(data.system.counts.sum()), data.system.parameters
+    if not count:
+        raise IdentificationError(f"{name}: no joint moves with a recorded effort; nothing can be identified")
+    if count < _LEAST_EQUATIONS * parameters:
+        raise IdentificationError(
+            f"{name}: {count:,} efforts with motion are too few for {parameters} parameters at a cut-off of "
+            f"{using.cutoff:.3g} Hz; record for longer, or identify fewer terms"
+        )
     return data
 
 
@@ -359,22 +347,17 @@ def _stribeck_velocities(regressor: Regressor, samples: Sequence[FilteredSamples
     For each v_s the other parameters of the joint follow by least squares (variable projection, G. Golub, V. Pereyra,
     1973); inertial parameters are those of a fit without the Stribeck term, which they hardly depend on.
     """
-    x = weighted(equations(regressor, samples), file).x
+    x, part = weighted(equations(regressor, samples), file).x, FilteredSamples.joined(samples)
     x[regressor.inertial :] = 0.0
-    rest = [part.tau - predictions(regressor, part, x) for part in samples]
-    return np.array([_stribeck_velocity(regressor.terms, samples, rest, using, j) for j in range(regressor.robot.n)])
+    rest = part.tau - predictions(regressor, part, x)
+    return np.array([_stribeck_velocity(regressor.terms, part, rest, using, j) for j in range(regressor.robot.n)])
 
 
-def _stribeck_velocity(
-    terms: Sequence[str], samples: Sequence[FilteredSamples], rest: Sequence[Array], using: Filter, j: int
-) -> float:
+def _stribeck_velocity(terms: Sequence[str], part: FilteredSamples, rest: Array, using: Filter, j: int) -> float:
     """That of joint j, from what inertias leave of its efforts; the one of the filter if the joint moves too slowly."""
-
-    def of_joint(values: Iterable[Array]) -> Array:
-        return np.concatenate([x[part.used[:, j], j] for x, part in zip(values, samples, strict=True)])
-
-    efforts, qd = of_joint(rest), of_joint(using.rates(part.qd) for part in samples)
-    fixed = [of_joint(part.bases[name] for part in samples) for name in terms if name != "stribeck"]
+    rows = part.used[:, j]
+    efforts, qd = rest[rows, j], using.rates(part.qd)[rows, j]
+    fixed = [part.bases[name][rows, j] for name in terms if name != "stribeck"]
     motion = Motion(qd, np.zeros_like(qd), smoothing_velocity=float(using.smoothing_velocity[j]))
 
     def error(log_velocity: float) -> float:
@@ -398,17 +381,6 @@ def _of_terms_alone(system: Equations, inertial: int, file: Array) -> Equations:
         changed[:, :inertial] = 0.0
         factors.append(changed)
     return Equations(tuple(factors), system.counts)
-
-
-def _require_enough(system: Equations, name: str, cutoff: float) -> None:
-    """Raise IdentificationError if there are too few equations for the number of parameters."""
-    if not np.any(system.counts):
-        raise IdentificationError(f"{name}: no joint moves with a recorded effort; nothing can be identified")
-    if system.counts.sum() < _LEAST_EQUATIONS * system.parameters:
-        raise IdentificationError(
-            f"{name}: {int(system.counts.sum()):,} efforts with motion are too few for {system.parameters} parameters "
-            f"at a cut-off of {cutoff:.3g} Hz; record for longer, or identify fewer terms"
-        )
 
 
 def blocks(samples: Sequence[FilteredSamples], count: int = FOLDS) -> list[list[FilteredSamples]]:

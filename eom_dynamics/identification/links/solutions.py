@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...recursion import PARAMETERS
 from ..recording import IdentificationError
-from ..sampling import correlation_time
+from ..sampling import column_lengths, correlation_time
 from .consistent import Unknowns, free_bodies, solve
 from .equations import (
     DEPENDENT,
@@ -33,7 +33,7 @@ from .equations import (
     total,
     weighted,
 )
-from .filtering import noise_of_motion
+from .filtering import FilteredSamples, noise_of_motion
 from .parameters import Options, lower_bounds, terms_in_effect
 
 # Residuals below this share of the efforts are of rounding, and count as this.
@@ -66,34 +66,24 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     sigma_j of the residuals of joint j and their correlation time T_j in samples. For inertias that all joints share,
     the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
 
-    Raises:
-        IdentificationError: ``huber`` is to identify friction alone.
     """
-    estimate, systems = _by_estimator(data, options)
-    residuals = [
-        np.where(part.used, predictions(data.regressor, part, estimate.x) - part.tau, 0.0) for part in data.samples
-    ]
-    times = correlation_time(residuals)
-    system = data.system
+    regressor, file, system, systems = data.regressor, data.file, data.system, data.systems
+    if options.estimator == "huber" and options.inertia:
+        estimate, systems = huber(regressor, data.folds, systems, file)
+    elif options.estimator == "ordinary":
+        estimate = ordinary(system, file)
+    else:
+        estimate = weighted(system, file)
+        if options.estimator == "total":
+            estimate = total(system, estimate, _regressor_errors(data))
+    errors = [predictions(regressor, part, estimate.x) - part.tau for part in data.samples]
+    times = correlation_time([np.where(part.used, x, 0.0) for part, x in zip(data.samples, errors, strict=True)])
     with np.errstate(invalid="ignore"):
         finest = _FINEST * np.sqrt(system.squares(np.zeros(system.parameters)) / system.counts)
     weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
     R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
     return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
-
-
-def _by_estimator(data: TrainingData, options: Options) -> tuple[Estimate, Sequence[Equations]]:
-    """The linear estimate, and the equations of the blocks with the weights that it gave them."""
-    regressor, file, systems = data.regressor, data.file, data.systems
-    system = data.system
-    if options.estimator == "ordinary":
-        return ordinary(system, file), systems
-    if options.estimator == "total":
-        return total(system, weighted(system, file), _regressor_errors(data)), systems
-    if options.estimator == "huber" and options.inertia:
-        return huber(regressor, data.folds, systems, file)
-    return weighted(system, file), systems
 
 
 def _regressor_errors(data: TrainingData) -> list[Array]:
@@ -244,10 +234,10 @@ def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.b
 def _typical_efforts(data: TrainingData) -> Array:
     """RMS (n,) of the efforts, of those measured or those of the file's inertias, whichever are larger; N m or N."""
     inertial = np.where(np.arange(len(data.file)) < data.regressor.inertial, data.file, 0.0)
-    used = np.concatenate([part.used for part in data.samples])
-    parts = [(part.tau, predictions(data.regressor, part, inertial)) for part in data.samples]
-    squares = [np.sum(np.square(np.concatenate(x)), axis=0, where=used) for x in zip(*parts, strict=True)]
-    return np.asarray(np.sqrt(np.maximum(*squares) / np.maximum(used.sum(axis=0), 1)))
+    part = FilteredSamples.joined(data.samples)
+    efforts = (part.tau, predictions(data.regressor, part, inertial))
+    squares = [np.sum(np.square(x), axis=0, where=part.used) for x in efforts]
+    return np.asarray(np.sqrt(np.maximum(*squares) / np.maximum(part.used.sum(axis=0), 1)))
 
 
 def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
@@ -256,8 +246,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     Of terms that are identifiable together only, such as Coulomb friction and offset of a joint that turns one way,
     the first one stands for all.
     """
-    size = np.linalg.norm(estimate.R, axis=0)
-    R = estimate.R / np.where(size > 0, size, 1.0)
+    R = estimate.R / column_lengths(estimate.R)
     unknown = ~estimate.identifiable
     unknown[:inertial] = False
     for column in np.flatnonzero(unknown):

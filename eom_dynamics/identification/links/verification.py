@@ -8,7 +8,7 @@ who loads its file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ..recording import IdentificationError, Recording
-from ..sampling import PER_PERIOD, correlation_time, known_count, root_mean_square, whiteness
+from ..sampling import PER_PERIOD, correlation_time, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, filtered_motion
 from .terms import TERMS
 
@@ -92,43 +92,6 @@ class Score(EffortErrors):
         return np.asarray(self.surely_worse | super().worse | unfiltered)
 
 
-def score(parts: Sequence[Sequence[Array]], spacing: int) -> Score:
-    """Score from residuals of successive motions, NaN where efforts were not recorded.
-
-    Args:
-        parts: of each motion, arrays (N, n): filtered efforts; errors of the predictions before and after, against
-            filtered efforts; the same two against efforts as they were recorded; and the last of these with what only
-            the fit knows, filtered.
-        spacing: samples between those that decide on whiteness.
-    """
-    measured, before, after, before_unfiltered, unfiltered, of_fit = (
-        np.concatenate(x) for x in zip(*parts, strict=True)
-    )
-    absent = np.isnan(measured).all(axis=0)
-
-    def spaced(motions: Iterable[Array]) -> list[Array]:
-        # Some that are missing count as zero, which is all that is known of them.
-        return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
-
-    center = np.where(absent, np.nan, np.nan_to_num(measured).sum(axis=0) / np.maximum(known_count(measured), 1))
-    gain = np.square(after) - np.square(before)
-    mean = np.nan_to_num(gain).sum(axis=0) / np.maximum(known_count(gain), 1)
-    gains = spaced(np.square(part[2]) - np.square(part[1]) - mean for part in parts)
-    spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
-    independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
-    return Score(
-        before=root_mean_square(before),
-        after=root_mean_square(after),
-        spread=root_mean_square(measured - center),
-        before_unfiltered=root_mean_square(before_unfiltered),
-        unfiltered=root_mean_square(unfiltered),
-        of_fit=root_mean_square(of_fit),
-        noise=spread / np.sqrt(independent),
-        whiteness=whiteness(spaced(part[5] for part in parts)),
-        samples=len(measured),
-    )
-
-
 # Samples that are evaluated at once: enough for speed, few enough for memory.
 _CHUNK = 50_000
 
@@ -162,10 +125,9 @@ class ScoringData:
         Raises:
             IdentificationError: a recording has too few samples.
         """
-        whole = replace(using, decimate=False)
         motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
-        filtered = [filtered_motion(motion, whole, _DERIVATIVES) for motion in motions]
-        self._motions = [each for each in filtered if each.inner.stop > each.inner.start]
+        filtered = [filtered_motion(motion, using, _DERIVATIVES) for motion in motions]
+        self._motions = [motion for motion in filtered if motion.inner.stop > motion.inner.start]
         if not self._motions:
             raise IdentificationError(
                 f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
@@ -177,7 +139,7 @@ class ScoringData:
     def _efforts(self, robot: Robot) -> list[Array]:
         """Efforts (N, n) that a robot's feedforward predicts for each motion, filter transients included."""
         arm = ElasticArm(robot)
-        return [feedforward_efforts(arm, each.states, motor_side=self._motor_side) for each in self._motions]
+        return [feedforward_efforts(arm, motion.states, motor_side=self._motor_side) for motion in self._motions]
 
     def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
         """Compare predictions of the robot that was given, and of another one, with recorded efforts.
@@ -185,18 +147,37 @@ class ScoringData:
         They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
 
         Args:
-            robot: that was found.
+            robot: the identified robot.
             not_in_file: terms (n,) by name that the fit knows besides, and no robot has. Of these, an offset is a bias
                 of the sensors, which is taken out of what was recorded.
         """
         terms = dict(not_in_file)
         bias, parts = terms.pop("offset", np.zeros(robot.n)), []
         for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
-            raw, inner = motion.recorded.tau - bias, motion.inner
+            raw = motion.recorded.tau - bias
             measured = motion.smooth(raw)
-            errors = [x - y for y in (measured, raw) for x in (before, after)]
             state = self._using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
             besides = [values * TERMS[name].basis(state) for name, values in terms.items()]
-            of_fit = motion.smooth(errors[3] + sum(besides, np.zeros_like(state.qd)))
-            parts.append([x[inner] for x in (measured, *errors, of_fit)])
-        return score(parts, max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period))))
+            of_fit = motion.smooth(after - raw + sum(besides, np.zeros_like(state.qd)))
+            errors = (before - measured, after - measured, before - raw, after - raw, of_fit)
+            parts.append([x[motion.inner] for x in (measured, *errors)])
+        joined = [np.concatenate(x) for x in zip(*parts, strict=True)]
+        absent, mean_effort = np.isnan(joined[0]).all(axis=0), mean_of_known(joined[0])
+        spacing = max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period)))
+
+        def spaced(motions: Iterable[Array]) -> list[Array]:
+            # Some that are missing count as zero, which is all that is known of them.
+            return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
+
+        mean_gain = mean_of_known(np.square(joined[2]) - np.square(joined[1]))
+        gains = spaced(np.square(part[2]) - np.square(part[1]) - mean_gain for part in parts)
+        spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
+        independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
+        names = ("before", "after", "before_unfiltered", "unfiltered", "of_fit")
+        return Score(
+            **dict(zip(names, map(root_mean_square, joined[1:]), strict=True)),
+            spread=root_mean_square(joined[0] - mean_effort),
+            noise=spread / np.sqrt(independent),
+            whiteness=whiteness(spaced(part[5] for part in parts)),
+            samples=len(joined[0]),
+        )
