@@ -101,6 +101,11 @@ def decimation(period: float, cutoff: float) -> int:
     return max(1, int(1 / (PER_PERIOD * cutoff * period)))
 
 
+def continued(x: Array, edge: int) -> Array:
+    """Signal (N + 2 edge, …), continued by its reflection about both end points."""
+    return np.pad(x, [(edge, edge), *[(0, 0)] * (x.ndim - 1)], mode="reflect", reflect_type="odd")
+
+
 class LowPass:
     """Zero-phase low-pass filter: Butterworth, forward and backward.
 
@@ -132,7 +137,7 @@ class LowPass:
         """Filtered signal (N, …), with transients at its ends."""
         # scipy.signal.sosfiltfilt, to the bit, which solves for the states at rest in half of its time.
         edge = min(len(x) - 1, self._padding)
-        y = np.concatenate([2 * x[:1] - x[edge:0:-1], x, 2 * x[-1:] - x[-2 : -edge - 2 : -1]])
+        y = continued(x, edge)
         rest = self._rest.reshape(-1, 2, *(1 for _ in x.shape[1:]))
         for _ in range(2):
             y = sosfilt(self._sections, y, axis=0, zi=rest * y[:1])[0][::-1]
@@ -207,25 +212,29 @@ def root_mean_square(values: Array) -> Array:
     return np.sqrt(mean_of_known(np.square(values)))
 
 
-def autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
-    """Autocorrelations (lags + 1, n) of residuals (N, n) of several motions; NaN where there are none."""
+def autocovariances(residuals: Sequence[Array], lags: int) -> Array:
+    """Mean products (lags + 1, n) of residuals (N, n) of several motions with themselves, by lag."""
     n = residuals[0].shape[1]
-    products, counts = np.zeros((lags + 1, n)), np.zeros(lags + 1)
+    products, counts = np.zeros((lags + 1, n)), np.zeros((lags + 1, 1))
     for part in residuals:
         own = min(lags + 1, len(part))
         # The power spectrum of a series followed by zeros is that of its products with itself (Wiener and Khinchin).
         size = next_fast_len(len(part) + own, real=True)
         products[:own] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:own]
-        counts[:own] += len(part) - np.arange(own)
+        counts[:own, 0] += len(part) - np.arange(own)
+    return products / np.maximum(counts, 1)
+
+
+def _autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
+    covariances = autocovariances(residuals, lags)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = products / np.maximum(counts, 1)[:, np.newaxis]
-        return np.asarray(means / means[0])
+        return covariances / covariances[0]
 
 
 def whiteness(residuals: Sequence[Array]) -> Array:
-    """Fraction (n,) of the first autocorrelations within the white-noise band."""
+    """Fraction (n,) of the first autocorrelations within the white-noise band; NaN without residuals."""
     total = sum(len(part) for part in residuals)
-    found = autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
+    found = _autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
     share = np.mean(np.abs(found) <= _BAND / np.sqrt(max(1, total)), axis=0)
     return np.where(np.isnan(found).any(axis=0), np.nan, share)
 
@@ -235,12 +244,6 @@ def correlation_time(residuals: Sequence[Array]) -> Array:
 
     The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
     """
-    longest = max(len(part) for part in residuals)
-    found = autocorrelations(residuals, max(1, longest // 4))
-    time = np.ones(found.shape[1])
-    for j, column in enumerate(found.T):
-        if np.isnan(column).any():
-            continue
-        ends = np.flatnonzero(column <= 0)
-        time[j] = 1 + 2 * float(np.sum(column[1 : ends[0] if len(ends) else None]))
-    return time
+    found = _autocorrelations(residuals, max(1, max(map(len, residuals)) // 4))
+    counted = np.logical_and.accumulate(found > 0, axis=0)
+    return np.asarray(1 + 2 * np.sum(found[1:], axis=0, where=counted[1:]))

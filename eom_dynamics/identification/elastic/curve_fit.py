@@ -23,7 +23,7 @@ from scipy.signal import fftconvolve
 
 from ...arrays import Array
 from ..recording import IdentificationError
-from ..sampling import correlation_time
+from ..sampling import autocovariances, correlation_time
 
 # Lags of the autocorrelation, in correlation times: Bartlett's weights then lose a tenth of it.
 _LAGS = 10
@@ -141,9 +141,11 @@ def curve_fit(
     return CurveEstimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
 
 
-def autocorrelation(x: Array) -> Array:
-    """Mean products (N,) of a series with itself, by lag."""
-    return np.asarray(fftconvolve(x, x[::-1])[len(x) - 1 :] / len(x))
+def linear_fit(columns: Mapping[str, Array], target: Array) -> CurveEstimate:
+    """Least squares of a target (N,) by columns (N,), as by :func:`curve_fit`."""
+    A = np.stack(list(columns.values()), axis=-1)
+    start = np.linalg.lstsq(A, target, rcond=None)[0]
+    return curve_fit(lambda p: target - A @ p, dict(zip(columns, start, strict=True)), {})
 
 
 def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independent: bool) -> tuple[Array, float]:
@@ -153,15 +155,17 @@ def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independe
     idle = (length == 0) & ~stopped
     covariance[idle, idle] = np.inf
     free = np.flatnonzero(~stopped & ~idle)
-    r = autocorrelation(residual) * count / (count - len(free))
-    time = 1.0 if independent else float(correlation_time([residual[:, np.newaxis]])[0])
+    series = [residual[:, np.newaxis]]
+    time = 1.0 if independent else float(correlation_time(series)[0])
     if not len(free):
         return covariance, time
     u, s, vt = np.linalg.svd(J[:, free] / length[free], full_matrices=False)
     # Directions determined by rounding alone get the variance of the least significant singular value.
     half = vt.T / np.maximum(s, _RANK * s[0]) / length[free, np.newaxis]
     lags = 1 if independent else max(1, min(int(np.ceil(_LAGS * time)), count // 4))
-    kernel = (1 - np.arange(lags) / lags) * r[:lags]
+    lag = np.arange(lags)
+    r = autocovariances(series, lags - 1)[:, 0] * (count - lag) / (count - len(free))
+    kernel = (1 - lag / lags) * r
     correlated = fftconvolve(u, np.concatenate([kernel[:0:-1], kernel])[:, np.newaxis], mode="same", axes=0)
     covariance[np.ix_(free, free)] = half @ (u.T @ correlated) @ half.T
     return covariance, time

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
+from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import minimize_scalar
 
 from ...arguments import positive
@@ -29,6 +30,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...states import real_array
 from ..recording import IdentificationError
+from ..sampling import column_lengths, continued
 
 # Candidates over the range of delays, before the best one is refined.
 _CANDIDATES = 81
@@ -90,17 +92,16 @@ def command_delay(
         """Residual, its derivative with respect to the delay, and an orthonormal basis of what is fitted."""
         shifted, rates = moving(at - delay), -moving(at - delay, 1)
         design = np.column_stack([still, -shifted[:, 1:]])
-        scale = np.linalg.norm(design, axis=0)
-        design = design / np.where(scale > 0, scale, 1.0)
+        scale = column_lengths(design)
+        design = design / scale
         solution = np.linalg.lstsq(design, shifted[:, 0], rcond=1e-10)[0]
         later = rates[:, 0] + rates[:, 1:] @ (solution[still.shape[1] :] / scale[still.shape[1] :])
         basis, _ = np.linalg.qr(design)
         return shifted[:, 0] - design @ solution, later, basis
 
     def cost(delay: float) -> float:
-        residual, _, _ = parts(delay)
         # The command's own size changes with the delay by next to nothing.
-        return float(residual @ residual)
+        return float(np.sum(parts(delay)[0] ** 2))
 
     candidates = np.linspace(-longest, longest, _CANDIDATES)
     best = int(np.argmin([cost(delay) for delay in candidates.tolist()]))
@@ -148,28 +149,26 @@ def drive_delay(
     n, m = arm.robot.n, len(arm.motor_joint)
     links = real_array(q, "q", (len(times), n))
     motors = real_array(motor_position, "motor_position", (len(times), m))
-    given = [real_array(x, "command", (len(times), m)) for x in command]
-    step = float(np.median(np.diff(times)))
+    given = [real_array(values, "command", (len(times), m)) for values in command]
     # Derivatives need less noise; what is above the band is left out later.
-    smooth = CubicSpline(times, low_passed(np.column_stack([links, motors]), step, _DERIVATIVES * _BANDWIDTH))
+    step, bandwidth = float(np.median(np.diff(times))), _DERIVATIVES * _BANDWIDTH
+    smooth = CubicSpline(times, low_passed(np.column_stack([links, motors]), step, bandwidth))
     (x, xd, xdd) = (smooth(times, k) for k in range(3))
     deltad = xd[:, n:] - xd[:, arm.motor_joint]
     spring = arm.efforts_of_deflections(x[:, n:] - x[:, arm.motor_joint], 0 * deltad, rigid_too=True).tau
     modelled = arm.dynamics.effort(x[:, :n], xd[:, :n], xdd[:, :n])
     load = np.where(arm.rigid, modelled, np.nan_to_num(spring))[:, arm.motor_joint]
-    found = []
-    for i in range(m):
-        speed = xd[:, n + i]
-        smoothing = float(np.broadcast_to(arm.friction.smoothing_velocity, (m,))[i])
-        columns = [xdd[:, n + i], speed, np.tanh(speed / smoothing), x[:, n + i], load[:, i]]
-        if float(np.broadcast_to(arm.gear.efficiency, (m,))[i]) < 1:
-            power = float(np.broadcast_to(arm.gear.smoothing_power, (m,))[i])
-            columns.append(load[:, i] * np.tanh(load[:, i] * speed / power))
-        references = np.column_stack([part[:, i] for part in given[1:]]) if given[1:] else None
-        response = np.column_stack(columns)
+    numbers = (arm.friction.smoothing_velocity, arm.gear.efficiency, arm.gear.smoothing_power)
+    delays = []
+    for i, (smoothing, efficiency, power) in enumerate(zip(*(np.broadcast_to(k, (m,)) for k in numbers), strict=True)):
+        speed, tau = xd[:, n + i], load[:, i]
+        columns = [xdd[:, n + i], speed, np.tanh(speed / smoothing), x[:, n + i], tau]
+        columns += [tau * np.tanh(tau * speed / power)] if efficiency < 1 else []
+        u, references = given[0][:, i], np.array([part[:, i] for part in given[1:]]).reshape(-1, len(times)).T
         with suppress(IdentificationError):
-            found.append(command_delay(times, given[0][:, i], response, references=references, bandwidth=_BANDWIDTH))
-    return combined(found)
+            response = np.column_stack(columns)
+            delays.append(command_delay(times, u, response, references=references, bandwidth=_BANDWIDTH))
+    return combined(delays)
 
 
 def combined(delays: Sequence[Delay]) -> Delay:
@@ -195,13 +194,8 @@ def low_passed(values: Array, step: float, bandwidth: float) -> Array:
     """
     width = np.sqrt(np.log(2)) / (2 * np.pi * bandwidth * step)
     half = min(int(np.ceil(5 * width)), len(values) - 1)
-    kernel = np.exp(-0.5 * (np.arange(-half, half + 1) / width) ** 2)
-    kernel /= kernel.sum()
-    flat = values.reshape(len(values), -1)
-    before, after = 2 * flat[0] - flat[half:0:-1], 2 * flat[-1] - flat[-2 : -half - 2 : -1]
-    padded = np.concatenate([before, flat, after])
-    found = np.stack([np.convolve(column, kernel, "valid") for column in padded.T], axis=1)
-    return found.reshape(values.shape)
+    found = gaussian_filter1d(continued(values, half), width, axis=0, truncate=half / width)
+    return np.asarray(found[half : len(values) + half])
 
 
 def period_of(stamps: ArrayLike) -> Delay:

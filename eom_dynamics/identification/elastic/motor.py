@@ -13,7 +13,7 @@ Without a measured tau, deflections of the spring stand for it: tau = K delta + 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -28,7 +28,7 @@ from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError
 from ..sampling import LowPass, checked, cutoff_of, longest, of_one_motion, rate_of
-from .curve_fit import CurveEstimate, curve_fit
+from .curve_fit import CurveEstimate, curve_fit, linear_fit
 from .springs import with_joints
 
 MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
@@ -210,20 +210,15 @@ def fit_gear_ratio(
     phi, link = signals["shaft_position"], signals["q"]
     if not np.ptp(link) > 0:
         raise IdentificationError("the joint does not move in this recording")
-    bends = {}
+    columns = {"ratio": link}
     if tau is not None:
         unit = float(np.max(np.abs(signals["tau"]))) or 1.0
-        bends = {"bend": signals["tau"]} | (
-            {f"bend {k}": (signals["tau"] / unit) ** k for k in (3, 5)} if hardening else {}
-        )
-    columns = np.stack([link, *bends.values(), np.ones(len(phi))], axis=-1)
-    first = np.linalg.lstsq(columns, phi, rcond=None)[0]
-    names = ["ratio", *bends, "offset"]
-    estimate = curve_fit(lambda p: phi - columns @ p, dict(zip(names, first, strict=True)), {})
-    ratio, compliance = estimate.by_name()["ratio"], (0.0, 0.0)
-    if tau is not None:
-        bend, std = estimate.by_name()["bend"]
-        compliance = bend / ratio[0], abs(std / ratio[0])
+        columns["bend"] = signals["tau"]
+        columns |= {f"bend {k}": (signals["tau"] / unit) ** k for k in (3, 5) if hardening}
+    estimate = linear_fit(columns | {"offset": np.ones(len(phi))}, phi)
+    parameters = estimate.by_name()
+    ratio, (bend, std) = parameters["ratio"], parameters.get("bend", (0.0, 0.0))
+    compliance = bend / ratio[0], abs(std / ratio[0])
     return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if x.startswith("ratio")))
 
 
@@ -231,37 +226,33 @@ class _Equation:
     """The motor equation, filtered and thinned, as a function of its parameters."""
 
     def __init__(self, low_pass: LowPass, signals: dict[str, Array], model: MotorModel, starts: Sequence[int]) -> None:
-        self._filter, self.model = low_pass, model
-        terms, rotor_inertia = set(model.terms), model.rotor_inertia
+        self._filter, self.model, terms = low_pass, model, set(model.terms)
         margin = 2 * low_pass.reach + 4
         self._rows = of_one_motion(len(signals["theta"]), starts, margin, low_pass.decimation)
         velocity = rate_of(signals["theta"], low_pass.period)
         acceleration = rate_of(velocity, low_pass.period)
+        velocity, signals = velocity[2:-2], {name: x[4:-4] for name, x in signals.items()}
         # Nonlinear terms are functions of filtered signals, and so lose the ends of the record twice.
-        self._velocity = low_pass(velocity[2:-2])
+        self._velocity = low_pass(velocity)
         self._fastest = float(np.max(np.abs(self._velocity)))
         if not self._fastest > 0:
             raise IdentificationError("the motor does not move in this recording")
         self.of_current = "current" in signals
-        self._target = self._linear_part(signals["current" if self.of_current else "effort"])
-        self._known = 0.0 if rotor_inertia is None else rotor_inertia * self._cut(acceleration)
-        self._linear = {} if rotor_inertia is not None else {"rotor_inertia": self._cut(acceleration)}
+        self._target = self._cut(signals["current" if self.of_current else "effort"])
+        self._linear, self._known = {"rotor_inertia": self._cut(acceleration)}, 0.0
+        if model.rotor_inertia is not None:
+            self._known = model.rotor_inertia * self._linear.pop("rotor_inertia")
         if "viscous" in terms:
-            self._linear["viscous"] = self._cut(velocity[2:-2])
+            self._linear["viscous"] = self._cut(velocity)
         if "asymmetric" in terms:
             self._linear["asymmetry"] = self._thinned(np.abs(self._velocity))
         self._dry = ["coulomb"] * bool({"coulomb", "stribeck"} & terms) + ["stribeck"] * ("stribeck" in terms)
         self._lossy, self._offset = "efficiency" in terms, "offset" in terms
-        self._springs = {name: signals[name] for name in ("tau",) if name in signals}
-        if "deflection" in signals:
-            delta = signals["deflection"]
-            self._springs = {"stiffness": delta} | ({"cubic": delta**3} if model.hardening else {})
-        self._spring_columns = {name: self._linear_part(x) for name, x in self._springs.items()}
-        self._springs = {name: low_pass(x[4:-4]) for name, x in self._springs.items()}
-
-    def _linear_part(self, x: Array) -> Array:
-        """A signal of the recording in the samples of the fit."""
-        return self._cut(x[4:-4])
+        springs = {"tau": signals["tau"]} if "tau" in signals else {"stiffness": signals["deflection"]}
+        if "deflection" in signals and model.hardening:
+            springs["cubic"] = signals["deflection"] ** 3
+        self._spring_columns = {name: self._cut(x) for name, x in springs.items()}
+        self._springs = {name: low_pass(x) for name, x in springs.items()}
 
     def _cut(self, x: Array) -> Array:
         """A signal like the acceleration, filtered once and thinned, without what nonlinear terms lack."""
@@ -272,8 +263,11 @@ class _Equation:
 
     def fit(self) -> CurveEstimate:
         """Estimate all parameters, from the best of a few first values of the velocities of dry friction."""
-        start = min((self._start(v_0, v_s) for v_0, v_s in self._guesses()), key=lambda x: x[0])[1]
         v = self._fastest
+        shares = product(
+            _SMOOTHING if self._dry else _SMOOTHING[:1], _STRIBECK if "stribeck" in self._dry else _STRIBECK[:1]
+        )
+        start = min((self._start(v * low, v * high) for low, high in shares), key=lambda x: x[0])[1]
         bounds = {
             "smoothing_velocity": (1e-4 * v, v),
             "stribeck_velocity": (1e-3 * v, 3 * v),
@@ -287,12 +281,6 @@ class _Equation:
     def spread(self) -> float:
         """RMS of the target about its mean."""
         return float(np.std(self._target))
-
-    def _guesses(self) -> Iterator[tuple[float, float]]:
-        smoothing = _SMOOTHING if self._dry else _SMOOTHING[:1]
-        stribeck = _STRIBECK if "stribeck" in self._dry else _STRIBECK[:1]
-        for low, high in product(smoothing, stribeck):
-            yield self._fastest * low, self._fastest * high
 
     def _friction(self, v_0: float, v_s: float) -> dict[str, Array]:
         """Terms of dry friction by the name of their factor."""
@@ -329,37 +317,31 @@ class _Equation:
 
     def _model(self, values: dict[str, float]) -> Array:
         """u (N,) by the equation of the module."""
-        total = self._torque(values)
-        columns = self._linear | self._friction(
-            values.get("smoothing_velocity", 1.0), values.get("stribeck_velocity", 1.0)
-        )
-        for name, x in columns.items():
-            total = total + values[name] * x
-        return total / values.get("torque_per_current", 1.0) + values.get("offset", 0.0)
-
-    def _torque(self, values: dict[str, float]) -> Array:
-        """Load of the spring behind the gear, filtered."""
-        torque = self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items())
+        total = np.asarray(self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items()))
         if self._lossy:
             tau = np.asarray(sum(values.get(name, 1.0) * x for name, x in self._springs.items()))
             load = Gear(values["efficiency"], self.model.smoothing_power).load(tau, self._velocity)
-            torque = torque + self._thinned(load - tau)
-        return np.asarray(torque)
+            total = total + self._thinned(load - tau)
+        friction = self._friction(values.get("smoothing_velocity", 1.0), values.get("stribeck_velocity", 1.0))
+        for name, x in (self._linear | friction).items():
+            total = total + values[name] * x
+        return total / values.get("torque_per_current", 1.0) + values.get("offset", 0.0)
 
 
 def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ratio: float) -> MotorFit:
-    found = estimate.by_name()
-    coulomb, extra = (found.get(name, (0.0, 0.0))[0] for name in ("coulomb", "stribeck"))
-    default = Friction()
-    viscous, half = (found.get(name, (0.0, 0.0))[0] for name in ("viscous", "asymmetry"))
+    found, default = estimate.by_name(), Friction()
+    value = {"stribeck_velocity": default.stribeck_velocity, "smoothing_velocity": default.smoothing_velocity}
+    value |= dict.fromkeys(("viscous", "asymmetry", "coulomb", "stribeck"), 0.0) | {"efficiency": 1.0}
+    value |= {name: x for name, (x, _) in found.items()}
+    half = value["asymmetry"]
     # E |v| beside D v; a direction in which the motor would be driven by its friction has none.
     friction = Friction(
-        viscous=max(viscous + half, 0.0),
-        viscous_negative=max(viscous - half, 0.0) if half else np.nan,
-        coulomb=coulomb,
-        static=coulomb + extra,
-        stribeck_velocity=found.get("stribeck_velocity", (default.stribeck_velocity, 0.0))[0],
-        smoothing_velocity=found.get("smoothing_velocity", (default.smoothing_velocity, 0.0))[0],
+        viscous=max(value["viscous"] + half, 0.0),
+        viscous_negative=max(value["viscous"] - half, 0.0) if half else np.nan,
+        coulomb=value["coulomb"],
+        static=value["coulomb"] + value["stribeck"],
+        stribeck_velocity=value["stribeck_velocity"],
+        smoothing_velocity=value["smoothing_velocity"],
     )
     constant, lines = None, list(estimate.undetermined)
     if equation.of_current:
@@ -371,7 +353,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
     return MotorFit(
         found["rotor_inertia"] if (known := equation.model.rotor_inertia) is None else (known, 0.0),
         friction,
-        Gear(found.get("efficiency", (1.0, 0.0))[0], equation.model.smoothing_power),
+        Gear(value["efficiency"], equation.model.smoothing_power),
         constant,
         found,
         cutoff,

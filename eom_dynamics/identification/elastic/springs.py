@@ -35,7 +35,7 @@ from ...robot import Joint, Robot
 from ...spelling import hint
 from ..recording import IdentificationError
 from ..sampling import LowPass, checked, cutoff_of, longest, noise_level, of_one_motion, rate_of
-from .curve_fit import CurveEstimate, curve_fit
+from .curve_fit import CurveEstimate, curve_fit, linear_fit
 
 # Least share of the effort's slope that a table keeps in each interval, as its own curve does.
 _LEAST_SLOPE = 0.02
@@ -100,16 +100,6 @@ class _Pair(DeclaredLaw):
         return self._kind(**given, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
 
 
-class DampedLaw(DeclaredLaw):
-    """A linear spring with a damper; the damping is fitted by all laws."""
-
-    damping = 0.0
-
-    def spring(self, p: Array) -> Spring:
-        """The damped spring, or the linear one where no damping was found."""
-        return DampedSpring(p[0], self.damping) if self.damping > 0 else LinearSpring(p[0])
-
-
 class Table:
     """Natural cubic spline through table points, as in :class:`.TabulatedSpring` where it is monotone.
 
@@ -169,11 +159,8 @@ def laws() -> dict[str, type[Spring]]:
     """
     known = {"table" if kind is TabulatedSpring else name: kind for name, kind in SPRINGS.items()}
     # The usual ones come first in errors and help.
-    names = dict.fromkeys((*_USUAL, *known))
+    names = dict.fromkeys(("linear", "damped", "cubic", "table", "exponential", *known))
     return {name: known[name] for name in names if _can_be_fitted(known[name])}
-
-
-_USUAL = ("linear", "damped", "cubic", "table", "exponential")
 
 
 def _can_be_fitted(kind: type[Spring]) -> bool:
@@ -199,9 +186,8 @@ def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw |
     if kind is TabulatedSpring:
         return Table(delta, effort, points)
     stiffness = _secant(np.sum(delta, axis=-1) if pair else delta, effort)
-    if kind is DampedSpring:
-        return DampedLaw(LinearSpring, delta, stiffness)
-    return (_Pair if pair else DeclaredLaw)(kind, delta, stiffness)
+    # The damping is fitted beside all laws.
+    return (_Pair if pair else DeclaredLaw)(LinearSpring if kind is DampedSpring else kind, delta, stiffness)
 
 
 def _secant(delta: Array, effort: Array) -> float:
@@ -324,26 +310,21 @@ def fit_spring(
         # Relative to the standard deviation of the effort.
         return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:own]) * noise[0] / noise[1])))
 
-    nonnegative = {"damping": (0.0, np.inf), _HALF_WIDTH: (0.0, np.inf)}
-    start = {**curve.start, **dict.fromkeys(extra, 0.0)}
-    estimate = curve_fit(weighted, start, curve.bounds | nonnegative, raw=residual)
-    p, table = estimate.values[:own], None
-    if isinstance(curve, Table):
-        table = curve.table(p, estimate.covariance[:own, :own])
-    if isinstance(curve, DampedLaw):
-        curve.damping = estimate["damping"] if damping else 0.0
-    errors = estimate.residual
-    half, half_std = estimate.by_name().get(_HALF_WIDTH, (0.0, 0.0))
+    bounds = curve.bounds | dict.fromkeys(("damping", _HALF_WIDTH), (0.0, np.inf))
+    estimate = curve_fit(weighted, curve.start | dict.fromkeys(extra, 0.0), bounds, raw=residual)
+    p, parameters, errors = estimate.values[:own], estimate.by_name(), estimate.residual
+    half, half_std = parameters.pop(_HALF_WIDTH, (0.0, 0.0))
+    spring, (damper, _) = curve.spring(p), parameters.get("damping", (0.0, 0.0))
     return SpringFit(
-        curve.spring(p),
+        DampedSpring(p[0], damper) if law == "damped" and damper > 0 else spring,
         law,
-        {name: entry for name, entry in estimate.by_name().items() if name != _HALF_WIDTH},
+        parameters,
         (2 * half, 2 * half_std),
-        table,
+        curve.table(p, estimate.covariance[:own, :own]) if isinstance(curve, Table) else None,
         float(np.sqrt(np.mean(errors**2))),
         float(np.std(errors) / np.std(tau)),
         int(len(tau) / estimate.correlation_time),
-        _undetermined(estimate, curve.start, delta),
+        _undetermined(estimate, delta),
     )
 
 
@@ -376,10 +357,11 @@ def fit_springs(
     """
     period, signals = checked(t, {"theta": theta, "q": q, "tau": tau})
     columns = [np.atleast_2d(x.T) for x in signals.values()]
-    laws = (law,) * len(columns[0]) if isinstance(law, str) else law
-    if len(laws) != len(columns[0]):
-        raise IdentificationError(f"law must be one, or one of each of {len(columns[0])} joints, has {len(laws)}")
-    fits, part = [], longest(len(columns[0][0]), starts)
+    n, count = columns[0].shape
+    laws = (law,) * n if isinstance(law, str) else law
+    if len(laws) != n:
+        raise IdentificationError(f"law must be one, or one of each of {n} joints, has {len(laws)}")
+    fits, part = [], longest(count, starts)
     for joint, (motor, link, effort, own) in enumerate(zip(*columns, laws, strict=True)):
         raw = motor - link
         low_pass = LowPass(period, cutoff_of(period, raw[part], 1) if cutoff is None else cutoff)
@@ -409,17 +391,12 @@ def fit_coupled_spring(deflection: ArrayLike, effort: ArrayLike) -> CoupledSprin
     count, g = delta.shape
     places = [(i, j) for i in range(g) for j in range(i, g)]
     names = [f"matrix[{i},{j}]" for i, j in places]
-    A = np.zeros((g, count, len(places) + g))
+    A, joints = np.zeros((g, count, len(places) + g)), np.arange(g)
     for k, (i, j) in enumerate(places):
-        A[i, :, k] = delta[:, j]
-        A[j, :, k] = delta[:, i]
-    for i in range(g):
-        A[i, :, len(places) + i] = 1.0
-    flat, target = A.reshape(g * count, -1), tau.T.ravel()
-    start = dict(
-        zip([*names, *(f"offset[{i}]" for i in range(g))], np.linalg.lstsq(flat, target, rcond=None)[0], strict=True)
-    )
-    estimate = curve_fit(lambda p: target - flat @ p, start, {})
+        A[i, :, k], A[j, :, k] = delta[:, j], delta[:, i]
+    A[joints, :, len(places) + joints] = 1.0
+    names += [f"offset[{i}]" for i in joints]
+    estimate = linear_fit(dict(zip(names, A.reshape(g * count, -1).T, strict=True)), tau.T.ravel())
     K, std = np.zeros((2, g, g))
     for (i, j), value, s in zip(places, estimate.values, estimate.std, strict=False):
         K[i, j] = K[j, i] = value
@@ -457,7 +434,7 @@ def _losses(deltad: Array, damping: bool, hysteresis: bool) -> dict[str, Array]:
     return columns | ({_HALF_WIDTH: np.tanh(deltad / (_REVERSAL * speed))} if hysteresis else {})
 
 
-def _undetermined(estimate: CurveEstimate, law: dict[str, float], delta: Array) -> tuple[str, ...]:
+def _undetermined(estimate: CurveEstimate, delta: Array) -> tuple[str, ...]:
     lines = list(estimate.undetermined)
     if delta.ndim == 1 and not (np.min(delta) < 0 < np.max(delta)) and "offset" in estimate.names:
         lines.append(
@@ -468,16 +445,20 @@ def _undetermined(estimate: CurveEstimate, law: dict[str, float], delta: Array) 
     return tuple(lines)
 
 
-Fit = TypeVar("Fit")
-
-
 def with_springs(robot: Robot, fits: Mapping[str, SpringFit]) -> Robot:
     """The robot with identified springs, by joint; antagonistic pairs keep their nominal stiffness.
 
     Raises:
         IdentificationError: the robot has no such independent joint.
     """
-    return with_joints(robot, fits, lambda joint, fit: replace(joint, spring=_commanded(fit.spring, joint.spring)))
+
+    def change(joint: Joint, fit: SpringFit) -> Joint:
+        spring, before = fit.spring, joint.spring
+        if isinstance(spring, AntagonisticPair) and isinstance(before, type(spring)):
+            spring = replace(spring, nominal=before.nominal)  # type: ignore[type-var]
+        return replace(joint, spring=spring)
+
+    return with_joints(robot, fits, change)
 
 
 def with_coupled_spring(robot: Robot, fit: CoupledSpringFit) -> Robot:
@@ -491,17 +472,12 @@ def with_coupled_spring(robot: Robot, fit: CoupledSpringFit) -> Robot:
     return replace(robot, coupled_stiffness=(robot.coupled_stiffness[0], fit.spring))
 
 
-def with_joints(robot: Robot, fits: Mapping[str, Fit], change: Callable[[Joint, Fit], Joint]) -> Robot:
+_Fit = TypeVar("_Fit")
+
+
+def with_joints(robot: Robot, fits: Mapping[str, _Fit], change: Callable[[Joint, _Fit], Joint]) -> Robot:
     """Return the robot with joints changed by their fits; raises IdentificationError for unknown names."""
     for name in fits:
         if name not in robot.joint_names:
             raise IdentificationError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
-    return replace(
-        robot, joints=tuple(change(joint, fits[joint.name]) if joint.name in fits else joint for joint in robot.joints)
-    )
-
-
-def _commanded(spring: Spring, before: Spring) -> Spring:
-    if isinstance(spring, AntagonisticPair) and type(spring) is type(before) and isinstance(before, AntagonisticPair):
-        return replace(spring, nominal=before.nominal)  # type: ignore[type-var]
-    return spring
+    return replace(robot, joints=tuple(change(x, fits[x.name]) if x.name in fits else x for x in robot.joints))

@@ -290,33 +290,19 @@ class _Cost:
         distance = sum(prior.of_relative(each) for prior, each in zip(self.priors, X, strict=True))
         return float(0.5 * residual @ residual + self.weight * distance)
 
-    def quadratic(self, X: Array, C: Array) -> _Quadratic:
-        """The cost around X = C C^T."""
+    def quadratic(self, X: Array, C: Array) -> tuple[Array, Array, Array]:
+        """The cost for Y = 1 + V^T z of X = C Y C^T: its gradient and diagonal of second derivatives for z, and V.
+
+        The unit matrix is the second derivative of the distance: a step is as far from the edge of the cone in all
+        directions (L. Vandenberghe, S. Boyd, SIAM Review 38, 1996).
+        """
         root = _in_coordinates(self.B, C)
         distances = np.concatenate([prior.gradient(each) for prior, each in zip(self.priors, C, strict=True)])
         gradient = root.T @ (self.B @ packed(X).ravel() - self.right) + self.weight * distances
         # Of the singular values of B, which is stiff, rather than of its square.
-        _, values, Vt = np.linalg.svd(root)
+        _, values, V = np.linalg.svd(root)
         curvature = np.append(np.square(values), np.zeros(len(gradient) - len(values))) + self.weight
-        return _Quadratic(Vt @ gradient, curvature, Vt)
-
-
-@dataclass(frozen=True, eq=False)
-class _Quadratic:
-    """The cost for Y = 1 + V^T z of X = C Y C^T, with a gradient and a diagonal of second derivatives for z.
-
-    The unit matrix is the second derivative of the distance: a step is as far from the edge of the cone in all
-    directions (L. Vandenberghe, S. Boyd, SIAM Review 38, 1996).
-    """
-
-    gradient: Array
-    curvature: Array
-    V: Array
-
-    def step(self, damping: float) -> tuple[Array, float]:
-        """Newton's step dY (bodies, 4, 4), damped, and the decrease of the cost by its gradient."""
-        z = self.gradient / (self.curvature + damping)
-        return -unpacked((z @ self.V).reshape(-1, ENTRIES)), float(self.gradient @ z)
+        return V @ gradient, curvature, V
 
 
 def _minimum(cost: _Cost, X: Array, tolerance: float, *, near: bool) -> tuple[Array, bool]:
@@ -342,12 +328,13 @@ def _newton(cost: _Cost, X: Array, tolerance: float) -> tuple[Array, bool]:
             C = np.asarray(np.linalg.cholesky(X), dtype=float)
         except np.linalg.LinAlgError:
             return X, False  # at the edge of the cone but for rounding
-        quadratic = cost.quadratic(X, C)
-        promised = quadratic.step(0.0)[1]
+        gradient, curvature, V = cost.quadratic(X, C)
+        promised = float(gradient @ (gradient / curvature))
         if promised <= tolerance * cost.weight:
             return X, True
         while damping < _LARGEST * cost.weight:
-            dY, decrease = quadratic.step(damping)
+            z = gradient / (curvature + damping)
+            dY, decrease = -unpacked((z @ V).reshape(-1, ENTRIES)), float(gradient @ z)
             if np.linalg.eigvalsh(dY).min() > _INSIDE:
                 new = C @ (np.eye(4) + dY) @ np.swapaxes(C, -1, -2)
                 lower = cost.value(new)
