@@ -25,7 +25,7 @@ from ..links.verification import EffortErrors
 from ..recording import ArmRecording, IdentificationError, joined
 from ..sampling import LowPass, rate_of
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
-from .springs import SpringFit, fit_springs, laws, with_springs
+from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
 
 KEEP = "keep"
 """In place of a law: the spring of the file stays."""
@@ -134,18 +134,14 @@ class Elasticity:
 
     def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
         """These results without the springs, and without the motors and gears, of the named joints."""
-        return Elasticity(
-            {name: fit for name, fit in self.springs.items() if name not in springs},
-            {name: fit for name, fit in self.motors.items() if name not in motors},
-            {name: gear for name, gear in self.gears.items() if name not in motors},
-            self.notes,
-        )
+        pairs = ((self.springs, springs), (self.motors, motors), (self.gears, motors))
+        left = ({name: fit for name, fit in fits.items() if name not in names} for fits, names in pairs)
+        return Elasticity(*left, self.notes)
 
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs, motors and gears."""
-        ratios = {name: gear.ratio[0] for name, gear in self.gears.items()}
-        geared = [replace(joint, gear_ratio=ratios.get(joint.name, joint.gear_ratio)) for joint in robot.joints]
-        return with_motors(with_springs(replace(robot, joints=tuple(geared)), self.springs), self.motors)
+        geared = with_joints(robot, self.gears, lambda joint, gear: replace(joint, gear_ratio=gear.ratio[0]))
+        return with_motors(with_springs(geared, self.springs), self.motors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,15 +192,9 @@ def identify_arm(
         [with_spring_efforts(robot, elasticity, part).links(robot, name) for part in parts]
         for name, parts in (("training", training), ("validation", validation))
     ]
-    own = links or Options(side="joint", terms=("offset",))
-    found = fit(robot, recordings[0], recordings[1], own, progress=progress)
-    return ArmFit(
-        elasticity.applied_to(identified_robot(found)),
-        found,
-        tuple(elasticity.springs.values()),
-        tuple(elasticity.motors.values()),
-        elasticity.notes,
-    )
+    found = fit(robot, *recordings, links or Options(side="joint", terms=("offset",)), progress=progress)
+    identified, springs, motors = elasticity.applied_to(identified_robot(found)), elasticity.springs, elasticity.motors
+    return ArmFit(identified, found, tuple(springs.values()), tuple(motors.values()), elasticity.notes)
 
 
 def identify_elasticity(
@@ -249,9 +239,8 @@ def identify_elasticity(
             continue
         springs |= {} if spring is None else {joint.name: spring}
         motors[joint.name] = motor
-        notes += [f"{joint.name}, spring: {line}" for line in (() if spring is None else spring.undetermined)]
-        notes += [f"{joint.name}, motor: {line}" for line in motor.undetermined]
-        notes += [f"{joint.name}, gear: {line}" for line in (gears[joint.name].undetermined if gears else ())]
+        for part, found in (("spring", spring), ("motor", motor), ("gear", gears.get(joint.name))):
+            notes += [f"{joint.name}, {part}: {line}" for line in (() if found is None else found.undetermined)]
     if not motors:
         raise IdentificationError(notes[0])
     return Elasticity(springs, motors, {name: gears[name] for name in motors if name in gears}, tuple(notes))
@@ -321,19 +310,11 @@ def _identify_joint(
         raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
     if x.effort is None and current is None:
         raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
-    motor_fit = partial(
-        fit_motor,
-        x.t,
-        x.theta,
-        model=MotorModel(
-            tuple(term for term in terms if term in MOTOR_TERMS),
-            None if "rotor_inertia" in terms else float(joint.rotor_inertia),
-            hardening=_WITHOUT_SENSOR.get(law, False),
-        ),
-        starts=x.starts,
-    )
-    spring = None
-    if x.tau is None:
+    known = None if "rotor_inertia" in terms else float(joint.rotor_inertia)
+    model = MotorModel([x for x in terms if x in MOTOR_TERMS], known, hardening=_WITHOUT_SENSOR.get(law, False))
+    motor_fit = partial(fit_motor, x.t, x.theta, gear_ratio=joint.gear_ratio, model=model, starts=x.starts)
+    spring, tau = None, x.tau
+    if tau is None:
         if x.effort is None:
             raise IdentificationError(
                 "current and deflection alone leave the unit of effort unknown; record efforts of the spring or motor"
@@ -347,17 +328,15 @@ def _identify_joint(
         spring = _spring_of(motor, law)
         tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
     else:
-        tau = x.tau
         if law != KEEP:
             switches = {term: term in options.spring_terms for term in SPRING_TERMS}
             try:
                 (spring,) = fit_springs(x.t, x.theta, x.q, tau, law, starts=x.starts, points=options.points, **switches)
             except IdentificationError as error:
                 raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
-        given = {"effort": x.effort} if x.effort is not None else {"current": current}
-        motor = motor_fit(tau=tau, gear_ratio=joint.gear_ratio, **given)
+        motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
     if x.effort is not None and current is not None:
-        by_current = motor_fit(tau=tau, current=current, gear_ratio=joint.gear_ratio)
+        by_current = motor_fit(tau=tau, current=current)
         motor = replace(
             motor,
             torque_constant=by_current.torque_constant,
@@ -396,15 +375,14 @@ def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[Arm
     """Score identified springs and motors beside those of the file, each motion by itself."""
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
     joints = zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True)
-    figures = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}
+    errors = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}
     for k, (before, after) in enumerate(joints):
         parts = [_residuals(before, after, k, *pair, elasticity) for pair in zip(recordings, known, strict=True)]
-        for side, rows in figures.items():
-            own = [part[side] for part in parts if side in part]
-            if own:
+        for side, rows in errors.items():
+            if own := [part[side] for part in parts if side in part]:
                 given, identified, efforts = (np.concatenate(x) for x in zip(*own, strict=True))
                 rows[:, k] = np.sqrt(np.mean(given**2)), np.sqrt(np.mean(identified**2)), np.std(efforts)
-    springs, motors = (EffortErrors(before=x[0], after=x[1], spread=x[2]) for x in figures.values())
+    springs, motors = (EffortErrors(before=x[0], after=x[1], spread=x[2]) for x in errors.values())
     return ElasticScore(springs, motors)
 
 
@@ -419,26 +397,24 @@ def _residuals(
     low_pass = LowPass(period, motor.cutoff)
     if len(given.t) <= 8 * low_pass.reach + 16:
         return {}
-    theta, tau, effort = given.theta[:, k], given.tau[:, k], given.motor_effort[:, k]
-    delta, found = theta - given.q[:, k], {}
-    if spring is not None and measured(sensed.tau[:, k]):
+    x, tau = _Columns.of(sensed, k), given.tau[:, k]
+    delta, velocity, found = x.theta - x.q, rate_of(x.theta, period), {}
+    if spring is not None and x.tau is not None:
         rate, value = rate_of(delta, period), low_pass(tau[2:-2])
         loads = [
             np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
             for joint in (before, after)
         ]
         found["springs"] = (value - loads[0], value - loads[1], value)
-    if measured(effort):
-        velocity = rate_of(theta, period)
-        acceleration, v = rate_of(velocity, period), low_pass(velocity[2:-2])
-        inner = slice(low_pass.reach, -low_pass.reach)
-        load, value = low_pass(tau[4:-4]), low_pass(low_pass(effort[4:-4]))
-        linear = low_pass(effort[4:-4] - tau[4:-4])[inner], low_pass(acceleration)[inner]
+    if x.effort is not None:
+        acceleration, v, effort = rate_of(velocity, period), low_pass(velocity[2:-2]), x.effort[4:-4]
+        inner, load = slice(low_pass.reach, -low_pass.reach), low_pass(tau[4:-4])
+        rest, acceleration = low_pass(effort - tau[4:-4])[inner], low_pass(acceleration)[inner]
         residuals = [
-            linear[0]
-            - joint.rotor_inertia * linear[1]
+            rest
+            - joint.rotor_inertia * acceleration
             - low_pass(joint.actuator.friction.effort(v) + joint.actuator.gear.load(load, v) - load)
             for joint in (before, after)
         ]
-        found["motors"] = (residuals[0], residuals[1], value)
+        found["motors"] = (residuals[0], residuals[1], low_pass(low_pass(effort)))
     return found
