@@ -131,16 +131,13 @@ class Recording:
 
         Samples come in the order of their times. Efforts that are the same throughout were not measured: NaN.
         """
-        return self._finite()._in_order()._without_repeated_times()._measured()
-
-    def _finite(self) -> Recording:
         finite = np.isfinite(self.t) & (np.abs(self.q) <= _LARGEST).all(axis=1)
-        recorded = np.where(np.isnan(self.tau), 0.0, self.tau)
-        finite &= (np.abs(recorded) <= _LARGEST).all(axis=1)
-        return self._without(~finite, "are not finite or far too large")
-
-    def _without_repeated_times(self) -> Recording:
-        return self._without(np.append(False, np.diff(self.t) == 0)[: len(self)], "have the time of another")
+        finite &= (np.abs(np.where(np.isnan(self.tau), 0.0, self.tau)) <= _LARGEST).all(axis=1)
+        clean = self._without(~finite, "are not finite or far too large")._in_order()
+        clean = clean._without(np.diff(clean.t, prepend=np.nan) == 0, "have the time of another")
+        lowest, highest = (f.reduce(clean.tau, axis=0, initial=x) for f, x in ((np.fmin, np.inf), (np.fmax, -np.inf)))
+        same = lowest == highest
+        return replace(clean, tau=np.where(same, np.nan, clean.tau)) if same.any() else clean
 
     def _without(self, bad: NDArray[np.bool_], reason: str) -> Recording:
         if not bad.any():
@@ -156,14 +153,8 @@ class Recording:
             set_back[:] = False  # nothing would be left between so many
         order = np.lexsort((self.t, np.append(0, np.cumsum(set_back))))
         moved = int(np.sum(order != np.arange(len(self))))
-        return (
-            self[order].with_note(f"{moved:,} samples are not in the order of their times; sorted") if moved else self
-        )
-
-    def _measured(self) -> Recording:
-        lowest, highest = (f.reduce(self.tau, axis=0, initial=x) for f, x in ((np.fmin, np.inf), (np.fmax, -np.inf)))
-        same = lowest == highest
-        return replace(self, tau=np.where(same, np.nan, self.tau)) if same.any() else self
+        note = f"{moved:,} samples are not in the order of their times; sorted"
+        return self[order].with_note(note) if moved else self
 
     def motions(self) -> Iterator[Recording]:
         """Yield the motions: parts between pauses and clock jumps."""
@@ -276,19 +267,14 @@ def joined(parts: Sequence[ArmRecording]) -> ArmRecording:
     """Motions with the same sample period, joined to one recording with ``starts``."""
     if len(parts) == 1:
         return parts[0]
-    lengths = [len(part.t) for part in parts]
-    period = (parts[0].t[-1] - parts[0].t[0]) / (lengths[0] - 1)
-
-    def stacked(name: str) -> Array | None:
+    ends = np.cumsum([0, *(len(part.t) for part in parts)]).tolist()
+    period = (parts[0].t[-1] - parts[0].t[0]) / (len(parts[0].t) - 1)
+    columns = {}
+    for name in ("q", "qd", "tau", "theta", "motor_effort", "current"):
         values = [getattr(part, name) for part in parts]
-        return None if any(x is None for x in values) else np.concatenate(values)
-
-    columns = {name: stacked(name) for name in ("q", "qd", "tau", "theta", "motor_effort", "current")}
-    starts, at = [], 0
-    for part, length in zip(parts, lengths, strict=True):
-        starts += [at, *(at + start for start in part.starts)]
-        at += length
-    return ArmRecording(period * np.arange(at), **columns, starts=tuple(starts[1:]))  # type: ignore[arg-type]
+        columns[name] = None if any(x is None for x in values) else np.concatenate(values)
+    starts = [at + start for part, at in zip(parts, ends, strict=False) for start in (0, *part.starts)]
+    return ArmRecording(period * np.arange(ends[-1]), **columns, starts=tuple(starts[1:]))  # type: ignore[arg-type]
 
 
 def both_sides(
@@ -316,10 +302,14 @@ def both_sides(
                 "springs can be aligned"
             )
     step = period or sides[0].period
+
+    def overlap(motions: Sequence[Recording]) -> float:
+        return float(min(motion.t[-1] for motion in motions) - max(motion.t[0] for motion in motions))
+
     groups: list[tuple[Recording, ...]] = [()]
     for side in sides:
         extended = [(*group, own) for group in groups for own in side.motions()]
-        groups = [each for each in extended if _overlap(each) >= LEAST_SAMPLES * step]
+        groups = [group for group in extended if overlap(group) >= LEAST_SAMPLES * step]
     if not groups:
         ranges = ", ".join(f"{side.t[0]:.6g} to {side.t[-1]:.6g} s" for side in sides if len(side))
         raise IdentificationError(f"{links.name}: links and motors were not recorded at the same time: {ranges}")
@@ -333,13 +323,8 @@ def _recorded(side: Recording) -> Recording:
     return side[complete[0] : complete[-1] + 1] if len(complete) else side
 
 
-def _overlap(motions: Sequence[Recording]) -> float:
-    """Time that all motions have in common, s; negative if they have none."""
-    return float(min(each.t[-1] for each in motions) - max(each.t[0] for each in motions))
-
-
 def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
-    links, motors = sides[0], sides[1]
+    links, motors, *currents = sides
     start, end = max(side.t[0] for side in sides), min(side.t[-1] for side in sides)
     # Samples of the links stay as they are where their times are even.
     start = float(links.t[np.searchsorted(links.t, start - _JITTER * period)])
@@ -347,8 +332,7 @@ def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
     q, tau = (_at(t, links.t, x) for x in (links.q, links.tau))
     qd = None if links.qd is None else _at(t, links.t, links.qd)
     theta, effort = (_at(t, motors.t, x) for x in (motors.q, motors.tau))
-    current = _at(t, sides[2].t, sides[2].tau) if len(sides) > 2 else None
-    return ArmRecording(t, q, qd, tau, theta, effort, current)
+    return ArmRecording(t, q, qd, tau, theta, effort, _at(t, currents[0].t, currents[0].tau) if currents else None)
 
 
 def _at(times: Array, t: Array, values: Array) -> Array:

@@ -22,7 +22,7 @@ from ...spelling import hint
 from ..links.fit import Fit, fit, identified_robot
 from ..links.parameters import Options
 from ..links.verification import EffortErrors
-from ..recording import ArmRecording, IdentificationError, joined
+from ..recording import ArmRecording, IdentificationError, Recording, joined
 from ..sampling import LowPass, rate_of
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
 from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
@@ -134,9 +134,10 @@ class Elasticity:
 
     def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
         """These results without the springs, and without the motors and gears, of the named joints."""
-        pairs = ((self.springs, springs), (self.motors, motors), (self.gears, motors))
-        left = ({name: fit for name, fit in fits.items() if name not in names} for fits, names in pairs)
-        return Elasticity(*left, self.notes)
+        left = {name: fit for name, fit in self.springs.items() if name not in springs}
+        kept = [name for name in self.motors if name not in motors]
+        gears = {name: self.gears[name] for name in kept if name in self.gears}
+        return Elasticity(left, {name: self.motors[name] for name in kept}, gears, self.notes)
 
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs, motors and gears."""
@@ -188,11 +189,12 @@ def identify_arm(
     elasticity = identify_elasticity(robot, training, options, progress=progress)
     if lacking := [name for name in robot.joint_names if name not in elasticity.motors]:
         raise IdentificationError(next(line for line in elasticity.notes if line.startswith(f"{lacking[0]}: ")))
-    recordings = [
-        [with_spring_efforts(robot, elasticity, part).links(robot, name) for part in parts]
-        for name, parts in (("training", training), ("validation", validation))
-    ]
-    found = fit(robot, *recordings, links or Options(side="joint", terms=("offset",)), progress=progress)
+
+    def of_links(parts: Sequence[ArmRecording], name: str) -> list[Recording]:
+        return [with_spring_efforts(robot, elasticity, part).links(robot, name) for part in parts]
+
+    links = links or Options(side="joint", terms=("offset",))
+    found = fit(robot, of_links(training, "training"), of_links(validation, "validation"), links, progress=progress)
     identified, springs, motors = elasticity.applied_to(identified_robot(found)), elasticity.springs, elasticity.motors
     return ArmFit(identified, found, tuple(springs.values()), tuple(motors.values()), elasticity.notes)
 

@@ -37,7 +37,7 @@ _RANK = 1e-9
 # See curve_fit.
 _AT_BOUND = 1e-3
 
-_SIGNIFICANT = 3.0
+SIGNIFICANT = 3.0
 """Standard deviations from zero from which on a parameter counts as found."""
 
 
@@ -83,7 +83,7 @@ class CurveEstimate:
         lines += [f"{name}: stopped at its bound {self[name]:g}" for name in self.at_bound]
         known = np.isfinite(std) & (std > 0)
         for name, value, s, counts in zip(self.names, self.values, std, known, strict=True):
-            if counts and abs(value) < _SIGNIFICANT * s:
+            if counts and abs(value) < SIGNIFICANT * s:
                 lines.append(f"{name}: {value:.3g} ± {s:.2g} is not distinguishable from zero")
         for i in np.flatnonzero(known):
             for j in np.flatnonzero(known[:i]):

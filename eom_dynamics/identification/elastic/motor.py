@@ -239,7 +239,7 @@ class _Equation:
             raise IdentificationError("the motor does not move in this recording")
         self.of_current = "current" in signals
         self._target = self._cut(signals["current" if self.of_current else "effort"])
-        self._linear, self._known = {"rotor_inertia": self._cut(acceleration)}, 0.0
+        self._linear, self._known = {"rotor_inertia": self._cut(acceleration)}, np.zeros(1)
         if model.rotor_inertia is not None:
             self._known = model.rotor_inertia * self._linear.pop("rotor_inertia")
         if "viscous" in terms:

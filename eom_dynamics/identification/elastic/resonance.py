@@ -31,9 +31,9 @@ from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
 from ..recording import IdentificationError, Recording
-from ..sampling import checked, noise_level
+from ..sampling import checked, column_lengths, noise_level
 from .arm import ElasticOptions, check_elastic, measured
-from .curve_fit import CurveEstimate, curve_fit
+from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
 from .springs import with_joints
 
 # First values: antiresonances in the band, and resonances over antiresonances.
@@ -41,9 +41,6 @@ _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
 # Motion over its noise, and effort over its noise, in the default band.
 _CLEAR = 30.0
-
-# Standard deviations from zero from which on a stiffness counts as found.
-_SIGNIFICANT = 3.0
 
 # Samples and degree of the local polynomial whose slope is the velocity in dry friction.
 _WINDOW, _DEGREE = 11, 3
@@ -95,7 +92,7 @@ class ResonanceFit:
     @property
     def identifiable(self) -> NDArray[np.bool_]:
         """Whether the stiffness of each joint is identifiable (n,): its standard deviation is below a third of it."""
-        return np.asarray(self.stiffness[:, 0] > _SIGNIFICANT * self.stiffness[:, 1])
+        return np.asarray(self.stiffness[:, 0] > SIGNIFICANT * self.stiffness[:, 1])
 
 
 def frequency_response(
@@ -156,18 +153,6 @@ def fit_resonance(
     period, signals = checked(t, {"theta": theta, "effort": effort})
     motion, drive = (x.reshape(len(x), -1) for x in signals.values())
     n = motion.shape[1]
-    M, G = _given(n, inertia, gravity)
-    model = _Spectra(period, motion, drive, M, G, band)
-    if coulomb:
-        model.add_friction(motion, smoothing_velocity)
-    found = model.guess(t, motion[:, 0], drive[:, 0]) if M is None else model.linear_guess(M)
-    for row, first in enumerate((stiffness, rotor_inertia)):
-        if first is not None:
-            found[row] = np.asarray(first, dtype=float)
-    return _result(model, model.fit(*found))
-
-
-def _given(n: int, inertia: ArrayLike | None, gravity: ArrayLike | None) -> tuple[Array | None, Array]:
     if inertia is None and n > 1:
         raise IdentificationError(f"inertia is missing: the mass matrix ({n}, {n}) at the working point")
     M = None if inertia is None else np.atleast_2d(np.asarray(inertia, dtype=float))
@@ -177,7 +162,14 @@ def _given(n: int, inertia: ArrayLike | None, gravity: ArrayLike | None) -> tupl
             raise IdentificationError(f"{name} must be finite, of shape ({n}, {n}), has {x.shape}")
     if M is not None and not np.all(np.linalg.eigvalsh(0.5 * (M + M.T)) > 0):
         raise IdentificationError("inertia must be positive definite")
-    return M, G
+    model = _Spectra(period, motion, drive, M, G, band)
+    if coulomb:
+        model.add_friction(motion, smoothing_velocity)
+    start = model.guess(t, motion[:, 0], drive[:, 0]) if M is None else model.linear_guess(M)
+    for row, first in enumerate((stiffness, rotor_inertia)):
+        if first is not None:
+            start[row] = np.asarray(first, dtype=float)
+    return _result(model, model.fit(*start))
 
 
 class _Spectra:
@@ -262,13 +254,12 @@ class _Spectra:
         right = self._effort - np.einsum("fij,fj->fi", Z, theta)
         weight = 1 / (self._w**2 + np.median(self._w) ** 2)
         A, right = A * weight[:, np.newaxis, np.newaxis], right * weight[:, np.newaxis]
-        flat, target = A.reshape(-1, A.shape[2]), right.ravel()
-        flat, target = np.concatenate([flat.real, flat.imag]), np.concatenate([target.real, target.imag])
-        size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
-        x = np.linalg.lstsq(flat / size, target, rcond=None)[0] / size
+        flat, target = (np.concatenate([x.real, x.imag]) for x in (A.reshape(-1, A.shape[2]), right.ravel()))
+        size = column_lengths(flat)
+        factors = np.linalg.lstsq(flat / size, target, rcond=None)[0] / size
+        compliance, B = factors[:n], factors[4 * n : 5 * n]
         usual = np.diag(M) * np.median(self._w) ** 2
-        K = np.where(x[:n] > 0, 1 / np.where(x[:n] > 0, x[:n], 1.0), usual)
-        B = x[4 * n : 5 * n]
+        K = np.where(compliance > 0, 1 / np.where(compliance > 0, compliance, 1.0), usual)
         return np.array([K, np.where(B > 0, B, np.diag(M))])
 
     def fit(self, K: Array, B: Array, *J: Array) -> CurveEstimate:
@@ -276,15 +267,12 @@ class _Spectra:
         n = self.n
         names = [f"{name}[{k}]" for name in ("stiffness", "rotor_inertia", "viscous", "damping") for k in range(n)]
         speed = 2 * np.pi * float(np.median(self.frequency))
-        start = [*K, *B, *(1e-2 * B * speed), *(1e-3 * K / speed)]
+        start = dict(zip(names, [*K, *B, *(1e-2 * B * speed), *(1e-3 * K / speed)], strict=True))
         if self._friction is not None:
-            names += [f"coulomb[{k}]" for k in range(n)]
-            start += [0.0] * n
+            start |= {f"coulomb[{k}]": 0.0 for k in range(n)}
         if self.M is None:
-            names.append("link_inertia[0]")
-            start.append(J[0][0])
-        bounds = dict.fromkeys(names, (0.0, np.inf))
-        return curve_fit(self._residual, dict(zip(names, map(float, start), strict=True)), bounds, independent=True)
+            start["link_inertia[0]"] = J[0][0]
+        return curve_fit(self._residual, start, dict.fromkeys(start, (0.0, np.inf)), independent=True)
 
     def split(self, p: Array) -> list[Array]:
         """K, B, D, d, c, each (n,), and M (n, n)."""
@@ -313,7 +301,7 @@ class _Spectra:
         white = np.linalg.solve(factor, np.concatenate([error[..., np.newaxis], ends], axis=2))
         flat = white.reshape(-1, white.shape[2])
         real = np.sqrt(2.0) * np.concatenate([flat.real, flat.imag])
-        columns = real[:, 1:] / np.maximum(np.linalg.norm(real[:, 1:], axis=0), 1e-300)
+        columns = real[:, 1:] / column_lengths(real[:, 1:])
         fitted = columns @ np.linalg.lstsq(columns, real[:, 0], rcond=None)[0]
         return np.asarray(real[:, 0] - fitted)
 
@@ -363,30 +351,16 @@ def _two_masses(w: Array, gain: Array, coherence: Array) -> tuple[float, float, 
 
 
 def _result(model: _Spectra, estimate: CurveEstimate) -> ResonanceFit:
-    n = model.n
-    both = np.stack([estimate.values, estimate.std], axis=1)
-    K, B, D, d = (both[k * n : (k + 1) * n] for k in range(4))
-    c = both[4 * n : 5 * n] if f"coulomb[{0}]" in estimate.names else np.zeros((n, 2))
+    both = zip(model.split(estimate.values), model.split(estimate.std), strict=True)
+    K, B, D, d, c, _ = (np.stack(pair, axis=1) for pair in both)
     antiresonance, resonance = model.frequencies(estimate.values)
-    lines = list(estimate.undetermined)
+    lines, (low, high) = list(estimate.undetermined), model.frequency[[0, -1]].tolist()
     for name, f in (("antiresonance", antiresonance), ("resonance", resonance)):
-        outside = f[(f < model.frequency[0]) | (f > model.frequency[-1])]
+        outside = f[(f < low) | (f > high)]
         if len(outside):
-            low, high = model.frequency[[0, -1]]
             lines.append(f"{name} {outside[0]:.3g} Hz is outside the band {low:.3g} … {high:.3g} Hz; excite it")
-    return ResonanceFit(
-        K,
-        d,
-        B,
-        D,
-        c,
-        estimate.by_name().get("link_inertia[0]"),
-        antiresonance,
-        resonance,
-        (float(model.frequency[0]), float(model.frequency[-1])),
-        float(np.sqrt(np.mean(estimate.residual**2))),
-        tuple(lines),
-    )
+    link, misfit = estimate.by_name().get("link_inertia[0]"), float(np.sqrt(np.mean(estimate.residual**2)))
+    return ResonanceFit(K, d, B, D, c, link, antiresonance, resonance, (low, high), misfit, tuple(lines))
 
 
 # Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
@@ -431,23 +405,20 @@ def identify_resonance(
     t = motion.t[0] + period * np.arange(len(motion))
     if np.max(np.abs(motion.t - t)) > 0.5 * period:
         raise IdentificationError(f"{motors.name}: times must be even to identify a resonance; resample")
-    arm = ElasticArm(robot)
-    mean = np.mean(motion.q, axis=0)
-    zero, q = np.zeros(robot.n), mean
-    stiffness = np.where(arm.stiffness > 0, arm.stiffness, np.inf)
+    arm, mean, zero = ElasticArm(robot), np.mean(motion.q, axis=0), np.zeros(robot.n)
+    q, stiffness = mean, np.where(arm.stiffness > 0, arm.stiffness, np.inf)
     for _ in range(3):
         q = mean - arm.dynamics.effort(q, zero, zero) / stiffness
     one = robot.n == 1
-    terms = options.terms(robot)
-    joints = robot.independent_joints
+    friction = [joint.actuator.friction for joint in robot.independent_joints]
     found = fit_resonance(
         t,
         motion.q,
         motion.tau,
         inertia=None if one else arm.dynamics.mass_matrix(q),
         gravity=arm.dynamics.inverse_dynamics_derivatives(q, zero, zero)[0],
-        coulomb="coulomb" in terms,
-        smoothing_velocity=np.array([float(joint.actuator.friction.smoothing_velocity) for joint in joints]),
+        coulomb="coulomb" in options.terms(robot),
+        smoothing_velocity=np.array([float(law.smoothing_velocity) for law in friction]),
     )
     if found.misfit > _MISFIT:
         raise IdentificationError(
@@ -479,19 +450,18 @@ def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
     """
     if len(fit.stiffness) != robot.n:
         raise IdentificationError(f"{robot.name} has {robot.n} joints, the fit has {len(fit.stiffness)}")
-    identifiable = {name: k for k, name in enumerate(robot.joint_names) if fit.identifiable[k]}
-    return with_joints(robot, identifiable, lambda joint, k: _resonant(joint, fit, k))
 
+    def change(joint: Joint, k: int) -> Joint:
+        stiffness, damping = float(fit.stiffness[k, 0]), float(fit.damping[k, 0])
+        damped = isinstance(joint.spring, DampedSpring) and damping > 0
+        own = {"viscous": float(fit.viscous[k, 0])}
+        if np.any(fit.coulomb):
+            own |= dict.fromkeys(("coulomb", "static"), float(fit.coulomb[k, 0]))
+        return replace(
+            joint,
+            spring=DampedSpring(stiffness, damping) if damped else LinearSpring(stiffness),
+            rotor_inertia=float(fit.rotor_inertia[k, 0]),
+            actuator=replace(joint.actuator, friction=replace(joint.actuator.friction, **own)),
+        )
 
-def _resonant(joint: Joint, fit: ResonanceFit, k: int) -> Joint:
-    stiffness, damping = float(fit.stiffness[k, 0]), float(fit.damping[k, 0])
-    damped = isinstance(joint.spring, DampedSpring) and damping > 0
-    own = {"viscous": float(fit.viscous[k, 0])}
-    if np.any(fit.coulomb):
-        own |= dict.fromkeys(("coulomb", "static"), float(fit.coulomb[k, 0]))
-    return replace(
-        joint,
-        spring=DampedSpring(stiffness, damping) if damped else LinearSpring(stiffness),
-        rotor_inertia=float(fit.rotor_inertia[k, 0]),
-        actuator=replace(joint.actuator, friction=replace(joint.actuator.friction, **own)),
-    )
+    return with_joints(robot, {name: k for k, name in enumerate(robot.joint_names) if fit.identifiable[k]}, change)

@@ -99,8 +99,8 @@ class _Check:
         for j, k in combinations(np.flatnonzero(self.known).tolist(), 2):
             order = np.arange(len(names))
             order[[j, k]] = k, j
-            states = (x[:, order] for x in (part.q, part.qd, part.qdd))
-            swapped = self._regressor.inertial_efforts(*states, self._inertial)
+            q, qd, qdd = (x[:, order] for x in (part.q, part.qd, part.qdd))
+            swapped = self._regressor.inertial_efforts(q, qd, qdd, self._inertial)
             least = min(self._squares(i, self._by_file, i, i) for i in (j, k))
             pairs = ((j, k), (k, j))
             efforts = [self._squares(i, self._by_file, other, i) for i, other in pairs]
@@ -315,7 +315,7 @@ def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
         lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
         if motions > recording.pieces:
             lines.append(f"pauses or jumps of the clock separate {motions} motions")
-        still, silent = np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)
+        still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
         if still.all():
             raise IdentificationError(f"{recording.name}: no joint moves")
         if silent.all():

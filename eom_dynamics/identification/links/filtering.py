@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class FilteredSamples:
     @classmethod
     def joined(cls, parts: Sequence[FilteredSamples]) -> FilteredSamples:
         """Samples of several motions, one after the other, without counts."""
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
         return cls(**arrays, bases={name: np.concatenate([x.bases[name] for x in parts]) for name in parts[0].bases})
 
 
@@ -267,8 +268,9 @@ def _filter_motion(motion: Recording, terms: Sequence[str], using: Filter) -> Fi
         counts[reason] = int(np.sum(used & bad[inner]))
         used &= ~bad[inner]
     counts |= {"repeated": filtered.repeats * tau.shape[1], "saturated, as recorded": int(saturated.sum())}
-    arrays = (x[inner] for x in (samples.t, *filtered.states, tau, samples.tau))
-    return FilteredSamples(*arrays, {name: basis[inner] for name, basis in bases.items()}, used, counts)
+    t, q, qd, qdd, tau, measured = (x[inner] for x in (samples.t, *filtered.states, tau, samples.tau))
+    bases = {name: basis[inner] for name, basis in bases.items()}
+    return FilteredSamples(t, q, qd, qdd, tau, measured, bases, used, counts)
 
 
 def _filled(values: Array) -> Array:
