@@ -15,11 +15,6 @@ from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
 
-
-class IdentificationError(EomDynamicsError, ValueError):
-    """Nothing can be identified from a recording, or settings contradict it."""
-
-
 # s, and in usual steps: a longer step separates two motions, as for replay.
 _PAUSE, _PAUSE_STEPS = 0.5, 20
 
@@ -37,6 +32,13 @@ _MOST_BLOCKS, _BLOCK = 4, 5.0
 
 # Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
 _LARGEST = 1e9
+
+# Of a step: samples closer than that to even times are at them.
+_JITTER = 0.01
+
+
+class IdentificationError(EomDynamicsError, ValueError):
+    """Nothing can be identified from a recording, or settings contradict it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +214,6 @@ class Recording:
                 f"{LEAST_SAMPLES} are needed on each side"
             )
         return self[:first], self[first:]
-
-
-# Of a step: samples closer than that to even times are at them.
-_JITTER = 0.01
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,12 @@ _LEAST_PERIODS = 24.0
 # of the sample rate.
 _NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.01, 8.0, 0.002, 0.1
 
+LAGS = 20
+"""Autocorrelations that decide on whiteness."""
+
+# Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
+_BAND = 1.96
+
 
 def checked(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
     """Checked sample period, s, and signals (N,) or (N, n) of one shape.
@@ -192,13 +198,6 @@ def longest(count: int, starts: Sequence[int]) -> slice:
     ends = [0, *starts, count]
     k = int(np.argmax(np.diff(ends)))
     return slice(ends[k], ends[k + 1])
-
-
-LAGS = 20
-"""Autocorrelations that decide on whiteness."""
-
-# Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
-_BAND = 1.96
 
 
 def mean_of_known(values: Array) -> Array:

@@ -39,6 +39,15 @@ ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio"
 
 _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
 
+# Laws that are lines.
+_LINES = ("linear", "damped")
+
+# Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
+_WITHOUT_SENSOR = {"linear": False, "cubic": True}
+
+# Motion of a motor, rad or m, that is attributed to encoder noise.
+_REST = 1e-3
+
 
 def joint_laws() -> tuple[str, ...]:
     """Names of identifiable spring laws with one motor."""
@@ -105,16 +114,6 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
                 f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
                 f"types {', '.join(sorted(joint_laws()))}"
             )
-
-
-# Laws that are lines.
-_LINES = ("linear", "damped")
-
-# Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
-_WITHOUT_SENSOR = {"linear": False, "cubic": True}
-
-# Motion of a motor, rad or m, that is attributed to encoder noise.
-_REST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,9 @@ _CLEAR = 30.0
 # Samples and degree of the local polynomial whose slope is the velocity in dry friction.
 _WINDOW, _DEGREE = 11, 3
 
+# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
+_DOUBTFUL, _MISFIT = 2.0, 10.0
+
 
 class FrequencyResponse(NamedTuple):
     """Response of motors to efforts, of each joint by itself.
@@ -361,10 +364,6 @@ def _result(model: _Spectra, estimate: CurveEstimate) -> ResonanceFit:
             lines.append(f"{name} {outside[0]:.3g} Hz is outside the band {low:.3g} … {high:.3g} Hz; excite it")
     link, misfit = estimate.by_name().get("link_inertia[0]"), float(np.sqrt(np.mean(estimate.residual**2)))
     return ResonanceFit(K, d, B, D, c, link, antiresonance, resonance, (low, high), misfit, tuple(lines))
-
-
-# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
-_DOUBTFUL, _MISFIT = 2.0, 10.0
 
 
 def identify_resonance(

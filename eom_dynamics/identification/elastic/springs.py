@@ -43,6 +43,11 @@ _LEAST_SLOPE = 0.02
 # A side of a table whose deflections reach less far than this share of the other is mirrored.
 _ONE_SIDED = 0.3
 
+# Below this share of its RMS, the rate of the deflection counts as a reversal.
+_REVERSAL = 0.05
+
+_HALF_WIDTH = "hysteresis"
+
 
 class DeclaredLaw:
     """A law whose parameters p are those of a spring class, all positive or zero.
@@ -204,12 +209,6 @@ def _secant(delta: Array, effort: Array) -> float:
     if not slope > 0:
         raise IdentificationError("efforts fall with the deflection; check the signs: deflection is motor minus link")
     return slope
-
-
-# Below this share of its RMS, the rate of the deflection counts as a reversal.
-_REVERSAL = 0.05
-
-_HALF_WIDTH = "hysteresis"
 
 
 @dataclass(frozen=True, eq=False)

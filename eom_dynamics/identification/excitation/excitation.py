@@ -48,6 +48,11 @@ _SLACK = 1e-9
 # Share by which an iterate may exceed limits and be kept; its amplitude is reduced in the end.
 _NEARLY = 1e-3
 
+FEWEST_HARMONICS = 3
+"""Two conditions of rest act on the sines, and two on the cosines: with fewer harmonics nothing moves."""
+
+MOST_HARMONICS = 50
+
 
 @dataclass(frozen=True, eq=False)
 class OptimalExcitation:
@@ -342,12 +347,6 @@ def _noise(arm: ElasticArm, given: ArrayLike | None) -> Array:
     efforts = np.array([joint.limits.effort for joint in arm.robot.independent_joints])
     np.minimum.at(efforts, arm.motor_joint, np.abs(arm.gear_ratio) * arm.motor.torque_limit)
     return efforts if np.all(np.isfinite(efforts)) else np.ones(n)
-
-
-FEWEST_HARMONICS = 3
-"""Two conditions of rest act on the sines, and two on the cosines: with fewer harmonics nothing moves."""
-
-MOST_HARMONICS = 50
 
 
 class RestSeries:

@@ -25,6 +25,17 @@ BASE = "base"
 # Random postures that decide which spheres always meet.
 _POSTURES = 500
 
+KINEMATIC = ("position", "velocity", "acceleration", "jerk")
+"""Quantities that are linear in the parameters of a series, by order of differentiation."""
+
+SHARPNESS = 100.0
+"""Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
+
+_STEP = 1e-5
+
+_NOT_REALISABLE = 10.0
+"""Ratio to the limit in place of that of a motion which the springs cannot realise."""
+
 
 class Spheres:
     """Spheres that cover the bodies of a robot.
@@ -135,18 +146,6 @@ def _rows(name: str, given: ArrayLike) -> Array:
     if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or not np.isfinite(rows).all() or np.any(rows[:, 3] <= 0):
         raise TrajectoryError(f"spheres of {name!r} must be rows x, y, z, radius in m, with a positive radius")
     return rows
-
-
-KINEMATIC = ("position", "velocity", "acceleration", "jerk")
-"""Quantities that are linear in the parameters of a series, by order of differentiation."""
-
-SHARPNESS = 100.0
-"""Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
-
-_STEP = 1e-5
-
-_NOT_REALISABLE = 10.0
-"""Ratio to the limit in place of that of a motion which the springs cannot realise."""
 
 
 def with_limits(robot: Robot, limits: GivenLimits) -> Robot:

@@ -55,6 +55,9 @@ _SHORTEST = 3.0
 # Share of the efforts of most joints that any parameters leave unexplained, if they are not of this robot.
 _NOISE = 0.9
 
+# Base parameters that are named.
+_NAMED = 6
+
 
 @dataclass(frozen=True)
 class Contradiction:
@@ -297,10 +300,6 @@ def _without(own: Array, columns: Array) -> Array:
 
 def _square(x: Array) -> float:
     return float(np.sum(np.square(x)))
-
-
-# Base parameters that are named.
-_NAMED = 6
 
 
 def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:

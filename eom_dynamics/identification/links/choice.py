@@ -28,6 +28,27 @@ _LOWEST = 2.0
 RATIO = 1.5
 """Ratio of neighbouring cut-offs."""
 
+# Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
+_ROUGH = 1e-2
+
+# Logarithm of the ratio of errors that makes no difference, and of least squares that are worth a closer look.
+_FLAT, _NEAR = 0.003, 0.1
+
+# Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
+_ENDS = 0.1
+
+# Candidates that are compared closely without leaving out every second one.
+_CLOSE_LOOKS = 6
+
+# Samples that judge a candidate.
+_JUDGING = 8000
+
+# Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
+_WEIGHT = 1.0
+
+# Equations for each parameter below which a cut-off leaves too few samples.
+_LEAST_EQUATIONS = 3.0
+
 
 def candidates(recordings: Sequence[Recording]) -> list[float]:
     """Cut-off candidates, Hz: from the lowest that keeps most of the motion to just below Nyquist."""
@@ -45,28 +66,6 @@ def candidates(recordings: Sequence[Recording]) -> list[float]:
     lowest = min(_LOWEST * max(lowest, 0.1), highest / 2)
     count = int(np.log(highest / lowest) / np.log(RATIO)) + 1
     return [float(lowest * RATIO**k) for k in range(count)]
-
-
-# Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
-_ROUGH = 1e-2
-
-# Logarithm of the ratio of errors that makes no difference, and of least squares that are worth a closer look.
-_FLAT, _NEAR = 0.003, 0.1
-
-# Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
-_ENDS = 0.1
-
-# Candidates that are compared closely without leaving out every second one.
-_CLOSE_LOOKS = 6
-
-# FilteredSamples that judge a candidate.
-_JUDGING = 8000
-
-# Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
-_WEIGHT = 1.0
-
-# Equations for each parameter below which a cut-off leaves too few samples.
-_LEAST_EQUATIONS = 3.0
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,27 @@ ENTRIES = len(_LOWER[0])
 
 _UPPER = np.triu_indices(3)
 
+SMALLEST = 0.01
+"""Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
+
+# Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
+# where rounding alone decides whether a pseudo-inertia is positive definite.
+_THINNEST = 1e-9
+
+# Decrease of the cost that a step promises, relative to the weight, that ends the iteration: at the end, of a draft,
+# and on the way to a smaller weight; and one that may be lost by rounding.
+_END, _DRAFT, _ON_THE_WAY, _ROUNDING = 1e-9, 1e-4, 0.1, 1e-3
+
+# Steps for each weight; the least eigenvalue of a step, where -1 is the edge of the cone; and the share of the decrease
+# that a step promises by its gradient which it must give.
+_MOST_STEPS, _INSIDE, _ARMIJO = 40, -0.8, 1e-4
+
+# Factors of the damping after a step that is refused, and before the next one; and the largest, relative to the weight.
+_MORE, _LESS, _LARGEST = 4.0, 1 / 16, 1e12
+
+# Singular values of columns of length one below which they depend on each other.
+_DEPENDENT = 1e-9
+
 
 def pseudo_inertia(parameters: Array) -> Array:
     """P (…, 4, 4) of inertial parameters pi (…, 10): mass, first moments, inertia xx … zz about the origin."""
@@ -125,27 +146,6 @@ def unpacked(entries: Array) -> Array:
     result[..., _LOWER[0], _LOWER[1]] = result[..., _LOWER[1], _LOWER[0]] = entries / _WEIGHTS
     return result
 
-
-SMALLEST = 0.01
-"""Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
-
-# Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
-# where rounding alone decides whether a pseudo-inertia is positive definite.
-_THINNEST = 1e-9
-
-# Decrease of the cost that a step promises, relative to the weight, that ends the iteration: at the end, of a draft,
-# and on the way to a smaller weight; and one that may be lost by rounding.
-_END, _DRAFT, _ON_THE_WAY, _ROUNDING = 1e-9, 1e-4, 0.1, 1e-3
-
-# Steps for each weight; the least eigenvalue of a step, where -1 is the edge of the cone; and the share of the decrease
-# that a step promises by its gradient which it must give.
-_MOST_STEPS, _INSIDE, _ARMIJO = 40, -0.8, 1e-4
-
-# Factors of the damping after a step that is refused, and before the next one; and the largest, relative to the weight.
-_MORE, _LESS, _LARGEST = 4.0, 1 / 16, 1e12
-
-# Singular values of columns of length one below which they depend on each other.
-_DEPENDENT = 1e-9
 
 _UNITS = unpacked(np.eye(ENTRIES))
 
@@ -239,25 +239,21 @@ def solve(
         start: X (bodies, 4, 4) to begin with; by default that of the file.
         draft: stop early, without standard deviations.
     """
-    bodies, b = unknowns.bodies, len(unknowns.combinations)
-    fixed = bodies.parameters.copy()
-    for i in bodies.free:
-        fixed[PARAMETERS * i : PARAMETERS * (i + 1)] = 0.0
-    right = right - R[:, :b] @ (unknowns.combinations @ fixed)
-    inertial = R[:, :b] @ unknowns.combinations
+    bodies, K, b = unknowns.bodies, unknowns.combinations, len(unknowns.combinations)
+    table = bodies.parameters.reshape(-1, PARAMETERS).copy()
+    table[list(bodies.free)] = 0.0
+    right = right - R[:, :b] @ (K @ table.ravel())
+    inertial = (R[:, :b] @ K).reshape(len(R), *table.shape)
     free: NDArray[np.bool_] = unknowns.spread > 0
     own = np.where(free, R[:, b:], 0.0)
     known = free & np.isfinite(unknowns.spread)
     scale = np.sqrt(weight) / unknowns.spread[known]
     own = np.concatenate([own, scale[:, np.newaxis] * np.eye(len(free))[known]])
     right = np.concatenate([right, scale * unknowns.expected[known]])
-    columns = [
-        inertial[:, PARAMETERS * i : PARAMETERS * (i + 1)] @ m for i, m in zip(bodies.free, bodies.maps, strict=True)
-    ]
+    columns = [inertial[:, i] @ m for i, m in zip(bodies.free, bodies.maps, strict=True)]
     B = np.concatenate([np.concatenate(columns, axis=1), np.zeros((len(scale), ENTRIES * len(columns)))])
+    near, converged = start is not None, True
     X: Array = np.tile(np.eye(4), (len(columns), 1, 1)) if start is None else start
-    near = start is not None
-    converged = True
     for _ in range(own.shape[1] + 1):
         basis = column_basis(own[:, free])
         cost = _Cost(bodies.priors, B - basis @ (basis.T @ B), right - basis @ (basis.T @ right), weight)
@@ -268,11 +264,9 @@ def solve(
         if not negative.any():
             break
         free = free & ~negative
-    parameters = bodies.parameters.copy()
-    for i, m, entries in zip(bodies.free, bodies.maps, packed(X), strict=True):
-        parameters[PARAMETERS * i : PARAMETERS * (i + 1)] = m @ entries
+    table[list(bodies.free)] = [m @ entries for m, entries in zip(bodies.maps, packed(X), strict=True)]
     none = np.zeros(0)
-    found = ConsistentSolution(parameters, np.maximum(terms, unknowns.lower), X, converged, none, none)
+    found = ConsistentSolution(table.ravel(), np.maximum(terms, unknowns.lower), X, converged, none, none)
     return found if draft else _with_deviations(found, bodies, B, own, weight)
 
 
@@ -381,12 +375,9 @@ def _with_deviations(
     J[len(B) :, :count] = np.sqrt(weight) * np.eye(count)
     size = column_lengths(J)
     covariance = np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size)
-    variances = np.zeros(len(found.parameters))
+    variances = np.zeros((len(found.parameters) // PARAMETERS, PARAMETERS))
     for k, (i, m) in enumerate(zip(bodies.free, bodies.maps, strict=True)):
-        entries = slice(ENTRIES * k, ENTRIES * (k + 1))
-        moved = _in_coordinates(m, C[k : k + 1])
-        variances[PARAMETERS * i : PARAMETERS * (i + 1)] = np.diag(moved @ covariance[entries, entries] @ moved.T)
-    variances = np.append(variances, np.diag(covariance)[count:])
-    deviations = np.sqrt(np.maximum(variances, 0.0))
-    inertial = len(found.parameters)
-    return replace(found, parameter_deviations=deviations[:inertial], term_deviations=deviations[inertial:])
+        entries, moved = slice(ENTRIES * k, ENTRIES * (k + 1)), _in_coordinates(m, C[k : k + 1])
+        variances[i] = np.diag(moved @ covariance[entries, entries] @ moved.T)
+    of_parameters, of_terms = (np.sqrt(np.maximum(x, 0.0)) for x in (variances.ravel(), np.diag(covariance)[count:]))
+    return replace(found, parameter_deviations=of_parameters, term_deviations=of_terms)

@@ -32,6 +32,34 @@ from .terms import TERMS, Motion
 # Rows of a joint that are compressed at once: enough for speed, few enough for memory.
 _CHUNK = 4096
 
+ESTIMATORS = ("huber", "weighted", "ordinary", "total")
+"""Names of the estimators."""
+
+HUBER = 3.0
+"""Residual in standard deviations beyond which it counts linearly: that of outliers, not of what a model lacks."""
+
+# Ratio of the standard deviation to the one by the median, below which residuals are those of normal noise.
+_NORMAL = 1.1
+
+DEPENDENT = 1e-8
+"""Singular values of columns of length one, relative to the largest: below, a combination has no effect on efforts."""
+
+# Iterations of the weights of joints; they converge to 1e-6 in about five.
+_ITERATIONS = 30
+
+# Iterations of the weights of equations: each step is far smaller than the one before.
+_REWEIGHTED = 3
+
+FOLDS = 4
+"""Blocks of the training data, each held out once."""
+
+# Equations for each parameter below which nothing is identified.
+_LEAST_EQUATIONS = 1.5
+
+# Range of the Stribeck velocity, in smoothing velocities and in RMS velocities of the joint: below, the law is that of
+# Coulomb.
+_LOWEST, _HIGHEST = 2.0, 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Equations:
@@ -109,25 +137,6 @@ def _states(samples: FilteredSamples) -> Iterator[tuple[slice, tuple[Array, Arra
 
 def _triangle(rows: Array) -> Array:
     return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) else rows
-
-
-ESTIMATORS = ("huber", "weighted", "ordinary", "total")
-"""Names of the estimators."""
-
-HUBER = 3.0
-"""Residual in standard deviations beyond which it counts linearly: that of outliers, not of what a model lacks."""
-
-# Ratio of the standard deviation to the one by the median, below which residuals are those of normal noise.
-_NORMAL = 1.1
-
-DEPENDENT = 1e-8
-"""Singular values of columns of length one, relative to the largest: below, a combination has no effect on efforts."""
-
-# Iterations of the weights of joints; they converge to 1e-6 in about five.
-_ITERATIONS = 30
-
-# Iterations of the weights of equations: each step is far smaller than the one before.
-_REWEIGHTED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,17 +250,6 @@ def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
         sigma = np.sqrt(system.squares(x) / freedom)
     scaled = np.where(weights > 0, 1.0, 0.0) * np.nan_to_num(1 / np.where(sigma > 0, sigma, np.inf))
     return Estimate(x, sigma, system.weighted(scaled)[0], identifiable)
-
-
-FOLDS = 4
-"""Blocks of the training data, each held out once."""
-
-# Equations for each parameter below which nothing is identified.
-_LEAST_EQUATIONS = 1.5
-
-# Range of the Stribeck velocity, in smoothing velocities and in RMS velocities of the joint: below, the law is that of
-# Coulomb.
-_LOWEST, _HIGHEST = 2.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,8 +46,13 @@ _EQUAL = 4
 # A joint that moves less, rad or m, is at rest throughout.
 REST = 1e-3
 
-
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
+
+
+# The noise is that of the upper part of the spectrum, from this share of the Nyquist frequency on.
+_NOISE_FROM = 0.5
+
+_SEGMENT = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,12 +308,6 @@ def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
         equal = (tau == extreme) & (extreme != 0) & (np.ptp(tau, axis=0) > 0)
         bad |= binary_opening(equal, np.ones((_EQUAL, 1)))  # runs of at least that many
     return np.asarray(bad)
-
-
-# The noise is that of the upper part of the spectrum, from this share of the Nyquist frequency on.
-_NOISE_FROM = 0.5
-
-_SEGMENT = 4096
 
 
 def power(recording: Recording, values: Array) -> tuple[Array, Array]:

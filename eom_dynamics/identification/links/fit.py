@@ -52,6 +52,9 @@ from .verification import Score, ScoringData
 # Functions of OpenBLAS as distributions build it, and as wheels of NumPy and SciPy rename it.
 _NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "scipy_") for suffix in ("", "64_"))
 
+# Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
+_TRIES = 3
+
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
@@ -83,10 +86,6 @@ def _libraries() -> Iterator[tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPo
             if hasattr(library, name % "set"):
                 yield getattr(library, name % "get"), getattr(library, name % "set")
                 break
-
-
-# Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
-_TRIES = 3
 
 
 @dataclass(frozen=True, eq=False)

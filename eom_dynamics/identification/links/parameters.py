@@ -48,6 +48,13 @@ _CHOICES = {
 
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
 
+# Terms whose parameters a robot cannot have negative.
+_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
+
+_FRICTION = ("viscous", "coulomb", "stribeck")
+
+_WITHOUT_PLACE = ("asymmetric", "load")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -104,13 +111,6 @@ class Options:
             terms = tuple(dict.fromkeys((*terms, *spring_terms(robot))))
         return replace(self, side=side, terms=terms)
 
-
-# Terms whose parameters a robot cannot have negative.
-_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
-
-_FRICTION = ("viscous", "coulomb", "stribeck")
-
-_WITHOUT_PLACE = ("asymmetric", "load")
 
 _Number = TypeVar("_Number", bound=np.generic)
 

@@ -42,6 +42,15 @@ _FINEST = 1e-6
 # States of a mean over a motion.
 _STATES = 500
 
+WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
+"""Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
+
+# A payload to start from: a ball of 1 kg, radius of gyration 5 cm in each direction, at the origin of the body. The
+# weight of the distance from it is small, since nothing is known of a payload.
+_BALL = np.array([1.0, 0, 0, 0, *0.05**2 * np.array([2.0, 0, 0, 2, 0, 2])])
+
+_PAYLOAD_WEIGHT = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedEstimate:
@@ -110,15 +119,6 @@ def _regressor_errors(data: TrainingData) -> list[Array]:
                 rows[:, regressor.column("rotor_inertia", j)] = ratio[j, k]
             errors[j] += qdd[k] ** 2 * rows.T @ rows / len(rows)
     return errors
-
-
-WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
-"""Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
-
-# A payload to start from: a ball of 1 kg, radius of gyration 5 cm in each direction, at the origin of the body. The
-# weight of the distance from it is small, since nothing is known of a payload.
-_BALL = np.array([1.0, 0, 0, 0, *0.05**2 * np.array([2.0, 0, 0, 2, 0, 2])])
-_PAYLOAD_WEIGHT = 0.1
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,15 @@ from .terms import TERMS
 # Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
 _SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
 
+# Samples that are evaluated at once: enough for speed, few enough for memory.
+_CHUNK = 50_000
+
+# Positions, and the time derivatives that a feedforward takes.
+_DERIVATIVES = 4
+
+# Periods of the cut-off in the shortest motion.
+_PERIODS = 3
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EffortErrors:
@@ -90,16 +99,6 @@ class Score(EffortErrors):
         with np.errstate(invalid="ignore"):
             unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
         return np.asarray(self.surely_worse | super().worse | unfiltered)
-
-
-# Samples that are evaluated at once: enough for speed, few enough for memory.
-_CHUNK = 50_000
-
-# Positions, and the time derivatives that a feedforward takes.
-_DERIVATIVES = 4
-
-# Periods of the cut-off in the shortest motion.
-_PERIODS = 3
 
 
 def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
