@@ -18,7 +18,8 @@ from ...arrays import Array
 from ..recording import IdentificationError, Recording
 from ..sampling import EDGE, HIGHEST, decimation, root_mean_square
 from .equations import FOLDS, blocks, filter_recordings, others, predictions, training_data, weighted
-from .filtering import Filter, FilteredSamples, noise_of_motion, power, uniform
+from .filtering import Filter, FilteredSamples, default_filter, noise_of_motion, power, uniform
+from .parameters import Options
 from .regressor import Regressor
 from .solutions import held_out_vectors
 
@@ -81,56 +82,48 @@ class Trial:
 def choose_filter(
     regressor: Regressor,
     recordings: Sequence[Recording],
-    using: Filter,
     file: Array,
-    *,
-    cutoff: float | None,
-    measured_velocity: bool | None,
-    prior: str | None,
+    options: Options,
     progress: Callable[[float], None],
 ) -> tuple[Filter, tuple[Trial, ...]]:
     """Choose the filter by the prediction of held-out efforts, and list the candidates that were compared.
 
-    Args:
-        regressor: of the parameters to identify.
-        recordings: for training.
-        using: the filter, without the settings to choose.
-        file: parameters x (P,) of the robot's file.
-        cutoff, measured_velocity: as in :class:`.Options`; None to choose.
-        prior: distance of physically consistent inertias, which decide; None if least squares do.
-        progress: called with the fraction done.
+    ``file`` are the parameters x (P,) of the robot's file; ``progress`` is called with the fraction done.
 
     Raises:
         IdentificationError: there are too few data.
     """
     excerpts = [part for recording in recordings for part in recording.excerpts()]
     has_velocity = all(recording.qd is not None for recording in recordings)
-    if measured_velocity and not has_velocity:
+    if options.measured_velocity and not has_velocity:
         raise IdentificationError("velocities were not recorded; choose differences of positions")
-    velocities = [measured_velocity] if measured_velocity is not None else [False, True] if has_velocity else [False]
-    cutoffs = [cutoff] if cutoff is not None else candidates(excerpts)
+    velocities = [False, True][: 1 + has_velocity] if options.measured_velocity is None else [options.measured_velocity]
+    cutoffs = candidates(excerpts) if options.cutoff is None else [options.cutoff]
     trials: list[Trial] = []
-    using = replace(using, cutoff=cutoffs[0], measured_velocity=bool(velocities[0]))
+    using = default_filter(regressor.robot, cutoffs[0], motor_side=options.side == "motor")
+    using = replace(using, measured_velocity=velocities[0])
     if len(cutoffs) * len(velocities) > 1:
 
         def compared(candidates: Sequence[tuple[float, bool]], prior: str | None, before: float) -> list[Trial]:
-            found = []
+            trials = []
             for k, (f, v) in enumerate(candidates):
                 progress(before + 0.5 * k / len(candidates))
                 parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
-                found.append(_trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior))
-            return found
+                trials.append(_trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior))
+            return trials
 
         coarse = compared([(f, v) for f in cutoffs[::2] for v in velocities], None, 0.0)
-        least = min(coarse, key=lambda each: each.error)
+        least = min(coarse, key=lambda trial: trial.error)
         if not np.isfinite(least.error):
             raise IdentificationError(
                 f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
                 "record for longer"
             )
-        near = [each.cutoff for each in coarse if each.error < least.error + _NEAR]
+        near = [trial.cutoff for trial in coarse if trial.error < least.error + _NEAR]
         fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
         fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
+        # Physically consistent inertias decide where all bodies are identified.
+        prior = options.prior if options.inertia and options.payload is None else None
         trials = compared([(f, least.measured_velocity) for f in fine], prior, 0.5)
         best = _parsimonious(trials)
         using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
@@ -145,10 +138,8 @@ def _parsimonious(trials: Sequence[Trial]) -> Trial:
     is identified at a high cut-off has more noise of accelerations.
     """
     best = min(trials, key=lambda trial: trial.error)
-    if not best.by_block:
-        return best
-    for trial in sorted(trials, key=lambda each: (each.cutoff, each.error)):
-        if trial.cutoff < best.cutoff and trial.by_block:
+    for trial in sorted(trials, key=lambda trial: (trial.cutoff, trial.error)):
+        if trial.cutoff < best.cutoff and trial.by_block and best.by_block:
             more = np.subtract(trial.by_block, best.by_block)
             if trial.error - best.error <= min(_FLAT, np.std(more, ddof=1) / np.sqrt(len(more))):
                 return trial
@@ -185,13 +176,10 @@ def _trial(
         found = held_out_vectors(data, weighted(data.system, file, _ROUGH), prior, _WEIGHT)
     # Of all candidates the same samples, and more than those that a low cut-off leaves.
     step = max(1, sum(map(len, whole)) // _JUDGING)
-    held_out = blocks([part[::step] for part in whole])
-    errors = [
-        np.concatenate([_errors(regressor, part, using, x) for part in fold])
-        for fold, x in zip(held_out, found, strict=True)
-    ]
-    by_block = tuple(_log_rms(each) for each in errors)
-    return Trial(using.cutoff, using.measured_velocity, _log_rms(np.concatenate(errors)), by_block)
+    held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
+    errors = [_errors(regressor, fold, using, x) for fold, x in zip(held_out, found, strict=True)]
+    error, *by_block = (_log_rms(x) for x in (np.concatenate(errors), *errors))
+    return Trial(using.cutoff, using.measured_velocity, error, tuple(by_block))
 
 
 def _errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:

@@ -120,12 +120,10 @@ def equations(
 
 
 def predictions(regressor: Regressor, samples: FilteredSamples, x: Array) -> Array:
-    """Efforts (N, n) by parameters (P,), N m or N; or (N, n, k) by k sets of parameters (P, k)."""
+    """Efforts (N, n) by parameters (P,), N m or N."""
     tau = np.concatenate([regressor.inertial_efforts(*state, x) for _, state in _states(samples)])
-    for term in regressor.terms:
-        columns = [regressor.column(term, j) for j in range(regressor.robot.n)]
-        basis = samples.bases[term]
-        tau += basis.reshape(*basis.shape, *(1,) * (x.ndim - 1)) * x[columns]
+    for term, values in zip(regressor.terms, x[regressor.inertial :].reshape(-1, regressor.robot.n), strict=True):
+        tau += samples.bases[term] * values
     return tau
 
 

@@ -33,7 +33,7 @@ from .checks import (
 )
 from .choice import Trial, choose_filter
 from .equations import Estimate, TrainingData, predictions, training_data
-from .filtering import Filter, FilteredSamples, default_filter, filter_recording
+from .filtering import Filter, FilteredSamples, filter_recording
 from .parameters import (
     Options,
     by_term,
@@ -97,7 +97,6 @@ class Fit:
         options: what was identified.
         regressor: of base parameters and terms.
         filter: of the samples.
-        trials: of filters, if one was chosen.
         estimate: of base parameters and terms by the linear estimator, without a prior.
         base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
         parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
@@ -109,17 +108,17 @@ class Fit:
         training, validation: figures of the robot that was found, by its feedforward; None without validation.
         kept: joints that were predicted worse than by the file, and keep the parameters of the file.
         rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
-        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
-            parameters of the file then.
         counts: of training efforts left out, by reason.
         notes: what is not identifiable from the data, and warnings, a line each.
+        trials: of filters, if one was chosen.
+        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
+            parameters of the file then.
     """
 
     robot: Robot
     options: Options
     regressor: Regressor
     filter: Filter
-    trials: tuple[Trial, ...]
     estimate: Estimate
     base_deviations: Array
     parameters: Array
@@ -132,9 +131,10 @@ class Fit:
     validation: Score | None
     kept: tuple[str, ...]
     rejected: Score | None
-    contradictions: tuple[str, ...]
     counts: dict[str, int]
     notes: tuple[str, ...]
+    trials: tuple[Trial, ...] = ()
+    contradictions: tuple[str, ...] = ()
 
     @property
     def vector(self) -> Array:
@@ -193,16 +193,7 @@ def fit(
     regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
     reduced = [without_known_efforts(regressor, recording) for recording in training]
     file = vector_of_file(regressor, options.side)
-    using, trials = choose_filter(
-        regressor,
-        reduced,
-        default_filter(robot, options.cutoff or 1.0, motor_side=options.side == "motor"),
-        file,
-        cutoff=options.cutoff,
-        measured_velocity=options.measured_velocity,
-        prior=options.prior if options.inertia and options.payload is None else None,
-        progress=lambda done: progress("choose the cut-off", done),
-    )
+    using, trials = choose_filter(regressor, reduced, file, options, lambda done: progress("choose the cut-off", done))
     progress("filter", 0.0)
     data = training_data(regressor, file, reduced, using, inertia=options.inertia)
     progress("compare with the file", 0.0)
@@ -274,7 +265,6 @@ def _best(
         options=given,
         regressor=regressor,
         filter=data.filter,
-        trials=(),
         estimate=linear.estimate,
         base_deviations=linear.estimate.deviations(),
         parameters=solution.parameters,
@@ -287,7 +277,6 @@ def _best(
         validation=scores[1] if len(scores) > 1 else None,
         kept=names,
         rejected=rejected,
-        contradictions=(),
         counts=data.counts,
         notes=solution.notes,
     )

@@ -178,12 +178,7 @@ class Regressor:
     """
 
     def __init__(
-        self,
-        robot: Robot,
-        terms: Sequence[str] = (),
-        *,
-        motor_side: bool = False,
-        backend: str | None = None,
+        self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False, backend: str | None = None
     ) -> None:
         """Compile the regressor, or load it from the cache.
 
@@ -215,9 +210,6 @@ class Regressor:
             StateError: an argument has the wrong shape or is not finite.
         """
         Y = self.inertial_columns(q, qd, qdd)
-        if not self.terms:
-            return Y
-        n = self.robot.n
         positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
         springs = [joint.parallel_spring for joint in self.robot.independent_joints]
         if self.transmission is not None:
@@ -225,8 +217,7 @@ class Regressor:
             others |= {"coupled": coupled(self.transmission)}
         bases = self.bases(Motion(rates, accelerations, q=positions, springs=springs, **others))
         # Column j of each term is felt by joint j alone.
-        columns = (basis[..., np.newaxis] * np.eye(n) for basis in bases)
-        return np.concatenate([Y, *columns], axis=-1)
+        return np.concatenate([Y, *(basis[..., np.newaxis] * np.eye(self.robot.n) for basis in bases)], axis=-1)
 
     def inertial_columns(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """Columns of the base parameters alone, (n, inertial) or (N, n, inertial)."""
@@ -234,19 +225,17 @@ class Regressor:
         return Y if self.transmission is None else self.transmission.T @ Y
 
     def inertial_efforts(self, q: Array, qd: Array, qdd: Array, x: Array) -> Array:
-        """Efforts (N, n) due to the inertial part of x (P,); or (N, n, k) for x (P, k)."""
+        """Efforts (N, n) due to the inertial part of x (P,)."""
         # Zeros cost less than a copy of the columns that count.
-        pi = np.zeros((len(self.dynamics.inertial_parameters), *x.shape[1:]))
+        pi = np.zeros(len(self.dynamics.inertial_parameters))
         pi[self.base.independent] = x[: self.inertial]
         Y = self.dynamics.regressor(q, qd, qdd)
-        # One product of two matrices, rather than one for each sample.
-        return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(*Y.shape[:-1], *pi.shape[1:]))
+        # One product of a matrix and a vector, rather than one for each sample.
+        return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(Y.shape[:-1]))
 
     def at_motors(self, efforts: Array) -> Array:
-        """Efforts (N, n) or (N, n, k) at the motors, from those of the joints: T' tau behind a transmission."""
-        if self.transmission is None:
-            return efforts
-        return np.asarray(np.einsum("ij,ni...->nj...", self.transmission, efforts))
+        """Efforts (N, n) at the motors, from those of the joints: T' tau behind a transmission."""
+        return efforts if self.transmission is None else efforts @ self.transmission
 
     def bases(self, motion: Motion) -> list[Array]:
         """Bases of the terms, each (n,) or (N, n)."""

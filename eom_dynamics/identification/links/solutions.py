@@ -175,28 +175,22 @@ def find_solution(
         raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
     identifiable, file = linear.estimate.identifiable[k:], data.file[k:]
     spread, of_file = _spread(data, linear.estimate)
-    K, lower = regressor.base.combinations, lower_bounds(regressor)
+    unknowns = Unknowns(bodies, regressor.base.combinations, lower_bounds(regressor), file, spread)
     weight = options.prior_weight
-    if weight is None:
-        weight = _prior_weight(data, linear, Unknowns(bodies, K, lower, file, spread), progress)
+    weight = _prior_weight(data, linear, unknowns, progress) if weight is None else weight
     R, right = reduce(add, linear.systems).weighted(linear.weights)
     if options.estimator == "total":
         right = R @ linear.estimate.x
     fixed = np.tile(held, len(regressor.terms))
     file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
     right = right - R[:, k:][:, fixed] @ file[fixed]
-    spread[fixed] = 0.0
-    found = solve(Unknowns(bodies, K, lower, file, spread), R, right, weight)
+    unknowns = replace(unknowns, expected=file, spread=np.where(fixed, 0.0, spread))
+    found = solve(unknowns, R, right, weight)
     of_file |= fixed
-    return Solution(
-        found.parameters,
-        found.parameter_deviations,
-        np.where(of_file, file, found.terms),
-        np.where(fixed, 0.0, np.where(identifiable, found.term_deviations, np.inf)),
-        of_file,
-        weight,
-        () if found.converged else ("the optimiser stopped before it converged",),
-    )
+    terms, deviations = np.where(of_file, file, found.terms), np.where(identifiable, found.term_deviations, np.inf)
+    deviations = np.where(fixed, 0.0, deviations)
+    notes = () if found.converged else ("the optimiser stopped before it converged",)
+    return Solution(found.parameters, found.parameter_deviations, terms, deviations, of_file, weight, notes)
 
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
@@ -284,10 +278,8 @@ def _terms_alone(data: TrainingData, linear: WeightedEstimate, options: Options,
     terms = np.where(fixed, terms_in_effect(data.regressor, data.file, options.side), data.file[k:])
     # Columns of inertias are zero here, and those of the terms that are left are independent.
     R = estimate.R[:, k:][:, ~of_file]
-    terms[~of_file] = (
-        estimate.x[k:][~of_file]
-        + np.linalg.lstsq(R, estimate.R[:, k:][:, of_file] @ (estimate.x[k:] - terms)[of_file], rcond=None)[0]
-    )
+    rest = estimate.R[:, k:][:, of_file] @ (estimate.x[k:] - terms)[of_file]
+    terms[~of_file] = estimate.x[k:][~of_file] + np.linalg.lstsq(R, rest, rcond=None)[0]
     terms = np.where(of_file, terms, np.maximum(terms, lower_bounds(data.regressor)))
     return Solution(parameters, np.zeros_like(parameters), terms, estimate.deviations()[k:], of_file)
 
@@ -316,10 +308,11 @@ def _payload_alone(data: TrainingData, joint: str) -> Solution:
     unknowns = Unknowns(free_bodies(_BALL), np.eye(PARAMETERS), -free, none, free)
     payload = solve(unknowns, *system.weighted(np.nan_to_num(1 / estimate.sigma)), _PAYLOAD_WEIGHT)
     pi, s = payload.parameters, payload.parameter_deviations
+    center = ", ".join(f"{x:.4g}" for x in pi[1:4] / pi[0])
+    inertia = ", ".join(f"{x:.3g} ± {spread:.1g}" for x, spread in zip(pi[4:], s[4:], strict=True))
     words = (
-        f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, centre of mass "
-        f"[{', '.join(f'{x:.4g}' for x in pi[1:4] / pi[0])}] m, inertia about the origin of the body "
-        f"[{', '.join(f'{x:.3g} ± {spread:.1g}' for x, spread in zip(pi[4:], s[4:], strict=True))}] kg m²"
+        f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, centre of mass [{center}] m, inertia about the origin "
+        f"of the body [{inertia}] kg m²"
     )
     found, own = _as_in_file(data), np.array(offsets, dtype=int) - k
     found.parameters[body] += pi
