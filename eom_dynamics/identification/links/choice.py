@@ -177,12 +177,12 @@ def _trial(
     # Of all candidates the same samples, and more than those that a low cut-off leaves.
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
-    errors = [_errors(regressor, fold, using, x) for fold, x in zip(held_out, found, strict=True)]
+    errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, found, strict=True)]
     error, *by_block = (_log_rms(x) for x in (np.concatenate(errors), *errors))
     return Trial(using.cutoff, using.measured_velocity, error, tuple(by_block))
 
 
-def _errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
+def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
     """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
     state = using.motion((part.q, part.qd, part.qdd), np.nan_to_num(part.tau))
     bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))

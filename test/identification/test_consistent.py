@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances of inertias: against the formulas by logarithms of matrices, and differences."""
+"""Pseudo-inertias against sums over point masses; distances against logarithms of matrices, and differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import logm
 
-from eom_dynamics.identification.links.consistent import Prior, packed, parameters_of, pseudo_inertia, unpacked
+from eom_dynamics.identification.links.consistent import (
+    Prior,
+    consistent,
+    packed,
+    parameters_of,
+    pseudo_inertia,
+    unpacked,
+)
 
 thetas = st.lists(st.floats(-1.0, 1.0), min_size=10, max_size=10).map(np.array)
 
@@ -77,3 +84,39 @@ def test_packed() -> None:
     A = A + np.swapaxes(A, -1, -2)
     np.testing.assert_allclose(unpacked(packed(A)), A)
     np.testing.assert_allclose(np.sum(packed(A) ** 2, axis=-1), np.sum(A**2, axis=(-1, -2)))
+
+
+def points() -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(1)
+    return draw.uniform(0.1, 2.0, 12), draw.uniform(-0.5, 0.5, (12, 3))
+
+
+def of_points() -> np.ndarray:
+    """Inertial parameters of point masses, by the definitions of each."""
+    masses, places = points()
+    x, y, z = places.T
+    inertia = [y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y]
+    return np.array([masses.sum(), *(masses @ places), *(masses @ moment for moment in inertia)])
+
+
+def test_pseudo_inertia_of_points() -> None:
+    masses, places = points()
+    one = np.column_stack([places, np.ones(len(masses))])
+    P = pseudo_inertia(of_points())
+    np.testing.assert_allclose(P, (one.T * masses) @ one, atol=1e-14)
+    np.testing.assert_allclose(parameters_of(P), of_points(), atol=1e-14)
+
+
+def test_consistent_leaves_bodies_as_they_are() -> None:
+    np.testing.assert_allclose(consistent(of_points(), 0.01), of_points(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("moment", [4, 7, 9])
+def test_consistent_makes_bodies_of_others(moment: int) -> None:
+    """One principal moment far beyond the sum of the others."""
+    inconsistent = of_points()
+    inconsistent[moment] += 50.0
+    assert np.linalg.eigvalsh(pseudo_inertia(inconsistent))[0] < 0
+    found = consistent(inconsistent, 0.01)
+    assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0
+    np.testing.assert_allclose(found[:4], inconsistent[:4])
