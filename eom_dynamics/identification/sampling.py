@@ -47,11 +47,7 @@ _BAND = 1.96
 
 
 def checked(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
-    """Checked sample period, s, and signals (N,) or (N, n) of one shape.
-
-    Args:
-        t: times (N,), s, in even steps.
-        signals: by name.
+    """Checked sample period, s, and signals (N,) or (N, n) of one shape by name, for times (N,), s, in even steps.
 
     Raises:
         IdentificationError: times are not even, shapes differ, or a number is not finite; naming the signal.
@@ -176,21 +172,14 @@ def rate_of(x: Array, period: float) -> Array:
 def of_one_motion(count: int, starts: Sequence[int], margin: int, step: int) -> NDArray[np.bool_] | slice:
     """Rows of a filtered signal that depend on one motion alone; rows are every ``step``-th sample from ``margin`` on.
 
-    A filter of finite length that runs over a joint of two motions makes a sample of neither.
-
-    Args:
-        count: samples of the joined signal.
-        starts: samples at which the second and further motions begin.
-        margin: samples that a filtered one depends on before and after itself.
-        step: samples from one row to the next.
+    A filter of finite length that runs over a joint of two motions makes a sample of neither. ``count`` are the samples
+    of the joined signal, ``starts`` those at which the second and further motions begin, and ``margin`` those that a
+    filtered one depends on before and after itself.
     """
     if not len(starts):
         return slice(None)
-    centers = np.arange(margin, count - margin, step)
-    clear = np.ones(len(centers), dtype=bool)
-    for start in starts:
-        clear &= (centers + margin < start) | (centers - margin >= start)
-    return clear
+    centers, begin = np.arange(margin, count - margin, step)[:, np.newaxis], np.asarray(starts)
+    return np.asarray(np.all((centers + margin < begin) | (centers - margin >= begin), axis=1))
 
 
 def longest(count: int, starts: Sequence[int]) -> slice:

@@ -282,11 +282,7 @@ class _Columns:
 
 
 def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
-    """Gear ratio, and the signals with it in place of that of the file.
-
-    Raises:
-        IdentificationError: the effort of the spring was not recorded, or the joint does not move.
-    """
+    """Gear ratio, and the signals with it in place of that of the file."""
     if x.tau is None:
         raise IdentificationError("gear_ratio: not identifiable, since the effort of the spring was not recorded")
     found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
@@ -299,11 +295,7 @@ def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
 def _identify_joint(
     joint: Joint, x: _Columns, options: ElasticOptions, terms: tuple[str, ...]
 ) -> tuple[SpringFit | None, MotorFit]:
-    """Spring, None if it was not to be identified, and motor.
-
-    Raises:
-        IdentificationError: they are not identifiable from the data.
-    """
+    """Spring, None if it was not to be identified, and motor; IdentificationError if they are not identifiable."""
     law, current = options.law(joint), x.current if "torque_constant" in terms else None
     if not np.ptp(x.theta) > _REST:
         raise IdentificationError("the motor does not move; its spring and friction stay as in the file")

@@ -177,11 +177,7 @@ def _can_be_fitted(kind: type[Spring]) -> bool:
 
 
 def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw | Table:
-    """The law with this name, with initial values from deflections (N,), of a pair (N, 2), and efforts (N,).
-
-    Raises:
-        IdentificationError: the name is unknown, or the deflections have the wrong shape.
-    """
+    """The law with this name, with initial values from deflections (N,), of a pair (N, 2), and efforts (N,)."""
     kind = laws().get(name)
     if kind is None:
         raise IdentificationError(f"law must be one of {', '.join(laws())}, is {name!r}")
@@ -196,11 +192,7 @@ def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw |
 
 
 def _secant(delta: Array, effort: Array) -> float:
-    """Slope of the line through the data, without offset of either.
-
-    Raises:
-        IdentificationError: the spring does not deflect, or efforts fall with the deflection.
-    """
+    """Slope of the line through the data, without offset of either."""
     x, y = delta - np.mean(delta), effort - np.mean(effort)
     square = float(x @ x)
     if not square > 0:

@@ -38,8 +38,6 @@ _WEIGHTS = np.where(_LOWER[0] == _LOWER[1], 1.0, np.sqrt(2))
 ENTRIES = len(_LOWER[0])
 """Entries of the pseudo-inertia of a body."""
 
-_UPPER = np.triu_indices(3)
-
 SMALLEST = 0.01
 """Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
 
@@ -64,40 +62,25 @@ _DEPENDENT = 1e-9
 
 def pseudo_inertia(parameters: Array) -> Array:
     """P (…, 4, 4) of inertial parameters pi (…, 10): mass, first moments, inertia xx … zz about the origin."""
-    pi = np.asarray(parameters, dtype=float)
-    inertia = np.zeros((*pi.shape[:-1], 3, 3))
-    inertia[..., _UPPER[0], _UPPER[1]] = pi[..., 4:]
-    inertia[..., _UPPER[1], _UPPER[0]] = pi[..., 4:]
-    P = np.zeros((*pi.shape[:-1], 4, 4))
-    trace = np.trace(inertia, axis1=-2, axis2=-1)[..., np.newaxis, np.newaxis]
-    P[..., :3, :3] = 0.5 * trace * np.eye(3) - inertia
-    P[..., :3, 3] = P[..., 3, :3] = pi[..., 1:4]
-    P[..., 3, 3] = pi[..., 0]
-    return P
+    m, x, y, z, xx, xy, xz, yy, yz, zz = np.moveaxis(np.asarray(parameters, dtype=float), -1, 0)
+    a, b, c = 0.5 * (yy + zz - xx), 0.5 * (xx + zz - yy), 0.5 * (xx + yy - zz)
+    P = np.array([[a, -xy, -xz, x], [-xy, b, -yz, y], [-xz, -yz, c, z], [x, y, z, m]])
+    return np.moveaxis(P, (0, 1), (-2, -1))
 
 
 def parameters_of(pseudo: Array) -> Array:
     """Inertial parameters pi (…, 10) of pseudo-inertias (…, 4, 4)."""
-    second = pseudo[..., :3, :3]
-    trace = np.trace(second, axis1=-2, axis2=-1)[..., np.newaxis, np.newaxis]
-    inertia = trace * np.eye(3) - second
-    moments = inertia[..., _UPPER[0], _UPPER[1]]
-    return np.concatenate([pseudo[..., 3, 3:], pseudo[..., :3, 3], moments], axis=-1)
+    (a, xy, xz, x), (_, b, yz, y), (_, _, c, z), (_, _, _, m) = np.moveaxis(pseudo, (-2, -1), (0, 1))
+    return np.stack([m, x, y, z, b + c, -xy, -xz, a + c, -yz, a + b], axis=-1)
 
 
 def consistent(parameters: Array, smallest: float) -> Array:
-    """Physically consistent inertial parameters (10,) close to given ones.
+    """Physically consistent inertial parameters (10,) close to pi (10,).
 
-    Args:
-        parameters: pi (10,).
-        smallest: least radius of gyration of the body in any direction, m; it becomes a little fatter where it is less.
+    Where the radius of gyration in any direction is less than the ``smallest``, m, the body becomes a little fatter.
     """
-    pi = np.asarray(parameters, dtype=float)
-    mass = pi[0]
-    center = pi[1:4] / mass
-    P = pseudo_inertia(pi)
-    about_center = P[:3, :3] - mass * np.outer(center, center)
-    values, vectors = np.linalg.eigh(about_center)
+    P, mass, center = pseudo_inertia(parameters), parameters[0], parameters[1:4] / parameters[0]
+    values, vectors = np.linalg.eigh(P[:3, :3] - mass * np.outer(center, center))
     about_center = (vectors * np.maximum(values, mass * smallest**2)) @ vectors.T
     P[:3, :3] = about_center + mass * np.outer(center, center)
     return parameters_of(P)
@@ -171,13 +154,7 @@ class Bodies:
 
 
 def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int] | None = None) -> Bodies:
-    """Bodies with the robot's file as the prior.
-
-    Args:
-        parameters: of the file, of all B bodies, (10 B,).
-        kind: of the prior, ``entropic`` or ``geodesic``.
-        bodies: those that are free; by default all with mass. A massless one stays massless.
-    """
+    """Bodies with the file's parameters (10 B,) as the prior; by default all with mass are free."""
     table = np.array(parameters, dtype=float).reshape(-1, PARAMETERS)
     free = [i for i in range(len(table)) if table[i, 0] > 0 and (bodies is None or i in bodies)]
     return Bodies(table.ravel(), tuple(free), tuple(Prior(consistent(table[i], SMALLEST), kind) for i in free))

@@ -294,13 +294,8 @@ def training_data(
 ) -> TrainingData:
     """Filter recordings and compress their equations, of base parameters and terms.
 
-    Args:
-        regressor: of the parameters.
-        file: parameters x (P,) of the robot's file.
-        recordings: to fit.
-        using: filter; with the term ``stribeck``, its Stribeck velocities are replaced by those of the data.
-        inertia: whether base parameters are unknowns; otherwise the right side has their efforts.
-        samples: of the recordings, filtered already.
+    With the term ``stribeck``, the filter's Stribeck velocities are replaced by those of the data. Without ``inertia``,
+    the right side has the efforts of the file's base parameters, of x (P,). ``samples`` may be filtered already.
 
     Raises:
         IdentificationError: there are too few samples.

@@ -147,18 +147,9 @@ def default_filter(robot: Robot, cutoff: float, *, motor_side: bool = False) -> 
 
 
 def filter_recording(recording: Recording, terms: Sequence[str], using: Filter) -> list[FilteredSamples]:
-    """Filter, differentiate and decimate a recording.
+    """Filtered, differentiated and decimated samples of each motion of a recording, without empty ones.
 
-    Args:
-        recording: the recording.
-        terms: names in :data:`.terms.TERMS` whose bases are needed.
-        using: the filter.
-
-    Returns:
-        The samples of each motion, those without any left out.
-
-    Raises:
-        IdentificationError: the recording has too few samples.
+    They have the bases of ``terms``, names in :data:`.terms.TERMS`. Raises IdentificationError for too few samples.
     """
     motions = (_filter_motion(motion, terms, using) for motion in recording.cleaned().motions())
     return [samples for samples in motions if len(samples)]
@@ -229,11 +220,7 @@ class FilteredMotion:
 
 
 def filtered_motion(motion: Recording, using: Filter, derivatives: int = 2) -> FilteredMotion:
-    """Filter a motion and differentiate it; ``derivatives`` of positions, at most four.
-
-    Raises:
-        IdentificationError: the motion has too few samples.
-    """
+    """Filter a motion and differentiate it; ``derivatives`` of positions, at most four."""
     samples, near, repeats = uniform(motion)
     low_pass = LowPass(motion.period, min(using.cutoff, HIGHEST / (2 * motion.period)))
     q = low_pass.whole(samples.q)

@@ -181,14 +181,8 @@ def with_parameters(
 
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
-    efforts, and includes gear losses.
-
-    Args:
-        robot: as its file describes it.
-        options: what was identified.
-        using: filter, with the velocities of dry friction.
-        parameters, terms: identified.
-        kept: joints that stay as they are.
+    efforts, and includes gear losses. The filter has the velocities of dry friction; joints that are ``kept`` stay as
+    they are.
     """
     joints, on_joints = list(robot.joints), options.side == "joint"
     T = None if on_joints else transmission_matrix(robot)

@@ -88,11 +88,8 @@ class BaseParameters:
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
     """Find the base parameters of a robot from the columns of its regressor in random states.
 
-    They depend neither on its inertias nor on how well a motion shows them.
-
-    Args:
-        robot: the robot.
-        dynamics: of the robot, if there are any already.
+    They depend neither on its inertias nor on how well a motion shows them. ``dynamics`` are those of the robot, if
+    there are any already.
     """
     dynamics = Dynamics(robot, order=0) if dynamics is None else dynamics
     columns = PARAMETERS * len(robot.joints)
@@ -180,16 +177,10 @@ class Regressor:
     def __init__(
         self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False, backend: str | None = None
     ) -> None:
-        """Compile the regressor, or load it from the cache.
+        """Compile the regressor, or load it from the cache; raises StateError for unknown terms.
 
-        Args:
-            robot: the robot.
-            terms: names in :data:`TERMS`.
-            motor_side: whether efforts are those of motors, behind the robot's transmission.
-            backend: as for :class:`eom_dynamics.Dynamics`.
-
-        Raises:
-            StateError: there is no such term.
+        On the ``motor_side``, efforts are those of motors, behind the robot's transmission. The backend is as for
+        :class:`eom_dynamics.Dynamics`.
         """
         self.robot = robot
         self.transmission = transmission_matrix(robot) if motor_side else None

@@ -39,22 +39,15 @@ TABLE = tuple(f"spring_table_{k}" for k in range(1, 16))
 
 
 def spring_terms(robot: Robot) -> tuple[str, ...]:
-    """Terms of the parallel springs of a robot's file.
-
-    Raises:
-        IdentificationError: a table has more points than there are terms.
-    """
-    terms: dict[str, None] = {}
-    for joint in robot.independent_joints:
-        spring = joint.parallel_spring
-        if spring is not None:
-            if isinstance(spring.law, TableLaw) and len(spring.law.tau) > len(TABLE):
-                raise IdentificationError(
-                    f"{joint.name}: parallel_spring has {len(spring.law.tau)} points, of which at most {len(TABLE)} "
-                    "are identified; thin the table, or name terms without parallel_spring"
-                )
-            terms.update(dict.fromkeys(spring_values(spring)))
-    return tuple(terms)
+    """Terms of the parallel springs of a robot's file; raises IdentificationError for a table that is too long."""
+    springs = {x.name: x.parallel_spring for x in robot.independent_joints if x.parallel_spring is not None}
+    for name, spring in springs.items():
+        if isinstance(spring.law, TableLaw) and len(spring.law.tau) > len(TABLE):
+            raise IdentificationError(
+                f"{name}: parallel_spring has {len(spring.law.tau)} points, of which at most {len(TABLE)} are "
+                "identified; thin the table, or name terms without parallel_spring"
+            )
+    return tuple(dict.fromkeys(term for spring in springs.values() for term in spring_values(spring)))
 
 
 def spring_values(spring: ParallelSpring | None) -> dict[str, float]:
@@ -200,11 +193,7 @@ TERMS = {
 
 
 def check_terms(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in the order of :data:`TERMS`.
-
-    Raises:
-        StateError: there is no such term.
-    """
+    """Return the names in the order of :data:`TERMS`; raises StateError for unknown ones."""
     for name in names:
         if name not in TERMS:
             raise StateError(f"there is no term {name!r}; {hint(name, tuple(TERMS))}")

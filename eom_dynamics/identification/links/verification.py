@@ -119,11 +119,7 @@ class ScoringData:
     """Recordings on which robots are scored, filtered once."""
 
     def __init__(self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool) -> None:
-        """Filter the recordings, and predict their efforts by the robot that was given.
-
-        Raises:
-            IdentificationError: a recording has too few samples.
-        """
+        """Filter the recordings, and predict their efforts by the robot that was given."""
         motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
         filtered = [filtered_motion(motion, using, _DERIVATIVES) for motion in motions]
         self._motions = [motion for motion in filtered if motion.inner.stop > motion.inner.start]
