@@ -327,18 +327,19 @@ def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
     # Samples of the links stay as they are where their times are even.
     start = float(links.t[np.searchsorted(links.t, start - _JITTER * period)])
     t = np.asarray(start + period * np.arange(int((end - start) / period + _JITTER) + 1), dtype=float)
-    q, tau = (_at(t, links.t, x) for x in (links.q, links.tau))
     qd = None if links.qd is None else _at(t, links.t, links.qd)
-    theta, effort = (_at(t, motors.t, x) for x in (motors.q, motors.tau))
-    return ArmRecording(t, q, qd, tau, theta, effort, _at(t, currents[0].t, currents[0].tau) if currents else None)
+    current = _at(t, currents[0].t, currents[0].tau) if currents else None
+    q, tau, theta, effort = (_at(t, side.t, x) for side in (links, motors) for x in (side.q, side.tau))
+    return ArmRecording(t, q, qd, tau, theta, effort, current)
 
 
 def _at(times: Array, t: Array, values: Array) -> Array:
     """Values (N, n) at other times, NaN in columns that were not recorded."""
-    first = int(np.searchsorted(t, times[0] - _JITTER * (times[1] - times[0])))
-    own = t[first : first + len(times)]
-    if len(own) == len(times) and np.max(np.abs(own - times)) <= _JITTER * (times[1] - times[0]):
-        return np.asarray(values[first : first + len(times)])
+    tolerance = _JITTER * (times[1] - times[0])
+    first = int(np.searchsorted(t, times[0] - tolerance))
+    rows = slice(first, first + len(times))
+    if len(t[rows]) == len(times) and np.max(np.abs(t[rows] - times)) <= tolerance:
+        return np.asarray(values[rows])
     result = np.full((len(times), values.shape[1]), np.nan)
     for k, column in enumerate(values.T):
         known = np.isfinite(column)

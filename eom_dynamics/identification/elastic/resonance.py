@@ -165,9 +165,7 @@ def fit_resonance(
             raise IdentificationError(f"{name} must be finite, of shape ({n}, {n}), has {x.shape}")
     if M is not None and not np.all(np.linalg.eigvalsh(0.5 * (M + M.T)) > 0):
         raise IdentificationError("inertia must be positive definite")
-    model = _Spectra(period, motion, drive, M, G, band)
-    if coulomb:
-        model.add_friction(motion, smoothing_velocity)
+    model = _Spectra(period, motion, drive, M, G, band, smoothing_velocity if coulomb else None)
     start = model.guess(t, motion[:, 0], drive[:, 0]) if M is None else model.linear_guess(M)
     for row, first in enumerate((stiffness, rotor_inertia)):
         if first is not None:
@@ -186,6 +184,7 @@ class _Spectra:
         M: Array | None,
         G: Array,
         band: tuple[float, float] | None,
+        smoothing_velocity: ArrayLike | None,
     ) -> None:
         self.period, self.n, self.M, self.G = period, motion.shape[1], M, G
         self._count = len(motion) - 1
@@ -194,10 +193,13 @@ class _Spectra:
         # Variances of the spectra of white noise.
         noise = [[max(noise_level(x), 1e-12 * float(np.ptp(x))) for x in side.T] for side in (motion, drive)]
         self._variances = [self._count * period**2 * np.square(x) for x in noise]
-        self._kept = self._chosen(frequency, spectra, band)
-        self.frequency, self._w = frequency[self._kept], 2 * np.pi * frequency[self._kept]
-        self._theta, self._effort = (x[self._kept] for x in spectra)
+        kept = self._chosen(frequency, spectra, band)
+        self.frequency, self._w = frequency[kept], 2 * np.pi * frequency[kept]
+        self._theta, self._effort = (x[kept] for x in spectra)
         self._friction: AnyArray | None = None
+        if smoothing_velocity is not None:  # dry friction, whose sign is that of the measured velocity
+            velocity = savgol_filter(motion, _WINDOW, _DEGREE, deriv=1, delta=period, axis=0)
+            self._friction = self._spectrum(np.tanh(velocity / np.asarray(smoothing_velocity)))[kept]
 
     def _spectrum(self, x: Array) -> AnyArray:
         """Fourier integrals (F, n) over the record T at multiples of 1/T, but for the mean, which is left out.
@@ -230,11 +232,6 @@ class _Spectra:
                 "too few frequencies are excited beyond noise; record a chirp or multisine through the resonance"
             )
         return slice(low, high + 1)
-
-    def add_friction(self, motion: Array, smoothing_velocity: ArrayLike) -> None:
-        """Add dry friction, whose sign is that of the measured velocity."""
-        velocity = savgol_filter(motion, _WINDOW, _DEGREE, deriv=1, delta=self.period, axis=0)
-        self._friction = self._spectrum(np.tanh(velocity / np.asarray(smoothing_velocity)))[self._kept]
 
     def guess(self, t: ArrayLike, motion: Array, drive: Array) -> Array:
         """First values of K, B and M (3, 1) of one joint, from its response by Welch's method."""

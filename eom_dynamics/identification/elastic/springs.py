@@ -114,24 +114,18 @@ class Table:
 
     def __init__(self, delta: Array, effort: Array, points: int) -> None:
         low, high = min(float(np.min(delta)), 0.0), max(float(np.max(delta)), 0.0)
-        self.mirrored = min(-low, high) < _ONE_SIDED * max(-low, high)
-        reach = max(-low, high)
-        below = 0 if self.mirrored else max(1, round((points - 1) * -low / (high - low)))
-        above = points - 1 if self.mirrored else max(1, points - 1 - below)
-        x = np.concatenate(
-            [np.linspace(low, 0, below + 1)[:-1], np.linspace(0, reach if self.mirrored else high, above + 1)]
+        mirrored = min(-low, high) < _ONE_SIDED * max(-low, high)
+        low, high = (0.0, max(-low, high)) if mirrored else (low, high)
+        below = max(1, round((points - 1) * -low / (high - low))) if low < 0 else 0
+        self.x = x = np.append(
+            np.linspace(low, 0, below + 1)[:-1], np.linspace(0, high, max(1, points - 1 - below) + 1)
         )
-        self.x, self._zero = x, below
         slope = _secant(delta, effort)
         # d tau_j of each parameter: increments add up on the way from (0, 0).
-        sums = np.zeros((len(x), len(x) - 1))
-        for j in range(len(x)):
-            first, last = sorted((j, below))
-            sums[j, first:last] = 1.0 if j > below else -1.0
+        rows, columns = np.indices((len(x), len(x) - 1))
+        sums = 1.0 * ((below <= columns) & (columns < rows)) - 1.0 * ((rows <= columns) & (columns < below))
         self._sums = sums
-        nodes, rows = (
-            (np.concatenate([-x[:0:-1], x]), np.concatenate([-sums[:0:-1], sums])) if self.mirrored else (x, sums)
-        )
+        nodes, rows = (np.append(-x[:0:-1], x), np.append(-sums[:0:-1], sums, axis=0)) if mirrored else (x, sums)
         curves = CubicSpline(nodes, rows, bc_type="natural")
         inside = np.clip(delta, nodes[0], nodes[-1])
         beyond = (delta - inside)[:, np.newaxis]

@@ -187,15 +187,6 @@ class Excitation:
             "raise them or the share to use, or narrow the ranges of positions"
         )
 
-    def best_random(self, count: int, draw: np.random.Generator) -> Array:
-        """Parameters z of the best of ``count`` random motions."""
-
-        def cost(z: Array) -> float:
-            return self.cost(self.model.information(self.series.states(z, self._coarse)[:3]))
-
-        first = self.random(draw)
-        return min((self.random(draw) for _ in range(count)), key=cost, default=first)
-
     def optimize(
         self,
         *,
@@ -219,7 +210,14 @@ class Excitation:
         """
         from scipy.optimize import minimize
 
-        first = self.best_random(candidates, np.random.default_rng(seed)) if start is None else np.array(start)
+        def cost_of(z: Array) -> float:
+            return self.cost(self.model.information(self.series.states(z, self._coarse)[:3]))
+
+        draw = np.random.default_rng(seed)
+        if start is None:
+            motions = [self.random(draw) for _ in range(candidates + 1)]
+            start = min(motions[1:], key=cost_of, default=motions[0])
+        first = np.array(start)
         task = _Task(self)
         done, kept, least = 0, task.variables(first), np.inf
 

@@ -180,9 +180,9 @@ def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
         return np.asarray(PchipInterpolator(kept.t, np.nan_to_num(values), axis=0)(t))
 
     right = np.searchsorted(kept.t, t).clip(1, len(kept) - 1)
-    nearest = np.where(t - kept.t[right - 1] < kept.t[right] - t, right - 1, right)
-    tau = np.where(np.isnan(kept.tau)[nearest], np.nan, between(_filled(kept.tau)))
-    near = np.minimum(np.abs(kept.t[right] - t), np.abs(t - kept.t[right - 1])) <= period
+    before, after = t - kept.t[right - 1], kept.t[right] - t
+    absent = np.isnan(kept.tau)[np.where(before < after, right - 1, right)]
+    tau, near = np.where(absent, np.nan, between(_filled(kept.tau))), np.minimum(before, after) <= period
     qd = None if kept.qd is None else between(kept.qd)
     return Recording(kept.joint_names, t, between(kept.q), tau, qd, kept.name, kept.notes), near, int(repeats.sum())
 
