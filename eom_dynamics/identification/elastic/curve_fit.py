@@ -71,22 +71,20 @@ class CurveEstimate:
 
     def by_name(self) -> dict[str, tuple[float, float]]:
         """Value and standard deviation by name."""
-        return {
-            name: (float(value), float(s)) for name, value, s in zip(self.names, self.values, self.std, strict=True)
-        }
+        return dict(zip(self.names, zip(self.values.tolist(), self.std.tolist(), strict=True), strict=True))
 
     @property
     def undetermined(self) -> tuple[str, ...]:
         """Parameters that are not identifiable from the data, one line each."""
-        std = self.std
-        lines = [f"{name}: no effect on these data" for name, s in zip(self.names, std, strict=True) if np.isinf(s)]
+        parameters, std = self.by_name(), self.std
+        lines = [f"{name}: no effect on these data" for name, (_, s) in parameters.items() if np.isinf(s)]
         lines += [f"{name}: stopped at its bound {self[name]:g}" for name in self.at_bound]
-        known = np.isfinite(std) & (std > 0)
-        for name, value, s, counts in zip(self.names, self.values, std, known, strict=True):
-            if counts and abs(value) < SIGNIFICANT * s:
+        for name, (value, s) in parameters.items():
+            if 0 < s < np.inf and abs(value) < SIGNIFICANT * s:
                 lines.append(f"{name}: {value:.3g} ± {s:.2g} is not distinguishable from zero")
-        for i in np.flatnonzero(known):
-            for j in np.flatnonzero(known[:i]):
+        known = np.flatnonzero(np.isfinite(std) & (std > 0))
+        for i in known:
+            for j in known[known < i]:
                 rho = self.covariance[i, j] / (std[i] * std[j])
                 if abs(rho) > _INSEPARABLE:
                     lines.append(f"{self.names[j]} and {self.names[i]}: inseparable, correlation {rho:.4f}")

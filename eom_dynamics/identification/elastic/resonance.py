@@ -19,6 +19,7 @@ identification: a frequency domain approach", 2nd ed., 2012, sections 6.3 and 9.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -423,11 +424,8 @@ def identify_resonance(
         )
     if not found.identifiable.any():
         raise IdentificationError(f"{motors.name}: the stiffness of no joint is identifiable; excite the resonances")
-    notes += [
-        f"{name}: its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
-        for name, identifiable in zip(robot.joint_names, found.identifiable, strict=True)
-        if not identifiable
-    ]
+    lines = "its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
+    notes += [f"{name}: {lines}" for name in compress(robot.joint_names, ~found.identifiable)]
     if found.misfit > _DOUBTFUL:
         notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model is incomplete")
     if not one:

@@ -277,17 +277,15 @@ class _Task:
         self._of = excitation
         self._matrices = excitation._coarse
         self._partials = excitation.limits.kinematic_partials()
+        self._middle, self._unit = np.zeros(excitation.series.shape), np.ones(excitation.series.shape)
+        self._middle[:, 0], self._unit[:, 0] = excitation.limits.middle, excitation.limits.half
         self._known: dict[str, tuple[bytes, Any]] = {}
 
     def variables(self, z: Array) -> Array:
-        limits, x = self._of.limits, z.copy()
-        x[:, 0] = (x[:, 0] - limits.middle) / limits.half
-        return x.ravel()
+        return ((z - self._middle) / self._unit).ravel()
 
     def parameters(self, x: Array) -> Array:
-        limits, z = self._of.limits, x.reshape(self._of.series.shape).copy()
-        z[:, 0] = limits.middle + limits.half * z[:, 0]
-        return z
+        return self._middle + self._unit * x.reshape(self._middle.shape)
 
     def cost(self, x: Array) -> tuple[float, Array]:
         """Cost, and its gradient."""
@@ -324,9 +322,7 @@ class _Task:
 
     def _of_variables(self, of_states: Array) -> Array:
         """Gradients (…, number of variables) from those with respect to the states."""
-        orders = of_states.shape[-3]
-        gradient = self._of.series.parameter_gradient(of_states, self._matrices[:orders])
-        gradient[..., 0] *= self._of.limits.half
+        gradient = self._of.series.parameter_gradient(of_states, self._matrices[: of_states.shape[-3]]) * self._unit
         return gradient.reshape(*gradient.shape[:-2], -1)
 
 
