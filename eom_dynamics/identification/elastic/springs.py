@@ -117,16 +117,15 @@ class Table:
         mirrored = min(-low, high) < _ONE_SIDED * max(-low, high)
         low, high = (0.0, max(-low, high)) if mirrored else (low, high)
         below = max(1, round((points - 1) * -low / (high - low))) if low < 0 else 0
-        self.x = x = np.append(
-            np.linspace(low, 0, below + 1)[:-1], np.linspace(0, high, max(1, points - 1 - below) + 1)
-        )
-        slope = _secant(delta, effort)
+        above, slope = max(1, points - 1 - below), _secant(delta, effort)
+        self.x = x = np.append(np.linspace(low, 0, below + 1)[:-1], np.linspace(0, high, above + 1))
         # d tau_j of each parameter: increments add up on the way from (0, 0).
         rows, columns = np.indices((len(x), len(x) - 1))
         sums = 1.0 * ((below <= columns) & (columns < rows)) - 1.0 * ((rows <= columns) & (columns < below))
-        self._sums = sums
-        nodes, rows = (np.append(-x[:0:-1], x), np.append(-sums[:0:-1], sums, axis=0)) if mirrored else (x, sums)
-        curves = CubicSpline(nodes, rows, bc_type="natural")
+        self._sums, nodes, efforts = sums, x, sums
+        if mirrored:
+            nodes, efforts = np.append(-x[:0:-1], x), np.append(-sums[:0:-1], sums, axis=0)
+        curves = CubicSpline(nodes, efforts, bc_type="natural")
         inside = np.clip(delta, nodes[0], nodes[-1])
         beyond = (delta - inside)[:, np.newaxis]
         ends = np.where(beyond < 0, curves(nodes[0], 1), curves(nodes[-1], 1))
