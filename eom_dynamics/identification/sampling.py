@@ -119,11 +119,7 @@ class LowPass:
     """
 
     def __init__(self, period: float, cutoff: float) -> None:
-        """Design the filter.
-
-        Raises:
-            IdentificationError: the cut-off is not between zero and half the sample rate.
-        """
+        """Design the filter; raises IdentificationError unless the cut-off is below half the sample rate."""
         if not 0 < cutoff < 0.5 / period:
             raise IdentificationError(f"cutoff must be between 0 and half the sample rate, {0.5 / period:g} Hz")
         self.period, self.cutoff = period, cutoff

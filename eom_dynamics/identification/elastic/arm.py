@@ -354,18 +354,19 @@ def _spring_of(motor: MotorFit, law: str) -> SpringFit:
 
 @dataclass(frozen=True, eq=False)
 class ElasticScore:
-    """Prediction errors on both sides of the springs.
-
-    Attributes:
-        springs, motors: of their efforts; NaN where these were not recorded or are not identified.
-    """
+    """Prediction errors of the efforts of springs and motors; NaN where these were not recorded or identified."""
 
     springs: EffortErrors
     motors: EffortErrors
 
 
 def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore:
-    """Score identified springs and motors beside those of the file, each motion by itself."""
+    """Score identified springs and motors beside those of the file, each motion by itself.
+
+        springs:  tau - f(delta, deltad),        motors:  u - (B thetadd + load(tau, v) + friction(v)),
+
+    filtered as for the fit of the motors, without offsets, which a file does not have.
+    """
     known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
     joints = zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True)
     errors = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}

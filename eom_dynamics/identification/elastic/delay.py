@@ -172,11 +172,7 @@ def drive_delay(
 
 
 def combined(delays: Sequence[Delay]) -> Delay:
-    """Variance-weighted mean of the delays of several joints; their scatter increases its deviation.
-
-    Raises:
-        IdentificationError: there is none.
-    """
+    """Variance-weighted mean of the delays of several joints, at least one; their scatter increases its deviation."""
     if not delays:
         raise IdentificationError("no joint has moved enough to find a delay")
     values, deviations = np.array(delays).T

@@ -167,10 +167,7 @@ class Excitation:
         """Draw the parameters z of a random motion, scaled up to its limits.
 
         Each joint moves about a random position until it meets a limit of its own; if efforts are then too large, all
-        move less.
-
-        Raises:
-            TrajectoryError: no random motion meets the limits: they do not allow the robot to stand still.
+        move less. Raises TrajectoryError if no random motion meets the limits: the robot cannot even stand still.
         """
         for _ in range(_ATTEMPTS):
             z = draw.standard_normal(self.series.shape)
@@ -364,11 +361,7 @@ class RestSeries:
     """
 
     def __init__(self, frequency: float, harmonics: int, scale: Array) -> None:
-        """Set the attributes of the class.
-
-        Raises:
-            TrajectoryError: there are too few or too many harmonics.
-        """
+        """Set the attributes; raises TrajectoryError for too few or too many harmonics."""
         if harmonics != int(harmonics) or not FEWEST_HARMONICS <= harmonics <= MOST_HARMONICS:
             raise TrajectoryError(
                 f"harmonics must be an integer from {FEWEST_HARMONICS} to {MOST_HARMONICS}, is {harmonics}"

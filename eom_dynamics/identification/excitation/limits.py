@@ -50,12 +50,7 @@ class Spheres:
     """
 
     def __init__(self, robot: Robot, spheres: Mapping[str, ArrayLike], clearance: float = 0.0) -> None:
-        """Attach spheres to bodies.
-
-        Args:
-            robot: the robot.
-            spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
-            clearance: distance to keep between spheres, m.
+        """Attach spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
 
         Raises:
             TrajectoryError: a frame is unknown, a row is not four numbers with a positive radius, or the clearance is
@@ -149,11 +144,7 @@ def _rows(name: str, given: ArrayLike) -> Array:
 
 
 def with_limits(robot: Robot, limits: GivenLimits) -> Robot:
-    """The robot with other joint limits.
-
-    Args:
-        robot: the robot.
-        limits: as of :func:`.joint_limits`, whose errors it raises.
+    """The robot with other joint limits, as of :func:`.joint_limits`, whose errors it raises.
 
     Raises:
         TrajectoryError: a limit is not a positive number, or a range is empty.

@@ -122,7 +122,7 @@ class _Check:
 
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
-        factors = [self.factor(j) if known else (np.nan, np.inf) for j, known in enumerate(self.known)]
+        factors = [self._factor(j) if known else (np.nan, np.inf) for j, known in enumerate(self.known)]
         factor, deviation = np.array(factors).T
         with np.errstate(invalid="ignore"):
             size, noise = np.abs(factor), _SURE * deviation
@@ -216,7 +216,7 @@ class _Check:
         size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
         return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
 
-    def factor(self, j: int) -> tuple[float, float]:
+    def _factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._part.used[:, j]
         both = np.column_stack([self._by_file[rows, j], self._part.tau[rows, j]])

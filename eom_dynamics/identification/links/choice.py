@@ -88,10 +88,8 @@ def choose_filter(
 ) -> tuple[Filter, tuple[Trial, ...]]:
     """Choose the filter by the prediction of held-out efforts, and list the candidates that were compared.
 
-    ``file`` are the parameters x (P,) of the robot's file; ``progress`` is called with the fraction done.
-
-    Raises:
-        IdentificationError: there are too few data.
+    ``file`` are the parameters x (P,) of the robot's file; ``progress`` is called with the fraction done. Raises
+    IdentificationError for too few data.
     """
     excerpts = [part for recording in recordings for part in recording.excerpts()]
     has_velocity = all(recording.qd is not None for recording in recordings)

@@ -295,10 +295,8 @@ def training_data(
     """Filter recordings and compress their equations, of base parameters and terms.
 
     With the term ``stribeck``, the filter's Stribeck velocities are replaced by those of the data. Without ``inertia``,
-    the right side has the efforts of the file's base parameters, of x (P,). ``samples`` may be filtered already.
-
-    Raises:
-        IdentificationError: there are too few samples.
+    the right side has the efforts of the file's base parameters, of x (P,). ``samples`` may be filtered already. Raises
+    IdentificationError for too few samples.
     """
     if samples is None:
         samples = filter_recordings(recordings, regressor, using)
