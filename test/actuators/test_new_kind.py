@@ -18,8 +18,8 @@ from scipy.optimize import brentq
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import SPRINGS, Spring
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification.elastic_options import ElasticOptions, check_elastic
-from eom_dynamics.identification.springs import fit_spring
+from eom_dynamics.identification.elastic.arm import ElasticOptions, check_elastic
+from eom_dynamics.identification.elastic.springs import fit_spring
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot import robot_from_parameters

@@ -13,9 +13,13 @@ from scipy.signal import chirp
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification.elastic_robot import with_resonance
-from eom_dynamics.identification.exceptions import IdentificationError
-from eom_dynamics.identification.resonance import ResonanceFit, fit_resonance, frequency_response
+from eom_dynamics.identification.elastic.resonance import (
+    ResonanceFit,
+    fit_resonance,
+    frequency_response,
+    with_resonance,
+)
+from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.integrators import rk4
 

@@ -78,12 +78,12 @@ class _Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from ...identification.excitation import ExcitationBounds, ExcitationCriterion, ExcitationSeries
+    from ...identification import ExcitationOptions
 
     add_robot_arguments(parser)
     add_output_folder(parser, "OUT")
     add_json(parser)
-    for options in (ExcitationSeries, _Limits, ExcitationBounds, ExcitationCriterion, _Options):
+    for options in (ExcitationOptions, _Limits, _Options):
         add_options(parser, options)
 
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     require("replay")
     # After the check for the libraries that these import.
     from ...bags import Storage
-    from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
+    from ...identification import Excitation, ExcitationOptions
     from ..excite.outputs import write_outputs
     from ..excite.spheres import read_spheres
     from ..excite.summary import as_json, as_text
@@ -110,10 +110,12 @@ def run(options: argparse.Namespace) -> int:
     spheres = read_spheres(options.spheres) if options.spheres else None
     task = Excitation(
         robot,
-        series=options_of(ExcitationSeries, options),
-        bounds=options_of(ExcitationBounds, options, limits=limits, spheres=spheres),
-        criterion=options_of(
-            ExcitationCriterion, options, noise=[noise[name] for name in robot.joint_names] if noise else None
+        options_of(
+            ExcitationOptions,
+            options,
+            limits=limits,
+            spheres=spheres,
+            noise=[noise[name] for name in robot.joint_names] if noise else None,
         ),
     )
     with progress_bars("{task.fields[state]}") as bars:

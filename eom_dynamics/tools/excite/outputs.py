@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...bags import Storage
-from ...identification.excitation import Excitation, OptimalExcitation
+from ...identification.excitation.excitation import Excitation, OptimalExcitation
 from ...trajectory import sample
 from ..states_files import write_states
 from ..writing import whole_folder

@@ -14,8 +14,8 @@ from scipy.interpolate import CubicSpline
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...identification import IdentificationError
-from ...identification.both_sides import both_sides
-from ...identification.delay import Delay, combined, drive_delay, period_of
+from ...identification.elastic.delay import Delay, combined, drive_delay, period_of
+from ...identification.recording import both_sides
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...identification import frequency_response
-from ...identification.elastic_arm import measured
+from ...identification.elastic.arm import measured
 from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
 from ..pages.charts import add_line, chart, place, short

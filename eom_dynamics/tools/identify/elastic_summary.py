@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...identification.elastic_scores import ElasticScore
+from ...identification.elastic.arm import ElasticScore
 from ...robot import Joint
 from ...units import at_joint
 from ..pages.numbers import for_json, number

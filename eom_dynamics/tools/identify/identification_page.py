@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...identification import Fit, Recording, Score
-from ...identification.filtering import FilteredSamples
-from ...identification.joint_terms import TERMS, Motion
+from ...identification.links.filtering import FilteredSamples
+from ...identification.links.terms import TERMS, Motion
 from ..pages.charts import add_line, chart, over_time, place
 from ..pages.html_page import lines, results_page, section, table
 from ..pages.numbers import number

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...identification import Fit
-from ...identification.parallel_springs import LINE, SCALE, TABLE
+from ...identification.links.terms import LINE, SCALE, TABLE
 from ...robot import Joint, Robot
 from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...identification import Options
-from ...identification.elastic_options import ElasticOptions
+from ...identification.elastic.arm import ElasticOptions
 from ...option_fields import option
 from ..recording_options import MotorSource, Source
 

@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...bags import Bag, BagError
 from ...bags.types import COMMAND, JOINT_STATE
 from ...identification import IdentificationError, Recording
-from ...identification.both_sides import ArmRecording, both_sides
+from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
 from .read import Columns, NumericTable, only_one, opened, read_stamped, read_topic

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
-from ...identification.residuals import EffortErrors
+from ...identification.links.verification import EffortErrors
 from ...recursion import PARAMETERS
 from ...units import at_joint
 from ..pages.numbers import NOTHING, for_json, number

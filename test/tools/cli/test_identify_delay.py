@@ -20,10 +20,9 @@ from urdf_arms import urdf_arm
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Fit
-from eom_dynamics.identification.delay import Delay
-from eom_dynamics.identification.elastic_arm import Elasticity
-from eom_dynamics.identification.elastic_scores import ElasticScore
-from eom_dynamics.identification.springs import SpringFit
+from eom_dynamics.identification.elastic.arm import Elasticity, ElasticScore
+from eom_dynamics.identification.elastic.delay import Delay
+from eom_dynamics.identification.elastic.springs import SpringFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise

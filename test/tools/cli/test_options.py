@@ -12,7 +12,7 @@ import pytest
 
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import Options
-from eom_dynamics.identification.elastic_options import ElasticOptions
+from eom_dynamics.identification.elastic.arm import ElasticOptions
 from eom_dynamics.learning import LearningSettings, Uncertainty
 from eom_dynamics.option_fields import check_options, option
 from eom_dynamics.tools.cli.options import add_options, options_of
