@@ -118,6 +118,12 @@ _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
     "efforts_on_base": lambda robot, side: floating_programs.efforts_on_base()(robot),
 }
 
+
+def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool) -> Any:
+    """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
+    return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
+
+
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyType(
     {
         "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
@@ -127,13 +133,8 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
         "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
         ),
-        # Accelerations of rigid joints are inputs.
-        **{
-            "flat_state" + ending: lambda robot, side, run, ending=ending: flat_programs.flat_state(
-                robot, side.rigid.nonzero()[0].tolist(), payload=bool(ending), run=run
-            )
-            for ending in ("", WITH_PAYLOAD)
-        },
+        "flat_state": partial(_flat_state, payload=False),
+        "flat_state" + WITH_PAYLOAD: partial(_flat_state, payload=True),
         # With a gain for each joint and derivative.
         "linearizing_snap": lambda robot, side, run: flat_programs.linearizing_snap(
             side, (len(STATE_NAMES) - 1) * len(side.springs), run=run

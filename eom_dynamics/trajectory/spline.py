@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb, factorial
 
 import numpy as np
@@ -30,7 +31,7 @@ _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 _CHUNK = 1024
 
 
-def numbers(values: ArrayLike, refusal: str) -> Array:
+def numbers(values: ArrayLike | Sequence[ArrayLike], refusal: str) -> Array:
     """Values as an array; raises TrajectoryError with a message if they are not numbers."""
     try:
         return np.asarray(values, dtype=float)

@@ -31,7 +31,7 @@ from eom_dynamics.trajectory import (
 )
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
-from eom_dynamics.trajectory.fastest.motion import Violations, violations
+from eom_dynamics.trajectory.fastest.motion import ViolatedInstants, violations
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.search import _tighten_near
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
@@ -302,7 +302,9 @@ def test_violations_reduce_limits_of_their_own_quantity_alone() -> None:
     constraints = Constraints(arm, path, speed, own, ToolLimits())
     x = np.full((4, len(speed.nodes)), 1e-3)
     before = constraints.used(x)
-    over = Violations(np.array([0.5]), np.array([1.25]), np.array([own.quantities.index("effort")]), np.array([0]))
+    over = ViolatedInstants(
+        np.array([0.5]), np.array([1.25]), np.array([own.quantities.index("effort")]), np.array([0])
+    )
     _tighten_near(constraints, own, over, speed.nodes, False)
     after = constraints.used(x)
     assert before is not None

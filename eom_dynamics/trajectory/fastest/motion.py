@@ -170,7 +170,7 @@ def heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
     return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / own.effort_rms
 
 
-class Violations(NamedTuple):
+class ViolatedInstants(NamedTuple):
     """Instants of a motion at which a limit is exceeded.
 
     Attributes:
@@ -188,7 +188,7 @@ class Violations(NamedTuple):
 
 def violations(
     arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
-) -> Violations:
+) -> ViolatedInstants:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 
     Shares between these instants are those of parabolas through three of them; where parabolas may miss a violation,
@@ -224,6 +224,6 @@ def violations(
         worst = np.where(
             np.max(largest, axis=1) < of_tool[sample], len(own.quantities), np.take(columns, np.argmax(largest, axis=1))
         )
-        found.append(Violations(t[k, piece], used[k, piece], worst, some[piece]))
+        found.append(ViolatedInstants(t[k, piece], used[k, piece], worst, some[piece]))
     t, used, quantity, over = (np.concatenate(each) for each in zip(*found, strict=True))
-    return Violations(t, used, quantity, np.unique(over))
+    return ViolatedInstants(t, used, quantity, np.unique(over))

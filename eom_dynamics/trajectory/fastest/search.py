@@ -34,7 +34,7 @@ from .ends import (
     require_statics,
 )
 from .interior_point import feasible, minimise
-from .motion import CHECK_RATE, FastestMotion, Violations, heat, motion_of, motion_rate, places_of, violations
+from .motion import CHECK_RATE, FastestMotion, ViolatedInstants, heat, motion_of, motion_rate, places_of, violations
 from .path import GeometricPath, path_through
 from .speed import SquaredSpeed
 
@@ -328,7 +328,7 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.in
     return violation, more
 
 
-def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, Violations, Array]:
+def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, ViolatedInstants, Array]:
     """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
     Args:
@@ -367,7 +367,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, V
     return None, over._replace(t=over.t * (given / motion.end)), cold
 
 
-def _tighten_near(constraints: Constraints, own: Bounds, over: Violations, times: Array, moving: bool) -> None:
+def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
     """Reduce limits at nodes next to instants at which a motion violates them.
 
     Args:
