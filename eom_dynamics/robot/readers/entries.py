@@ -2,7 +2,7 @@
 """Entries of joints and of the robot, shared by robot files and additions to a URDF.
 
 They are the same for the joints of a robot's own file and for those of a URDF, which they complete: limits, damping,
-``elasticity``, ``actuator``, ``drive``, ``rotor``, ``parallel_spring``, see docs/actuators.md. A spring has the ``type``
+``elasticity``, ``actuator``, ``drive``, ``rotor``, ``parallel_spring``, see docs/actuators.md. A spring has the type
 and the parameters that its class in :mod:`eom_dynamics.actuators.springs` declares. The robot's ``coupled_stiffness:
 {joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` couples joints without an elasticity of their own; its
 ``transmission`` of the same form gives the joint sides of the springs as the matrix times the motor positions.
