@@ -91,7 +91,6 @@ class FrictionCone:
     friction: float
 
     def __post_init__(self) -> None:
-        """Check the coefficient."""
         object.__setattr__(self, "friction", positive(self.friction, "friction", ContactError))
 
     def contains(self, force: ArrayLike, faces: int | None = None, tolerance: float = 0.0) -> bool:

@@ -56,7 +56,6 @@ class PointContact:
     """Rows of a twist (angular; linear) that a sticking contact keeps at zero."""
 
     def __post_init__(self) -> None:
-        """Check friction, pose and axes."""
         _check_placement(self)
         object.__setattr__(self, "cone", FrictionCone(self.friction))
 
@@ -97,7 +96,6 @@ class SurfaceContact:
     rows: ClassVar = (0, 1, 2, 3, 4, 5)
 
     def __post_init__(self) -> None:
-        """Check friction, pose, axes and corners."""
         _check_placement(self)
         object.__setattr__(self, "cone", WrenchCone(self.corners, self.friction))
         object.__setattr__(self, "corners", self.cone.corners)

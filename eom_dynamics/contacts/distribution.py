@@ -57,8 +57,8 @@ def distribute(
     """Contact forces and joint efforts; arguments as for :meth:`.ContactDynamics.force_distribution`."""
     size, n = len(jacobian), len(needed) - base
     faces = None if cones is None else _faces(cones)
-    W_f = _weights(force_weights, "force_weights", size)
-    W_t = _weights(effort_weights, "effort_weights", n)
+    W_f = _not_negative(force_weights, "force_weights", size)
+    W_t = _not_negative(effort_weights, "effort_weights", n)
     if np.any(W_f <= 0):
         raise ContactError("force_weights must be positive")
     J_b, J_j, e_b, e_j = jacobian[:, :base], jacobian[:, base:], needed[:base], needed[base:]
@@ -98,9 +98,7 @@ def _inside(
     reason = "no contact forces inside the friction cones balance this motion"
     limits: Array = np.full(len(e_j), np.inf)
     if effort_limits is not None:
-        limits = _not_negative(
-            number_or_vector(effort_limits, "effort_limits", len(e_j), finite=False), "effort_limits"
-        )
+        limits = _not_negative(effort_limits, "effort_limits", len(e_j), finite=False)
         reason += " within the limits of the efforts"
     if not contacts:
         # Nothing is left to choose; the solver takes no empty problems.
@@ -153,11 +151,8 @@ def _faces(cones: str | int) -> int | None:
     return checked_faces(cones)
 
 
-def _weights(value: ArrayLike, name: str, size: int) -> Array:
-    return _not_negative(number_or_vector(value, name, size), name)
-
-
-def _not_negative(array: Array, name: str) -> Array:
+def _not_negative(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:
+    array = number_or_vector(value, name, size, finite=finite)
     if not np.all(array >= 0):
         raise ContactError(f"{name} must not be negative, are {array.tolist()}")
     return array

@@ -147,7 +147,6 @@ class LimitCheck:
     """
 
     def __init__(self, arm: ElasticArm) -> None:
-        """Read the limits of an arm."""
         self._arm, self._bounds = arm, bounds(arm)
         self.has_voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
         self.lower, self.upper = self._ranges()

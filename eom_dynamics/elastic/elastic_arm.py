@@ -39,10 +39,9 @@ from .carried_rotors import CarriedRotors
 from .drive_programs import OWN_MOTORS, Drive, DriveCommand, DriveState, drive_command, drive_state
 from .feedforward import Feedforward, FeedforwardMethods, like_joints, method_name
 from .limit_violations import LimitViolation, limit_violations
-from .motor_functions import MotorFunctions
 from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from .motor_side import MotorSide
-from .spring_set import Deflections, SpringEfforts, SpringSet
+from .spring_set import Deflections, MotorFunctions, SpringEfforts, SpringSet
 
 # Shares of the robot's own efforts, and their rates.
 _WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)

@@ -37,10 +37,9 @@ from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, name_of, refuse_overflow, sequence
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
-from .motor_functions import MotorFunctions
 from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES, directional
 from .motor_side import MotorSide
-from .spring_set import SpringSet
+from .spring_set import MotorFunctions, SpringSet
 
 _ON_BASE = "feedforward_on_base"
 

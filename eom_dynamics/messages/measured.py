@@ -18,7 +18,6 @@ class JointPositions:
     """Latest position of each joint of a robot; several publishers may each provide some of them."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Know no position of these joints yet."""
         self._names = tuple(names)
         self._positions: dict[str, float] = dict.fromkeys(self._names, np.nan)
 

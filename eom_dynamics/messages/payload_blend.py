@@ -76,7 +76,6 @@ class PayloadBlend:
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Begin without any payload."""
         self._robot, self._shape = robot, payload_shape(robot)
         self._target = np.zeros((len(robot.tools), 10))
         self._progress = self._next = _Progress((), self._target)

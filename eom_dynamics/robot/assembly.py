@@ -139,13 +139,11 @@ def assemble(
         warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
     violations = _violations(part, bodies, robot)
     if violations and unphysical == "refuse":
-        raise RobotDescriptionError(
-            *(
-                part.message(where, f"{reason}; to load it all the same, unphysical: warn")
-                for where, reason in violations[:20]
-            )
-        )
-    if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
+        remedy = "to load it all the same, unphysical: warn"
+        raise RobotDescriptionError(*(part.message(where, f"{reason}; {remedy}") for where, reason in violations[:20]))
+    all_bodies = [("base", bodies.base), *((joint.name, joint.inertial) for joint in bodies.joints)]
+    names = [name for name, body in all_bodies if part.inertia_reference == "link" and body_violation(body)]
+    if names:
         reason = f"link gives physically inconsistent inertia about the centre of mass ({', '.join(names)}); try com"
         violations.append((f"{part.prefix}inertia_reference", reason))
     for where, reason in violations:
@@ -240,11 +238,6 @@ class _Bodies:
             of_base = "; it counts on a floating base only" if i < 0 else ""
             found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
         return found
-
-    def inconsistent_about_center(self) -> list[str]:
-        """Names of the bodies with a physically inconsistent inertia about the centre of mass."""
-        bodies = [("base", self.base), *((joint.name, joint.inertial) for joint in self.joints)]
-        return [name for name, body in bodies if body_violation(body)]
 
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""

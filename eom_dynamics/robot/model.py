@@ -263,7 +263,6 @@ class Robot:
     compensated_by_robot: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Set the default tool."""
         if not self.tools:
             object.__setattr__(self, "tools", (Frame(self.joints[-1].name, len(self.joints) - 1, np.eye(4)),))
 

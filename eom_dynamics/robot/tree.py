@@ -198,8 +198,7 @@ def _check_size(
     ratio: float, offset: float, chain: list[str], joint: JointDescription, description: Description
 ) -> None:
     """Refuse a relation to the last joint of a chain whose numbers exceed the bounds of robot descriptions."""
-    smallest = SMALLEST if ratio else 0.0
-    of_ratio = violation(ratio, largest=LARGEST) or violation(abs(ratio), smallest=smallest)
+    of_ratio = violation(ratio, largest=LARGEST) or violation(abs(ratio), smallest=SMALLEST if ratio else 0.0)
     of_offset = violation(offset, largest=LARGEST)
     for what, reason in (("multiplier", of_ratio), ("offset", of_offset)):
         if reason:

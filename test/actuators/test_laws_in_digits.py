@@ -31,7 +31,7 @@ from eom_dynamics.actuators.springs import (
     TabulatedSpring,
 )
 from eom_dynamics.arrays import Array
-from eom_dynamics.elastic.motor_functions import MotorFunctions
+from eom_dynamics.elastic.spring_set import MotorFunctions
 from eom_dynamics.jet import Jet
 
 TOLERANCE = 1e-12

@@ -11,7 +11,7 @@ import pytest
 from chains import packaged_parameters
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
-from eom_dynamics.elastic import LimitCheck, motor_functions
+from eom_dynamics.elastic import LimitCheck, spring_set
 from eom_dynamics.elastic.limit_violations import beyond, limit_violations, nearest_end, range_ratio, summary
 from eom_dynamics.trajectory import Samples, check
 
@@ -160,7 +160,7 @@ def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch
     found.prepare()
     states = np.full((5, arm.robot.n), 1e3)
     command = arm.feedforward(*states)
-    monkeypatch.setattr(motor_functions, "compiled_program", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(spring_set, "compiled_program", lambda *_: pytest.fail("compiled"))
     assert found.violated(np.concatenate((*states, *command)))
     assert found.violations(states, command)
     found.clipped(command)

@@ -29,9 +29,8 @@ from ..description import SINGLE_TYPES, Description, JointDescription
 from ..formats import DESCRIBED, PARAMETER_FILE, format_of
 from ..model import Robot
 from ..tree import BRANCHES
+from .entries import with_entries, with_robot_entries
 from .files import PACKAGE, DescriptionFile, Expand, located
-from .joint_entries import with_entries
-from .robot_entries import with_robot_entries
 from .robot_section import own_description
 from .section import Section
 from .urdf import XACRO_ENDING, description_from_urdf

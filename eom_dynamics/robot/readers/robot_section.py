@@ -30,8 +30,7 @@ from ..description import (
 )
 from ..inertia import Inertial, symmetric
 from ..model import STANDARD_GRAVITY
-from .joint_entries import with_entries
-from .robot_entries import with_robot_entries
+from .entries import with_entries, with_robot_entries
 from .section import Section
 
 # Error of the length of an axis written with six digits; it is then normalised.

@@ -38,7 +38,13 @@ _OPEN = (str, int, float, complex, list, tuple, dict, set, frozenset)
 
 @contextmanager
 def confined(xacro: Any) -> Iterator[None]:
-    """Context in which the package ``xacro`` evaluates expressions in this sandbox only."""
+    """Sandbox in which the package ``xacro`` evaluates Python expressions: arithmetic, strings and collections only.
+
+    The package evaluates ``${…}`` without builtins and refuses names that begin with two underscores; from the
+    functions that it offers one still reaches its modules, such as within a comprehension, and ``$(eval …)`` has all
+    builtins. Here an attribute is taken only of numbers, texts, collections and namespaces, at the time it is taken:
+    not of functions, classes, generators or modules, which lead to the rest of the process.
+    """
     substitution: Any = import_module("xacro.substitution_args")
     python = xacro._global_symbols["python"]
     left_out = {name: python.pop(name) for name in _LEFT_OUT if name in python}
