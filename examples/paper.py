@@ -27,11 +27,10 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError, KernelError
-from eom_dynamics.tools.pages.charts import add_joints, over_time, place
-from eom_dynamics.tools.pages.html_page import lines, results_page, section, table
-from eom_dynamics.tools.pages.numbers import number, relative
-from eom_dynamics.tools.pages.style import CURVE_POINTS, MARKERS
+from eom_dynamics.tools.pages.charts import CURVE_POINTS, MARKERS, add_joints, over_time
+from eom_dynamics.tools.pages.html_page import lines, place, results_page, section, table
 from eom_dynamics.tools.provenance import about, machine
+from eom_dynamics.tools.quantity_text import number, relative
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 

@@ -28,11 +28,10 @@ from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.arguments import path
 from eom_dynamics.tools.cli.console import complain
 from eom_dynamics.tools.demo.processes import RunError
-from eom_dynamics.tools.pages.charts import add_joints, over_time, place
-from eom_dynamics.tools.pages.html_page import results_page, section, table
-from eom_dynamics.tools.pages.numbers import number
-from eom_dynamics.tools.pages.units import milli, position_units, together
+from eom_dynamics.tools.pages.charts import add_joints, over_time
+from eom_dynamics.tools.pages.html_page import place, results_page, section, table
 from eom_dynamics.tools.provenance import about
+from eom_dynamics.tools.quantity_text import milli, number, position_units, together
 from eom_dynamics.trajectory import Spline, Trajectory, through
 
 from .over_ros import over_ros

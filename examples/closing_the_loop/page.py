@@ -9,12 +9,10 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.tools.pages.charts import add_joints, over_time, place
-from eom_dynamics.tools.pages.html_page import lines, results_page, table
-from eom_dynamics.tools.pages.numbers import number
-from eom_dynamics.tools.pages.style import CURVE_POINTS
-from eom_dynamics.tools.pages.units import effort_units, milli, position_units, together
+from eom_dynamics.tools.pages.charts import CURVE_POINTS, add_joints, over_time
+from eom_dynamics.tools.pages.html_page import lines, place, results_page, table
 from eom_dynamics.tools.provenance import about
+from eom_dynamics.tools.quantity_text import effort_units, milli, number, position_units, together
 
 from . import results
 from .experiment import NATURAL_FREQUENCY, IdentificationResult

@@ -12,8 +12,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.dynamics import Dynamics
 from eom_dynamics.robot.model import Joint
 from eom_dynamics.terminal import printable
-from eom_dynamics.tools.pages.numbers import number
-from eom_dynamics.tools.pages.units import milli, position_units
+from eom_dynamics.tools.quantity_text import milli, number, position_units
 from eom_dynamics.tools.text_tables import columns
 
 from .experiment import IdentificationResult

@@ -23,7 +23,7 @@ from closing_the_loop.experiment import (
 )
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
-from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.tools.quantity_text import number
 
 ROBOT = "sea_planar_2r"
 

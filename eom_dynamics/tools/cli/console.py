@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, warnings and progress on stderr."""
+"""Results on stdout; errors, warnings and progress on stderr."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...exceptions import KernelWarning, RobotDescriptionWarning
 from ...terminal import printable
+from ..results import Result
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
 def complain(program: str, reason: str) -> None:
     """Print one line on stderr."""
     print(f"{program}: {printable(reason)}", file=sys.stderr)
+
+
+def show(program: str, result: Result, *, as_json: bool = False) -> int:
+    """Print a result, and lines on stderr for its warnings and failures; returns the exit code."""
+    if as_json:
+        print(result.as_json())
+        for note in result.notes:
+            complain(program, f"note: {note}")
+    else:
+        print(result.as_text(), end="")
+    for warning in result.warnings:
+        complain(program, f"warning: {warning}")
+    for failure in result.failures:
+        complain(program, f"failed: {failure}")
+    return 1 if result.failures else 0
 
 
 def fail(program: str, failures: Sequence[str]) -> int:

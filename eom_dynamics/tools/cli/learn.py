@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         read_correction,
     )
     from ..learn import measured_run
-    from ..pages.units import position_units, together
+    from ..quantity_text import position_units, together
     from ..writing import whole_file
     from .console import complain
 

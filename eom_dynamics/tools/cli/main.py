@@ -22,7 +22,7 @@ from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from .console import complain, warnings_as_lines
+from .console import complain, show, warnings_as_lines
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -69,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 meant = f"; did you mean {close}?" if close else ""
                 options.refuse(f"unrecognized arguments: {' '.join(unknown)}{meant}")
             with warnings_as_lines(program):
-                return int(options.run(options))
+                result = options.run(options)
+                if isinstance(result, int):
+                    return result
+                return show(program, result, as_json=getattr(options, "json", False))
         finally:
             # Not at the interpreter's exit, so that a failing flush is reported here.
             sys.stdout.flush()

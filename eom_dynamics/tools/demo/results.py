@@ -15,10 +15,9 @@ from matplotlib.figure import Figure
 from ...arrays import Array
 from ...terminal import printable
 from .. import provenance
+from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
 from ..pages.html_page import lines, results_page, section, table
-from ..pages.numbers import for_json, microseconds, relative
-from ..pages.style import CURVE_POINTS, INK, MARKERS, color, frame
-from ..pages.units import effort_units, milli, position_units, together
+from ..quantity_text import effort_units, for_json, microseconds, milli, position_units, relative, together
 from ..writing import whole_folder
 from .evaluate import CLOSED_FORM_SAMPLES, REMEDY, Answers, RunChecks
 from .plan import Plan

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...identification.excitation import Excitation, OptimalExcitation
-from ..pages.numbers import number
+from ..quantity_text import number
 from ..text_tables import columns
 
 

@@ -14,10 +14,9 @@ from ...identification import frequency_response
 from ...identification.elastic_arm import measured
 from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
-from ..pages.charts import add_line, chart, place, short
-from ..pages.html_page import section, table
-from ..pages.style import color
-from ..pages.units import effort_units, position_units
+from ..pages.charts import add_line, chart, color, short
+from ..pages.html_page import place, section, table
+from ..quantity_text import effort_units, position_units
 from .elastic import ElasticFit, ResonanceResult
 from .elastic_summary import method, number_rows, residual_rows
 

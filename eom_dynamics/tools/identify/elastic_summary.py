@@ -12,8 +12,7 @@ import numpy as np
 from ...identification.elastic_scores import ElasticScore
 from ...robot import Joint
 from ...units import at_joint
-from ..pages.numbers import for_json, number
-from ..pages.units import effort_units
+from ..quantity_text import effort_units, for_json, number
 from ..text_tables import columns
 from .elastic import ElasticFit, ResonanceResult
 from .summary import error_figures, percent, with_deviation

@@ -14,12 +14,9 @@ from ...arrays import Array
 from ...identification import Fit, Recording, Score
 from ...identification.filtering import FilteredSamples
 from ...identification.joint_terms import TERMS, Motion
-from ..pages.charts import add_line, chart, over_time, place
-from ..pages.html_page import lines, results_page, section, table
-from ..pages.numbers import number
-from ..pages.style import CURVE_POINTS, color
-from ..pages.thinning import thinned
-from ..pages.units import effort_units, position_units, together
+from ..pages.charts import CURVE_POINTS, add_line, chart, color, over_time, thinned
+from ..pages.html_page import lines, place, results_page, section, table
+from ..quantity_text import effort_units, number, position_units, together
 from .elastic_section import add_dots, elastic_section
 from .elastic_summary import method
 from .run import IdentificationResult

@@ -14,8 +14,7 @@ from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
 from ...identification.residuals import EffortErrors
 from ...recursion import PARAMETERS
 from ...units import at_joint
-from ..pages.numbers import NOTHING, for_json, number
-from ..pages.units import effort_units, together
+from ..quantity_text import NOTHING, effort_units, for_json, number, together
 from ..text_tables import columns
 
 # SI units; rounding of a zero parameter.

@@ -17,7 +17,7 @@ from ...kinematics import Kinematics
 from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
-from ..pages.numbers import for_json
+from ..quantity_text import for_json
 from .motors import motors
 from .plausibility import elastic_joints, poses
 from .plausibility import warnings as implausible

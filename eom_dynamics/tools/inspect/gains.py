@@ -16,7 +16,7 @@ from ...robot import Robot
 from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
 from ...simulation.margins import LEAST_DAMPING
 from ...terminal import printable
-from ..pages.numbers import for_json
+from ..quantity_text import for_json
 from ..text_tables import columns
 from .motors import motors
 from .plausibility import USUAL_PERIOD, elastic_joints, poses

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
-from ..pages.numbers import for_json
+from ..quantity_text import for_json
 
 
 def motors(robot: Robot, poses: Array) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
@@ -13,8 +14,6 @@ from string import Template
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
-
-from .charts import as_json
 
 
 def page(title: str, body: str, figures: Mapping[str, go.Figure], *, wide: bool = False) -> str:
@@ -26,7 +25,6 @@ def page(title: str, body: str, figures: Mapping[str, go.Figure], *, wide: bool 
     return Template(_asset("page.html")).substitute(
         title=escape(title),
         style=_asset("page.css"),
-        kind="wide" if wide else "",
         body=body,
         plotly=_plotly() if figures else "",
         figures=as_json(figures),
@@ -131,3 +129,14 @@ def _plotly() -> str:
 
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def place(name: str, *, tall: bool = False) -> str:
+    """Return the HTML element in which the page's script draws a figure."""
+    return f'<div class="chart{" tall" if tall else ""}" data-chart="{escape(name)}"></div>'
+
+
+def as_json(figures: Mapping[str, go.Figure]) -> str:
+    """Return figures as JSON; Plotly escapes all characters that would be markup in a script element."""
+    members = (f"{json.dumps(name)}: {figure.to_json()}" for name, figure in figures.items())
+    return f"{{{', '.join(members)}}}"

@@ -11,10 +11,8 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...stream.watchdog import Status
-from ..pages.charts import add_joints, add_limits, over_time
-from ..pages.style import color
-from ..pages.timing import by_percentile, over_run
-from ..pages.units import together
+from ..pages.charts import add_joints, add_limits, by_percentile, color, over_run, over_time
+from ..quantity_text import together
 from .limits import limits_by_name
 from .record import Record, Stream, Units
 

@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...trajectory.limits import Peak
-from ..pages.charts import place
-from ..pages.html_page import choice, lines, results_page, section, table, tiles
-from ..pages.numbers import NOTHING, microseconds, number
+from ..pages.html_page import choice, lines, place, results_page, section, table, tiles
+from ..quantity_text import NOTHING, microseconds, number
 from .charts import SHADES, heading, points_of_curve, position_name, sections
 from .findings import DOING, Deviation
 from .limits import limit_utilization, percent_used

@@ -21,10 +21,9 @@ from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, s
 from ...simulation.integration import output_times
 from ...spelling import listed
 from ...states import real_array
-from ..pages.charts import add_joints, over_time, place
-from ..pages.html_page import lines, results_page, section, table
-from ..pages.style import CURVE_POINTS
-from ..pages.units import effort_units, position_units, together
+from ..pages.charts import CURVE_POINTS, add_joints, over_time
+from ..pages.html_page import lines, place, results_page, section, table
+from ..quantity_text import effort_units, position_units, together
 from ..states_files import write_table
 from ..writing import whole_folder
 from . import LONGEST

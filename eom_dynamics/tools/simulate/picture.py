@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from ...arrays import Array
 from ...simulation.feedforward_comparison import Comparison
 from ...terminal import printable
-from ..pages.style import INK, frame
+from ..pages.charts import INK, frame
 from .summary import COLORS, LABELS, compared, distance, feedback, model_error, shown_gain, unit
 
 

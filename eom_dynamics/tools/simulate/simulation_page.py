@@ -10,10 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...simulation.feedforward_comparison import Comparison
-from ..pages.charts import add_line, chart, logarithmic, over_time, place
-from ..pages.html_page import lines, results_page, section, table
-from ..pages.style import CURVE_POINTS
-from ..pages.thinning import thinned
+from ..pages.charts import CURVE_POINTS, add_line, chart, logarithmic, over_time, thinned
+from ..pages.html_page import lines, place, results_page, section, table
 from ..writing import whole_folder
 from .picture import write_picture
 from .summary import (

@@ -11,9 +11,8 @@ import numpy as np
 from ...arrays import Array
 from ...simulation.energy import EnergyAudit
 from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
-from ..pages.numbers import for_json, number
-from ..pages.style import color
-from ..pages.units import milli, position_units, together
+from ..pages.charts import color
+from ..quantity_text import for_json, milli, number, position_units, together
 from ..text_tables import columns
 
 LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")

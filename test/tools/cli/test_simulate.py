@@ -26,7 +26,7 @@ from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.demo.plan import Plan
-from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.tools.quantity_text import number
 from eom_dynamics.trajectory import paper_motion
 
 MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]

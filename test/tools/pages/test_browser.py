@@ -34,9 +34,8 @@ FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
 def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
-    from eom_dynamics.tools.pages.charts import add_joints, add_line, over_time, place
-    from eom_dynamics.tools.pages.html_page import results_page
-    from eom_dynamics.tools.pages.timing import by_percentile
+    from eom_dynamics.tools.pages.charts import add_joints, add_line, by_percentile, over_time
+    from eom_dynamics.tools.pages.html_page import place, results_page
 
     robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
     wrench = paper_wrench(1).derivatives(t, order=2)

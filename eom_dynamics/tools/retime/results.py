@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML page of a fastest motion: speed along the path with its limits, and shares of all limits over time."""
+"""Result of a fastest motion: speed along the path with its limits, and shares of all limits over time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import Bounds
+from ...elastic.bounds import Bounds, bounds
 from ...trajectory import FastestMotion, sample
 from ...trajectory.fastest.motion import motion_rate
 from ...trajectory.quantities import Load, quantities
-from ..pages.charts import add_joints, add_line, chart, over_time, place, short
-from ..pages.html_page import lines, results_page, section, table
-from ..pages.style import CURVE_POINTS, color
-from ..pages.units import position_units, together
+from ..pages.charts import CURVE_POINTS, add_joints, add_line, chart, color, over_time, short
+from ..quantity_text import position_units, together
+from ..results import Result, Section, Table
 
 _RATE = 1000.0
 
@@ -29,46 +28,61 @@ _SLOW = 0.02
 _SHOWN = 40
 
 
-def write_page(
-    path: Path, arm: ElasticArm, limits: Bounds, motion: FastestMotion, waypoints: Array, about: Mapping[str, str]
-) -> None:
-    """Write the page.
+def fastest_motion_result(
+    arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]
+) -> Result:
+    """Make the result of a fastest motion.
 
     Args:
-        path: of the file.
-        arm: the arm.
-        limits: that the motion meets.
+        arm: the arm, whose limits the motion meets.
         motion: the motion.
         waypoints: of the path (K, n).
+        page: path of the page.
         about: names and values for the foot of the page.
     """
+    limits = bounds(arm)
     samples = sample(motion, motion_rate(motion, _RATE))
-    shares = _used(arm, limits, samples[1:])
-    figures = {
-        "speed": _speed(arm, limits, motion),
-        "path": _path(arm, samples.t, samples.q, waypoints),
+    charts = {
+        quantity: _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
+        for quantity, share in _used(arm, limits, samples[1:]).items()
     }
-    for quantity, share in shares.items():
-        figures[quantity] = _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
-    longest = sorted(motion.active, key=lambda each: each.start - each.end)[:_SHOWN]
+    longest = sorted(motion.active, key=lambda limit: limit.start - limit.end)[:_SHOWN]
     rows = [
-        [each.name, each.quantity.replace("_", " "), f"{each.start:.3f}", f"{each.end:.3f}"] for each in sorted(longest)
+        [limit.name, limit.quantity.replace("_", " "), f"{limit.start:.3f}", f"{limit.end:.3f}"]
+        for limit in sorted(longest)
     ]
-    sections = [
-        lines("lead", ["From rest to rest, continuous from position to snap, within all limits."]),
-        section(
-            "Speed along the path",
-            place("speed", tall=True),
-            text="Colours are those of the limit that is used most at each point. Dashed: where a joint reaches its "
-            "velocity limit.",
-        ),
-        section("Joints", place("path", tall=True), text="Circles are the waypoints."),
-        section("Shares of limits", *map(place, shares)),
-        section("Active limits", table([["joint or motor", "limit", "from [s]", "to [s]"], *rows], text_columns=2)),
-    ]
-    robot = arm.robot.name
-    heading = f"The fastest motion of {robot} along a path: {motion.duration:.4f} s"
-    path.write_text(results_page("retime", robot, heading, sections, figures, about), encoding="utf-8")
+    used = sorted({f"{limit.quantity} of {limit.name}" for limit in motion.active})
+    return Result(
+        title=f"The fastest motion of {arm.robot.name} along a path",
+        lead=["From rest to rest, continuous from position to snap, within all limits."],
+        facts={"duration": f"{motion.duration:.4f} s", "time to compute": f"{motion.computing_time:.3f} s"},
+        sections=[
+            Section(
+                "Speed along the path",
+                caption="Colours are those of the limit that is used most at each point. Dashed: where a joint reaches "
+                "its velocity limit.",
+                charts={"speed": _speed(arm, limits, motion)},
+            ),
+            Section(
+                "Joints",
+                caption="Circles are the waypoints.",
+                charts={"path": _path(arm, samples.t, samples.q, waypoints)},
+            ),
+            Section("Shares of limits", charts=charts),
+            Section(
+                "Active limits",
+                lines=[", ".join(used) or "none"],
+                tables=[Table(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)],
+            ),
+        ],
+        files={"page": page},
+        json={
+            "duration": motion.duration,
+            "computing_time": motion.computing_time,
+            "active": [limit._asdict() for limit in motion.active],
+        },
+        about=about,
+    )
 
 
 def _used(arm: ElasticArm, limits: Bounds, states: tuple[Array, ...]) -> dict[str, Array]:

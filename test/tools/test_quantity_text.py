@@ -8,8 +8,15 @@ import math
 import pytest
 
 import eom_dynamics as eom
-from eom_dynamics.tools.pages.numbers import microseconds, number, relative
-from eom_dynamics.tools.pages.units import effort_units, milli, position_units, together
+from eom_dynamics.tools.quantity_text import (
+    effort_units,
+    microseconds,
+    milli,
+    number,
+    position_units,
+    relative,
+    together,
+)
 
 
 @pytest.mark.parametrize(

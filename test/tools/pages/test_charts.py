@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from eom_dynamics.tools.pages.thinning import thinned
+from eom_dynamics.tools.pages.charts import thinned
 
 SAMPLES = arrays(float, st.integers(1, 300), elements=st.floats(-1e6, 1e6) | st.just(np.nan))
 

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Format numbers: three significant digits, and a dash for unknown ones; in JSON, null."""
+"""Numbers and units as text, and numbers for JSON: three significant digits, a dash or null if unknown."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..robot import Robot
+from ..units import unit
+
 NOTHING = "–"
 """Text of an unknown number."""
+
+_MILLI = {"rad": "mrad", "m": "mm"}
 
 
 def number(value: float) -> str:
@@ -44,3 +50,23 @@ def for_json(values: ArrayLike) -> Any:
     """Return a number or an array of numbers as JSON takes them: None for NaN and infinity."""
     known = np.asarray(values, dtype=float)
     return np.where(np.isfinite(known), known, None).tolist()  # type: ignore[call-overload]
+
+
+def position_units(robot: Robot) -> tuple[str, ...]:
+    """Return the unit of each independent joint variable (n,): rad if revolute, m if prismatic."""
+    return tuple(unit("position", joint.type) for joint in robot.independent_joints)
+
+
+def effort_units(robot: Robot) -> tuple[str, ...]:
+    """Return the unit of each independent joint's effort (n,): N m if revolute, N if prismatic."""
+    return tuple(unit("effort", joint.type) for joint in robot.independent_joints)
+
+
+def milli(units: Sequence[str]) -> tuple[str, ...]:
+    """Return a thousandth of each unit of position."""
+    return tuple(_MILLI[unit] for unit in units)
+
+
+def together(units: Sequence[str]) -> str:
+    """Join the units of quantities on one axis: ``rad``, ``m``, or ``rad or m``."""
+    return " or ".join(dict.fromkeys(units))
