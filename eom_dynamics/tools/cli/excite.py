@@ -8,11 +8,11 @@ joint_trajectory, joint_trajectory.json, trajectory.csv, setpoints.npz for the p
 from __future__ import annotations
 
 import argparse
-import json
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import Robot
+from ..results import Result
 from ..writing import check_folder
 from .arguments import (
     add_choice,
@@ -29,7 +29,7 @@ from .arguments import (
     share,
     whole_number,
 )
-from .console import complain, progress_bars
+from .console import progress_bars
 
 SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
 
@@ -85,15 +85,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit."""
+def run(options: argparse.Namespace) -> Result:
+    """Optimise, and write the motion; it fails if it exceeds a limit."""
     require("replay")
     # After the check for the libraries that these import.
     from ...bags import Storage
     from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-    from ..excite.outputs import write_outputs
+    from ..excite.results import excitation_result, write_outputs
     from ..excite.spheres import read_spheres
-    from ..excite.summary import as_json, as_text
 
     robot = load(options)
     check_folder(options.output, force=options.force)
@@ -133,18 +132,7 @@ def run(options: argparse.Namespace) -> int:
         storage=Storage(options.format),
         force=options.force,
     )
-    if options.json:
-        print(json.dumps(as_json(task, found), indent=2))
-    else:
-        print(f"{as_text(task, found)}\n\nwritten to {options.output}")
-    if found.information == found.start_information:
-        complain(
-            options.program,
-            "note: no better motion than the start was found; where springs may go slack, limit efforts by --effort",
-        )
-    if not found.verdict.ok:
-        complain(options.program, f"failed: exceeds limits: {found.verdict}")
-    return 0 if found.verdict.ok else 1
+    return excitation_result(task, found, options.output)
 
 
 _finite = number(lambda x: True, "numbers, or JOINT=number")

@@ -142,7 +142,7 @@ def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path, cap
 def test_note_where_nothing_is_gained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr("eom_dynamics.identification.excitation.Excitation.cost", lambda *_: 0.0)
     assert excite("-o", tmp_path / "out", *RANGE, *QUICK) == 0
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("note: "))
     assert "no better motion than the start" in line and "--effort" in line
 
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of an optimal excitation, improvement over its start and use of the limits, and its folder of files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...bags import Storage
+from ...identification.excitation import Excitation, OptimalExcitation
+from ...trajectory import sample
+from ..quantity_text import number
+from ..results import Result, Section, Table
+from ..states_files import write_states
+from ..writing import whole_folder
+from .messages import trajectory_fields, write_setpoints, write_trajectory
+
+
+def excitation_result(task: Excitation, found: OptimalExcitation, folder: Path) -> Result:
+    """Make the result of an excitation, whose files are in a folder."""
+    motion, P = found.trajectory, len(task.model.columns)
+    improved = found.information != found.start_information
+    return Result(
+        lead=[
+            f"{task.robot.name}: {motion.end:g} s, {motion.sine.shape[1]} harmonics of {motion.frequency:.4g} Hz, "
+            f"{P} parameters, {task.limits.share:.0%} of the limits"
+        ],
+        sections=[Section(tables=[_gains(found, P)]), Section(tables=[_used(found)])],
+        notes=()
+        if improved
+        else ["no better motion than the start was found; where springs may go slack, limit efforts by --effort"],
+        failures=() if found.verdict.ok else [f"exceeds limits: {found.verdict}"],
+        files={"folder": folder},
+        json=as_json(task, found),
+    )
+
+
+def as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]:
+    """Return settings, coefficients and results."""
+    motion = found.trajectory
+    return {
+        "robot": task.robot.name,
+        "joints": list(task.robot.joint_names),
+        "parameters": list(task.model.names),
+        "frequency": motion.frequency,
+        "periods": motion.periods,
+        "duration": motion.end,
+        "share": task.limits.share,
+        "sine": motion.sine.tolist(),
+        "cosine": motion.cosine.tolist(),
+        "offset": motion.offset.tolist(),
+        "start": found.start_information._asdict(),
+        "optimized": found.information._asdict(),
+        "iterations": found.iterations,
+        "ended": found.message,
+        "limits": [
+            {"joint": peak.name, **{key: getattr(peak, key) for key in ("quantity", "value", "limit", "unit", "ratio")}}
+            for peak in found.verdict.peaks
+            if np.isfinite(peak.limit)
+        ],
+        "within_limits": found.verdict.ok,
+    }
+
+
+def _gains(found: OptimalExcitation, parameters: int) -> Table:
+    before, after = found.start_information, found.information
+    smallest = after.smallest / before.smallest
+    deviation = np.exp((before.log_det - after.log_det) / (2 * parameters))
+    rows = [
+        *(
+            (name, number(old), number(new), f"{number(old / new)} ×")
+            for name, old, new in (
+                ("condition number", before.condition, after.condition),
+                ("condition number, columns scaled", before.scaled_condition, after.scaled_condition),
+            )
+        ),
+        ("smallest singular value", number(before.smallest), number(after.smallest), f"{number(smallest)} ×"),
+        ("log det of the information", number(before.log_det), number(after.log_det), ""),
+        ("standard deviation, mean of all parameters", "1", number(deviation), f"{number(1 / deviation)} ×"),
+    ]
+    return Table(("", "start", "optimised", "gain"), rows)
+
+
+def _used(found: OptimalExcitation) -> Table:
+    """Share of each limit that the motion uses; empty where there is none."""
+    ratios = {
+        (peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in found.verdict.peaks if np.isfinite(peak.limit)
+    }
+    names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))
+    rows = [(name, *(ratios.get((name, quantity), "") for quantity in quantities)) for name in names]
+    return Table(("largest share of limits", *(quantity.replace("_", " ") for quantity in quantities)), rows)
+
+
+def write_outputs(
+    folder: Path,
+    task: Excitation,
+    found: OptimalExcitation,
+    *,
+    rate: float,
+    waypoints: float,
+    storage: Storage = Storage.MCAP,
+    force: bool = False,
+) -> None:
+    """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
+
+    Args:
+        rate: of setpoints and states, Hz.
+        waypoints: rate of the points of the JointTrajectory, Hz.
+    """
+    names, motion = task.robot.joint_names, found.trajectory
+    with whole_folder(folder, force=force) as aside:
+        for name, write, hz in (("setpoint", write_setpoints, rate), ("joint_trajectory", write_trajectory, waypoints)):
+            (aside / name).mkdir()
+            write(aside / name, motion, names, hz, storage)
+        fields = trajectory_fields(motion, names, waypoints)
+        (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
+        (aside / "excitation.json").write_text(f"{json.dumps(as_json(task, found), indent=2)}\n", encoding="utf-8")
+        write_states(aside, sample(motion, rate), names)
