@@ -24,7 +24,7 @@ def complain(program: str, reason: str) -> None:
 
 def show(program: str, result: Result, *, as_json: bool = False) -> int:
     """Print a result, and lines on stderr for its warnings and failures; returns the exit code."""
-    if as_json:
+    if as_json and result.json is not None:
         print(result.as_json())
         for note in result.notes:
             complain(program, f"note: {note}")

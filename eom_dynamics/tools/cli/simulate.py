@@ -11,14 +11,13 @@ motion.csv.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import packaged_robots
+from ..results import Result
 from ..simulate import FASTEST, LONGEST, MOST_GAINS
 from ..writing import check_folder
 from .arguments import (
@@ -33,7 +32,7 @@ from .arguments import (
     path,
     positive,
 )
-from .console import complain, fail, progress_bars
+from .console import progress_bars
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -106,11 +105,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Simulate, write and print; returns the exit code.
-
-    It is 1 if no arm can be followed to the end, or if energy and work differ.
-    """
+def run(options: argparse.Namespace) -> Result:
+    """Simulate and write; it fails if no arm can be followed to the end, or if energy and work differ."""
     errors = given_errors(options, _MODEL_ERRORS)
     given = (options.trajectory is not None, options.free, options.efforts is not None)
     if sum(given) != 1:
@@ -128,8 +124,7 @@ def run(options: argparse.Namespace) -> int:
     from ...elastic import ElasticArm
     from ...simulation import SimulationError
     from .. import provenance
-    from ..simulate.simulation_page import write_results
-    from ..simulate.summary import endings, failures
+    from ..simulate.results import comparison_result, write_results
     from ..simulate.trajectory import read_trajectory
 
     _check_integrator(options)
@@ -148,18 +143,15 @@ def run(options: argparse.Namespace) -> int:
         try:
             comparison = _compared(options, robot, motion, times, errors, bars)
         except SimulationError as error:
-            complain(options.program, str(error))
-            return 1
+            return Result(failures=[str(error)])
         about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
         if options.robot in packaged_robots():
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
         bar = bars.add_task("page", total=None)  # which shows that it is under way
-        page = write_results(options.output, comparison, about, force=options.force)
+        result = comparison_result(comparison, options.output / "index.html", about, audited=options.audit)
+        write_results(options.output, comparison, result, force=options.force)
         bars.update(bar, total=1, completed=1)
-    _show(options, comparison, page)
-    for ending in endings(comparison):
-        complain(options.program, f"note: {ending}")
-    return fail(options.program, failures(comparison))
+    return result
 
 
 def _check_integrator(options: argparse.Namespace) -> None:
@@ -174,11 +166,11 @@ def _check_integrator(options: argparse.Namespace) -> None:
         raise EomDynamicsError(str(error)) from None
 
 
-def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> int:
-    """Simulate without a trajectory, write and print; returns the exit code."""
+def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> Result:
+    """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
     from .. import provenance
-    from ..simulate.open_loop import read_efforts, run_open_loop, write_results
+    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_results
 
     robot, start = arm.robot, []
     for name, values in (("--start", options.start), ("--velocity", options.velocity)):
@@ -190,16 +182,11 @@ def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> int:
     try:
         motion = run_open_loop(arm, q, qd, efforts, duration=options.duration, method=options.method, step=options.step)
     except SimulationError as error:
-        complain(options.program, str(error))
-        return 1
+        return Result(failures=[str(error)])
     about = provenance.about(robot=f"{options.robot:.200}", efforts=str(options.efforts or "none"))
-    page = write_results(options.output, motion, about, force=options.force)
-    found = motion.as_json()
-    if options.json:
-        print(json.dumps({**found, "page": str(page)}, indent=2))
-    else:
-        print(f"{motion.audit}\nq at {found['t']:g} s: {' '.join(f'{x:.6g}' for x in found['q'])}\npage: {page}")
-    return fail(options.program, motion.failures)
+    result = open_loop_result(motion, options.output / "index.html", about)
+    write_results(options.output, motion, result, force=options.force)
+    return result
 
 
 def _compared(
@@ -225,20 +212,6 @@ def _compared(
         step=options.step,
         progress=lambda t: bars.update(bar, completed=t - times[0]),
     )
-
-
-def _show(options: argparse.Namespace, comparison: Comparison, page: Path) -> None:
-    """Print the results."""
-    from ..simulate import summary
-
-    if options.json:
-        result = summary.as_json(comparison, audited=options.audit)
-        print(json.dumps({**result, "page": str(page)}, indent=2))
-        return
-    print(f"{summary.as_text(comparison)}\n\nsimulated arm: {summary.model_error(comparison)}")
-    print(f"page: {page}")
-    if options.audit:
-        print(f"\n{summary.audit(comparison).table()}")
 
 
 _gain = number(lambda x: 0 <= x <= FASTEST, f"numbers from 0 to {FASTEST:g}")

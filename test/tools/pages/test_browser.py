@@ -55,11 +55,13 @@ def charted(path: Path) -> None:
 
 def simulated(path: Path) -> None:
     from eom_dynamics.simulation import compare_feedforward
-    from eom_dynamics.tools.simulate.simulation_page import write_page
+    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.simulate.results import comparison_result
 
     robot, motion = eom.load_robot("planar_2r"), paper_motion(2)
     comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
-    write_page(path, comparison, {"robot": "planar_2r"})
+    result = comparison_result(comparison, path, {"robot": "planar_2r"})
+    path.write_text(html_page("simulate", result), encoding="utf-8")
 
 
 def report(path: Path) -> None:
