@@ -39,6 +39,16 @@ def relative(value: float) -> str:
     return f"{value:.1e}" if value else "0"
 
 
+def percent(value: float) -> str:
+    """Format a share as a percentage without decimals."""
+    return f"{100 * value:.0f} %" if math.isfinite(value) else NOTHING
+
+
+def with_deviation(value: float, deviation: float) -> str:
+    """Format a number and its standard deviation, ``?`` where it is not identifiable."""
+    return f"{number(value)} ± {number(deviation) if math.isfinite(deviation) else '?'}"
+
+
 def microseconds(seconds: float) -> str:
     """Format a duration: µs below 10 ms, else ms."""
     if math.isnan(seconds):

@@ -9,11 +9,12 @@ identified; where only motors were recorded, from their resonance.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...extras import require
 from ...terminal import printable
+from ..results import Result
 from ..writing import check_file, whole_file
 from .arguments import (
     add_choice,
@@ -36,7 +37,7 @@ from .arguments import (
     robot_path,
     whole_number,
 )
-from .console import complain, progress_bars
+from .console import progress_bars
 
 SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
 
@@ -144,8 +145,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_convention_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Identify, write and print; returns the exit code, 1 if a check fails.
+def run(options: argparse.Namespace) -> Result:
+    """Identify and write.
 
     A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
 
@@ -164,6 +165,7 @@ def run(options: argparse.Namespace) -> int:
     from ..identify.read import Source
     from ..identify.run import Request, identify
     from ..identify.sides import MotorSource
+    from ..identify.summary import identification_result
 
     for output in (options.output, *((options.page,) if options.page else ())):
         check_file(output, force=options.force)
@@ -225,20 +227,13 @@ def run(options: argparse.Namespace) -> int:
             found, not_in_file = write_and_verify(temporary, options.robot, robot_options(options), found, about)
         if options.page:
             progress("draw the page", 0.0)
-            from ..identify.identification_page import identification_page
+        result = replace(identification_result(found, about, options.page), warnings=not_in_file)
+        if options.page:
+            from ..pages.page import html_page
 
-            html = identification_page(found, about)
             with whole_file(options.page, force=options.force) as temporary:
-                temporary.write_text(html, encoding="utf-8")
-    for line in found.failures:
-        complain(options.program, f"failed: {line}")
-    print(json.dumps(found.as_json(), indent=2) if options.json else found.as_text())
-    for line in not_in_file:
-        complain(options.program, f"warning: {line}")
-    if options.json:
-        for note in found.notes:
-            complain(options.program, f"note: {note}")
-    return 1 if found.failures else 0
+                temporary.write_text(html_page("identify", result), encoding="utf-8")
+    return result
 
 
 def _add_elastic_arguments(parser: argparse.ArgumentParser) -> None:

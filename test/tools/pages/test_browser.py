@@ -35,7 +35,8 @@ FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
     from eom_dynamics.tools.pages.charts import add_joints, add_line, by_percentile, over_time
-    from eom_dynamics.tools.pages.html_page import place, results_page
+    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.results import Result, Section
 
     robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
     wrench = paper_wrench(1).derivatives(t, order=2)
@@ -50,7 +51,7 @@ def charted(path: Path) -> None:
         figures[name] = over_time(title, "N or N m", 0.0, 2.0)
         add_joints(figures[name], robot.joint_names, ("N", "N m"), t, values, points=1000)
     figures["percentiles"] = by_percentile("Round trip", np.linspace(1e-4, 1e-3, 400), 1000)
-    path.write_text(results_page("charts", "arm", "Charts", map(place, figures), figures, {}), encoding="utf-8")
+    path.write_text(html_page("charts", Result("Charts", sections=[Section(charts=figures)])), encoding="utf-8")
 
 
 def simulated(path: Path) -> None:
@@ -78,8 +79,9 @@ def report(path: Path) -> None:
 
 def identified(path: Path) -> None:
     from eom_dynamics.identification import Options, fit
-    from eom_dynamics.tools.identify.identification_page import identification_page
     from eom_dynamics.tools.identify.run import IdentificationResult
+    from eom_dynamics.tools.identify.summary import identification_result
+    from eom_dynamics.tools.pages.page import html_page
 
     robot = eom.load_robot("planar_pr")
     # Names of joints and recordings are text, and no markup.
@@ -88,7 +90,7 @@ def identified(path: Path) -> None:
     found = fit(robot, training, validation, Options(prior_weight=1.0))
     results = IdentificationResult(robot, found.robot, found, None, (training,), (validation,), tolerance=1e-9)
     assert results.failures
-    path.write_text(identification_page(results, {"robot": "planar_pr"}), "utf-8")
+    path.write_text(html_page("identify", identification_result(results, {"robot": "planar_pr"}, path)), "utf-8")
 
 
 PAGES: dict[str, Write] = {"charts": charted, "simulate": simulated, "report": report, "identify": identified}
