@@ -13,6 +13,7 @@ import webbrowser
 from contextlib import suppress
 
 from ...extras import require
+from ..results import Result
 from .arguments import (
     add_convention_arguments,
     add_motion_arguments,
@@ -47,8 +48,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Show the robot until Ctrl-C; returns the exit code.
+def run(options: argparse.Namespace) -> Result:
+    """Show the robot until Ctrl-C.
 
     Raises:
         EomDynamicsError: the robot or recording cannot be loaded, the port is in use, or a library is missing.
@@ -82,4 +83,4 @@ def run(options: argparse.Namespace) -> int:
             viewer.advance(now - last)
             last = now
     server.stop()
-    return 0
+    return Result()

@@ -18,8 +18,7 @@ from ...robot import Joint, Robot
 from ...robot.physical_consistency import joints_without_inertia
 from ...robot.reach import reach
 from ..quantity_text import for_json
-from .motors import motors
-from .plausibility import elastic_joints, poses
+from .plausibility import elastic_joints, motors, poses
 from .plausibility import warnings as implausible
 
 COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")

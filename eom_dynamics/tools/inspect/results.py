@@ -1,60 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a robot as plain text."""
+"""Facts about a robot as a result, and poses of its tools."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...terminal import printable
-from ..text_tables import columns, operation_counts
+from ..results import Result, Section, Table, operation_counts
 from .facts import MOST_JOINTS
 
 _RARE_LIMITS = ("acceleration", "jerk", "effort_rate", "effort_rms")
 
 
-def as_text(facts: Mapping[str, Any]) -> str:
-    """Return the facts of :func:`.facts.robot_facts` as a table of joints and lines on the rest."""
+def facts_result(facts: Mapping[str, Any]) -> Result:
+    """Make the result of the facts of :func:`.facts.robot_facts`: a table of joints, and sections on the rest."""
     gravity, mass = _vector(facts["gravity"]), f"{facts['total_mass']:g} kg"
     if facts["base_mass"]:
         mass += f" on a base of {facts['base_mass']:g} kg"
     counted = {name: costs for name, costs in facts["operations"].items() if costs is not None}
-    lines = [
-        f"{facts['name']}: {facts['independent_joints']} joints, {mass}, gravity {gravity} m/s²",
-        "",
-        *columns(_joint_rows(facts["joints"]), right_from=4),
-        "",
-        *(
-            f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
-            for tool in facts["tools"]
-        ),
-        "",
-        *operation_counts(counted),
-        *(
-            f"{name}: unavailable, since the mass matrix is singular"
-            if name == "forward_dynamics"
-            else f"{name}: not counted for more than {MOST_JOINTS} joints"
-            for name in facts["operations"]
-            if name not in counted
-        ),
-        "",
-        _commands(facts),
-        "",
-        *_elastic(facts),
-        *_motors(facts["motors"]),
-        *(
-            f"drive of {joint['name']}: " + ", ".join(f"{name} {value}" for name, value in joint["drive"].items())
-            for joint in facts["joints"]
-            if joint["drive"]
-        ),
+    uncounted = [
+        f"{name}: unavailable, since the mass matrix is singular"
+        if name == "forward_dynamics"
+        else f"{name}: not counted for more than {MOST_JOINTS} joints"
+        for name in facts["operations"]
+        if name not in counted
+    ]
+    tools = [
+        f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
+        for tool in facts["tools"]
+    ]
+    drives = [
+        f"drive of {joint['name']}: " + ", ".join(f"{name} {value}" for name, value in joint["drive"].items())
+        for joint in facts["joints"]
+        if joint["drive"]
+    ]
+    rest = [
+        *drives,
         *_friction(facts),
         *_rotors(facts["rotors_left_out"], facts["independent_joints"]),
         *_passive_efforts(facts),
-        *(f"merged: {line}" for line in facts["merged"]),
-        *(f"assumed: {line}" for line in facts["assumed"]),
+        *(f"{title.replace('_', ' ')}: {line}" for title in ("merged", "assumed") for line in facts[title]),
         *(f"not plausible: {line}" for line in facts["implausible"]),
     ]
-    return "\n".join(map(printable, lines))
+    return Result(
+        lead=[f"{facts['name']}: {facts['independent_joints']} joints, {mass}, gravity {gravity} m/s²"],
+        sections=[
+            Section(tables=[_joints(facts["joints"])]),
+            Section(lines=tools),
+            Section(lines=uncounted, tables=[operation_counts(counted)]),
+            Section(lines=[_commands(facts)]),
+            *(Section(tables=[table]) for table in (_elastic(facts), _motors(facts["motors"])) if table.rows),
+            Section(lines=rest),
+        ],
+        json=facts,
+    )
 
 
 def _commands(facts: Mapping[str, Any]) -> str:
@@ -66,10 +65,8 @@ def _commands(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _elastic(facts: Mapping[str, Any]) -> list[str]:
-    """Return a table of resonances and static deflections, if there are elastic joints."""
-    if not facts["elastic_joints"]:
-        return []
+def _elastic(facts: Mapping[str, Any]) -> Table:
+    """Table of resonances and static deflections of elastic joints."""
     types = {joint["name"]: joint["type"] for joint in facts["joints"]}
     header = ("elastic joint", "link on the spring [Hz]", "motor against link [Hz]", "largest sag by weight")
     rows = [
@@ -81,13 +78,11 @@ def _elastic(facts: Mapping[str, Any]) -> list[str]:
         )
         for row in facts["elastic_joints"]
     ]
-    return [*columns([header, *rows], right_from=1), ""]
+    return Table(header, rows)
 
 
-def _motors(motors: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a table of motors, if there are any; limits are behind a slash."""
-    if not motors:
-        return []
+def _motors(motors: Sequence[Mapping[str, Any]]) -> Table:
+    """Table of motors; limits are behind a slash."""
     header = (
         *("motor", "gear ratio", "rotor inertia: shaft", "joint", "torque constant [N m/A]"),
         *("speed at the joint's limit [rad/s]", "torque by weight [N m]", "current [A]", "voltage [V]"),
@@ -107,7 +102,7 @@ def _motors(motors: Sequence[Mapping[str, Any]]) -> list[str]:
         )
         for row in motors
     ]
-    return [*columns([header, *rows], right_from=1), ""]
+    return Table(header, rows)
 
 
 def _friction(facts: Mapping[str, Any]) -> list[str]:
@@ -156,7 +151,7 @@ def _entry(name: str, value: Any) -> str:
     return f"{name} {_vector(value)}" if isinstance(value, list) else f"{name} {value:g}"
 
 
-def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def _joints(joints: Sequence[Mapping[str, Any]]) -> Table:
     units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
     stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
     limits = ["velocity", "effort"]
@@ -178,7 +173,7 @@ def _joint_rows(joints: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         )
         for joint in joints
     ]
-    return [header, *rows]
+    return Table(header, rows, text_columns=4)
 
 
 def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:
@@ -217,9 +212,8 @@ def _vector(values: Sequence[float]) -> str:
     return "[" + " ".join(f"{value:g}" for value in values) + "]"
 
 
-def pose_table(poses: Mapping[str, Any]) -> str:
-    """Return the poses of :func:`.facts.tool_poses` as a table."""
-    header = ("tool", "position [m]", "quaternion x y z w", "roll pitch yaw [rad]", "manipulability")
+def pose_result(poses: Mapping[str, Any]) -> Result:
+    """Make the result of the poses of :func:`.facts.tool_poses`."""
     rows = [
         (
             tool["name"],
@@ -228,7 +222,8 @@ def pose_table(poses: Mapping[str, Any]) -> str:
         )
         for tool in poses["tools"]
     ]
-    return "\n".join(map(printable, columns([header, *rows], right_from=4)))
+    header = ("tool", "position [m]", "quaternion x y z w", "roll pitch yaw [rad]", "manipulability")
+    return Result(sections=[Section(tables=[Table(header, rows, text_columns=4)])], json=poses)
 
 
 def _numbers(values: Sequence[float]) -> str:
