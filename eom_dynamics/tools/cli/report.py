@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
+from ..results import Result
 from ..writing import check_file, whole_file
 from .arguments import (
     add_convention_arguments,
@@ -49,11 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_convention_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Read, compute missing commands, and write the page; returns the exit code.
+def run(options: argparse.Namespace) -> Result:
+    """Read, compute missing commands, and write the page.
 
-    It is 1 if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
-    of a bag; 2 without a page.
+    It fails if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
+    of a bag.
+
+    Raises:
+        EomDynamicsError: no bag can be shown.
     """
     require("report")
     check_file(options.output, force=options.force)
@@ -61,10 +66,11 @@ def run(options: argparse.Namespace) -> int:
 
     # After the check for the libraries that these import.
     from .. import provenance
+    from ..pages.page import html_page
     from ..replay import find_bags
     from ..replay.sources import Sampling
     from ..report.read import read_records
-    from ..report.report_page import report_page
+    from ..report.results import report_result
 
     sampling = Sampling(options.cutoff, options.rate, conventions(options))
     records: list[Record] = []
@@ -86,23 +92,19 @@ def run(options: argparse.Namespace) -> int:
                         "another, --robot ROBOT"
                     )
             bars.update(task, completed=1.0)
-        if records:
-            task = bars.add_task("drawing", total=1.0)
-            known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
-            about = provenance.about(recordings=", ".join(map(str, shown)), robot=known)
-            page = report_page(records, about)
-            bars.update(task, completed=1.0)
-    for complaint in complaints:
-        complain(options.program, complaint)
-    if not records:
-        return 2
-    with whole_file(options.output, force=options.force) as aside:
-        aside.write_text(page, encoding="utf-8")
-    for record in records:
-        for note in filter(None, (record.computed_note, *record.notes)):
-            print(f"{printable(record.name)}: {printable(note)}")
-    print(f"page: {printable(str(options.output))}")
-    return 1 if complaints else 0
+        if not records:
+            *others, last = complaints
+            for line in others:
+                complain(options.program, line)
+            raise EomDynamicsError(last)
+        task = bars.add_task("drawing", total=1.0)
+        known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
+        about = provenance.about(recordings=", ".join(map(str, shown)), robot=known)
+        result = report_result(records, about, options.output)
+        with whole_file(options.output, force=options.force) as aside:
+            aside.write_text(html_page("report", result), encoding="utf-8")
+        bars.update(task, completed=1.0)
+    return replace(result, failures=complaints)
 
 
 def _described(robots: Sequence[Robot | None]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from importlib import resources
@@ -17,6 +17,11 @@ from plotly.offline import get_plotlyjs
 
 from ..results import Result, Section, Table
 
+_CHARTS = (
+    "Click a curve in a legend to hide it, double-click to show it alone. Drag over a chart to zoom all charts over "
+    "time, double-click to reset."
+)
+
 # More notes than these are shown on a click.
 _FEW_NOTES = 3
 
@@ -26,9 +31,11 @@ def html_page(command: str, result: Result) -> str:
     figures: dict[str, go.Figure] = {}
     heading = f'<div class="soft">eom_dynamics {escape(command)}</div>\n<h1>{escape(result.title)}</h1>'
     about = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in result.about.items())
+    content = list(_content(result, figures))
     body = [
         f"<header>\n{heading}\n</header>",
-        *_content(result, figures),
+        _paragraphs("soft", [_CHARTS] if figures else []),
+        *content,
         f"<section>\n<h2>About this run</h2>\n<dl>{about}</dl></section>",
     ]
     # Plotly escapes all characters that would be markup in a script element.
@@ -103,11 +110,11 @@ def _table(table: Table) -> str:
     group = ' data-group="{}"' if table.menu else ""
     body = "".join(f"<tr{group.format(escape(first))}>{cells}</tr>" for first, cells in rows)
     title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
-    menu = _menu(table.menu, dict.fromkeys(first for first, _ in rows)) if table.menu else ""
+    menu = _menu(table.menu, sorted({first for first, _ in rows})) if table.menu else ""
     return f'{title}{menu}<div class="table"><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _menu(name: str, groups: Mapping[str, None]) -> str:
+def _menu(name: str, groups: Iterable[str]) -> str:
     """Make a menu that shows only rows of one group in the table of its section; at first all rows are shown."""
     options = "".join(f'<option value="{escape(group)}">{escape(group)}</option>' for group in groups)
     return f'<label class="pick rows">{escape(name)} <select><option value="">all</option>{options}</select></label>'

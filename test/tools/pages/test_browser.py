@@ -66,7 +66,8 @@ def simulated(path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    from eom_dynamics.tools.report.report_page import report_page
+    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.report.results import report_result
 
     stamp = START + np.arange(3) * 10**6
     position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(len(FORMULAS))
@@ -74,7 +75,7 @@ def report(path: Path) -> None:
     # Charts of measured values are enough of a second recording: each chart takes the browser a tenth of a second.
     short = replace(record("planar_pr", name="<i>short</i>"), setpoint=None, command=None, motors=None)
     records = [record("panda", count=COUNT, rate=RATE, name="long"), short, formulas]
-    path.write_text(report_page(records, {"robot": "panda"}), encoding="utf-8")
+    path.write_text(html_page("report", report_result(records, {"robot": "panda"}, path)), encoding="utf-8")
 
 
 def identified(path: Path) -> None:
@@ -255,11 +256,11 @@ def test_limits_are_shown_on_demand_for_the_joints_that_are_shown(tab: browser.T
 @on_report
 def test_the_table_of_limits_shows_one_joint_on_request(tab: browser.Tab) -> None:
     tab.chart("0_position")
-    rows = tab.page.locator('[data-part="0"] .limits tbody tr')
+    rows = tab.page.locator('[data-part="0"] tr[data-group]')
     shown = "rows => rows.filter(r => r.checkVisibility()).map(r => r.dataset.group)"
     # Position, velocity, acceleration, jerk, effort and effort rate of seven joints.
     assert len(rows.evaluate_all(shown)) == 42
-    menu = tab.page.locator('[data-part="0"] .limits select')
+    menu = tab.page.locator('[data-part="0"] .rows select')
     menu.select_option(label="fer_joint5")
     assert rows.evaluate_all(shown) == ["fer_joint5"] * 6
     menu.select_option(label="all")
