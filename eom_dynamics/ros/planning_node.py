@@ -29,7 +29,7 @@ from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
 from .command_line import Executable
 from .diagnostics import Level, StatusReport
-from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus
+from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus, stream_qos
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
 from .planning.payloads import CarriedPayloads
@@ -42,7 +42,6 @@ from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import run
 from .stopping import StopSignals
-from .stream_qos import stream_qos
 from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"

@@ -30,7 +30,7 @@ from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
 from .command_line import Executable
 from .diagnostics import Level, StatusReport
-from .interfaces import FeedforwardCommand
+from .interfaces import FeedforwardCommand, stream_qos
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import run
@@ -39,7 +39,6 @@ from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
 from .simulated_robot.watchdog import CommandPhase, CommandWatchdog
 from .stopping import StopSignals
-from .stream_qos import stream_qos
 
 STATUS_NAME = "simulated robot"
 

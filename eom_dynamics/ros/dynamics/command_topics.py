@@ -23,8 +23,7 @@ from ...messages.samples import doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
 from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapeCall
 from ...stream.watchdog import Status
-from ..interfaces import FeedforwardCommand
-from ..stream_qos import stream_qos
+from ..interfaces import FeedforwardCommand, stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1

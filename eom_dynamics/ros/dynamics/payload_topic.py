@@ -11,9 +11,8 @@ from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ...terminal import printable
-from ..interfaces import Payload, SetPayload
+from ..interfaces import Payload, SetPayload, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 from ..worker import Worker
 from .inverse_dynamics_service import SERVICE_QOS
 

@@ -26,9 +26,8 @@ from ...stream.learned_shapes import LearnedShapes
 from ...stream.watchdog import Response, Status, moves
 from ...terminal import printable
 from ..diagnostics import StatusReport
-from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
+from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 from .command_topics import CommandTopics, SentCommand
 from .statistics import StreamStatistics
 from .stream_warnings import StreamWarnings

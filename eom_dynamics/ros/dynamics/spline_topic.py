@@ -15,9 +15,8 @@ from ...terminal import printable
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ...trajectory.takeover import stop
-from ..interfaces import SplineTrajectory, TrajectoryStatus
+from ..interfaces import SplineTrajectory, TrajectoryStatus, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
 from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer

@@ -26,9 +26,8 @@ from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
-from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
+from ..interfaces import JOINT_STATES_QOS, JointTrajectorySetpoint, TaskSetpoint, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import JOINT_STATES_QOS, stream_qos
 from ..worker import Worker
 
 # Longest time over which the last commanded motion predicts the next, s.

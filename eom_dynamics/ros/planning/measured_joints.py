@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.joint_states import JointPositions
-from ..stream_qos import JOINT_STATES_QOS
+from ..interfaces import JOINT_STATES_QOS
 
 # Time within which a joint state must arrive, s.
 _PATIENCE = 1.0

@@ -39,24 +39,23 @@ def run(options: argparse.Namespace) -> int:
     check_folder(options.output, force=options.force)
     # After the check for the libraries that these import.
     from ..demo import processes, results
-    from ..demo.evaluate import evaluate
-    from ..demo.plan import Plan
+    from ..demo.evaluate import Plan, evaluate
     from ..text_tables import columns
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
     with progress_bars("{task.completed:,.0f} of {task.total:,.0f} sent, {task.fields[answered]:,} answered") as bars:
-        bar = bars.add_task(f"{printable(robot.name)} at {plan.rate:,.0f} Hz", total=plan.count, answered=0)
+        bar = bars.add_task(f"{printable(robot.name)} at {plan.rate:,.0f} Hz", total=len(plan.t), answered=0)
         try:
-            recording = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))
+            answers = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))
         except processes.RunError as error:
             complain(options.program, str(error))
             return 1
-    checks = evaluate(plan, recording)
-    page = results.write_results(options.output, plan, recording, checks, force=options.force)
+    checks = evaluate(plan, answers)
+    page = results.write_results(options.output, plan, answers, checks, force=options.force)
     if options.json:
-        print(json.dumps({**results.as_json(recording, checks), "page": str(page)}, indent=2))
+        print(json.dumps({**results.as_json(checks), "page": str(page)}, indent=2))
     else:
         warning = results.note(plan, checks)
-        lines = columns(results.rows(plan, recording, checks), right_from=3)
+        lines = columns(results.rows(plan, checks), right_from=3)
         print("\n".join(map(printable, [*lines, *([f"note: {warning}"] if warning else []), f"page: {page}"])))
     return fail(options.program, checks.failures)

@@ -25,7 +25,7 @@ from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.demo.plan import Plan
+from eom_dynamics.tools.demo.evaluate import Plan
 from eom_dynamics.tools.quantity_text import number
 from eom_dynamics.trajectory import paper_motion
 
