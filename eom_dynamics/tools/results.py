@@ -63,6 +63,7 @@ class Section:
         lines: sentences.
         caption: explanation of charts and tables, for the page alone.
         charts: Plotly figures by name, for the page alone.
+        picture: PNG, for the page alone.
         tables: below the charts.
     """
 
@@ -71,6 +72,7 @@ class Section:
     caption: str = ""
     charts: Mapping[str, go.Figure] = field(default_factory=dict)
     tables: Sequence[Table] = ()
+    picture: bytes = b""
 
 
 @dataclass(frozen=True)

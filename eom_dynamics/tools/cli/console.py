@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +35,6 @@ def show(program: str, result: Result, *, as_json: bool = False) -> int:
     for failure in result.failures:
         complain(program, f"failed: {failure}")
     return 1 if result.failures else 0
-
-
-def fail(program: str, failures: Sequence[str]) -> int:
-    """Print a line for each failed check; returns the exit code."""
-    for failure in failures:
-        complain(program, f"failed: {failure}")
-    return 1 if failures else 0
 
 
 @contextmanager

@@ -7,14 +7,14 @@ Writes index.html, demo.png, results.json and data.npz.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from ...extras import require, require_ros
 from ...terminal import printable
+from ..results import Result
 from ..writing import check_folder
 from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load, number
-from .console import complain, fail, progress_bars
+from .console import progress_bars
 
 SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Play, check, write and print; returns the exit code, 1 if a check fails."""
+def run(options: argparse.Namespace) -> Result:
+    """Play, check and write; it fails if a check fails."""
     robot = load(options)
     require("demo")
     require_ros()
@@ -40,7 +40,6 @@ def run(options: argparse.Namespace) -> int:
     # After the check for the libraries that these import.
     from ..demo import processes, results
     from ..demo.evaluate import Plan, evaluate
-    from ..text_tables import columns
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
     with progress_bars("{task.completed:,.0f} of {task.total:,.0f} sent, {task.fields[answered]:,} answered") as bars:
@@ -48,14 +47,5 @@ def run(options: argparse.Namespace) -> int:
         try:
             answers = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))
         except processes.RunError as error:
-            complain(options.program, str(error))
-            return 1
-    checks = evaluate(plan, answers)
-    page = results.write_results(options.output, plan, answers, checks, force=options.force)
-    if options.json:
-        print(json.dumps({**results.as_json(checks), "page": str(page)}, indent=2))
-    else:
-        warning = results.note(plan, checks)
-        lines = columns(results.rows(plan, checks), right_from=3)
-        print("\n".join(map(printable, [*lines, *([f"note: {warning}"] if warning else []), f"page: {page}"])))
-    return fail(options.program, checks.failures)
+            return Result(failures=[str(error)])
+    return results.write_results(options.output, plan, answers, evaluate(plan, answers), force=options.force)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of the demo: numbers as JSON and as a table, a picture, and a page with both."""
+"""Result of the demo: numbers as JSON and as a table, and a picture."""
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 from collections.abc import Mapping
@@ -18,8 +17,9 @@ from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...terminal import printable
 from .. import provenance
 from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
-from ..pages.html_page import lines, results_page, section, table
+from ..pages.page import html_page
 from ..quantity_text import effort_units, for_json, microseconds, milli, position_units, relative, together
+from ..results import Result, Section, Table
 from ..writing import whole_folder
 from .evaluate import CLOSED_FORM_SAMPLES, REMEDY, TOLERANCE, Plan, RunChecks
 
@@ -51,10 +51,11 @@ def as_json(checks: RunChecks) -> dict[str, Any]:
     }
 
 
-def rows(plan: Plan, checks: RunChecks) -> list[tuple[str, str, str]]:
-    """Return the table: quantity, value, note."""
+def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result:
+    """Make the result, whose page shows a picture."""
+    robot, warning = plan.robot.name, note(plan, checks)
     notes = {"p50": "median", "p99": "99 % of the answers are faster", "max": "slowest answer"}
-    return [
+    rows = [
         ("setpoints sent", f"{checks.sent:,}", f"{checks.rate:,.1f} Hz, requested {plan.rate:,.0f} Hz"),
         ("sent late", f"{checks.late:,}", "by more than one period"),
         ("commands received", f"{checks.received:,}", ""),
@@ -63,6 +64,24 @@ def rows(plan: Plan, checks: RunChecks) -> list[tuple[str, str, str]]:
         *((name, relative(x), f"tolerance {TOLERANCE:.0e}") for name, x in checks.deviations.items()),
         ("backend", checks.backend, "of the dynamics, in the node"),
     ]
+    return Result(
+        title=f"Motor feedforward of {robot} at {plan.rate:,.0f} Hz",
+        passed="Passed: no answer lost, every number confirmed.",
+        sections=[
+            Section("Answers of the node", caption=_ABOUT, picture=png),
+            Section(caption=_CHECKS, tables=[Table(("quantity", "value", "note"), rows, text_columns=3)]),
+        ],
+        notes=[warning] if warning else [],
+        failures=checks.failures,
+        files={"page": page},
+        json=as_json(checks),
+        about=provenance.about(machine=provenance.machine(), robot=f"{robot}, {plan.robot.n} joints")
+        | {
+            "motion": "that of the iiwa in A. Müller and S. Kumar, Closed form time derivatives of the equations of "
+            "motion of rigid body systems, Multibody System Dynamics 53 (2021)",
+            "tool wrench": f"{plan.wrench.amplitude[0]:g} sin(π t) in all six components at each tool, N m and N",
+        },
+    )
 
 
 def note(plan: Plan, checks: RunChecks) -> str:
@@ -75,37 +94,16 @@ def note(plan: Plan, checks: RunChecks) -> str:
     return ""
 
 
-def write_results(folder: Path, plan: Plan, answers: Mapping[str, Array], checks: RunChecks, *, force: bool) -> Path:
-    """Write index.html, demo.png, results.json and data.npz; returns the path of the page."""
+def write_results(folder: Path, plan: Plan, answers: Mapping[str, Array], checks: RunChecks, *, force: bool) -> Result:
+    """Write index.html, demo.png, results.json and data.npz; returns the result."""
+    result = demo_result(plan, checks, picture(plan, answers, checks), folder / "index.html")
     with whole_folder(folder, force=force) as aside:
         kept = {name: answers[name] for name in ("sent", "received", "motor_names", *COMMAND_FIELDS)}
         np.savez_compressed(aside / "data.npz", **kept, **plan.arrays())
-        (aside / "results.json").write_text(json.dumps(as_json(checks), indent=2), encoding="utf-8")
-        (aside / "demo.png").write_bytes(png := picture(plan, answers, checks))
-        (aside / "index.html").write_text(page(plan, checks, png), encoding="utf-8")
-    return folder / "index.html"
-
-
-def page(plan: Plan, checks: RunChecks, png: bytes) -> str:
-    """Return the HTML page, which holds the picture."""
-    robot, warning = plan.robot.name, note(plan, checks)
-    failures = f"Failed: {'; '.join(checks.failures)}." if checks.failures else ""
-    passed = "Passed: no answer lost, every number confirmed."
-    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-    image = f'<img alt="Efforts, motors and round trips" style="width: 100%" src="{source}">'
-    results = table([("quantity", "value", "note"), *rows(plan, checks)], text_columns=3)
-    sections = [
-        lines(f"verdict {'bad' if failures else 'good'}", [failures or passed]),
-        lines("warning", [f"Note: {warning}."] if warning else []),
-        section("Answers of the node", image, text=_ABOUT),
-        section("Results", results, lines("soft", [_CHECKS])),
-    ]
-    facts = provenance.about(machine=provenance.machine(), robot=f"{robot}, {plan.robot.n} joints") | {
-        "motion": "that of the iiwa in A. Müller and S. Kumar, Closed form time derivatives of the equations of motion "
-        "of rigid body systems, Multibody System Dynamics 53 (2021)",
-        "tool wrench": f"{plan.wrench.amplitude[0]:g} sin(π t) in all six components at each tool, N m and N",
-    }
-    return results_page("demo", robot, f"Motor feedforward of {robot} at {plan.rate:,.0f} Hz", sections, {}, facts)
+        (aside / "results.json").write_text(json.dumps(result.json, indent=2), encoding="utf-8")
+        (aside / "demo.png").write_bytes(result.sections[0].picture)
+        (aside / "index.html").write_text(html_page("demo", result), encoding="utf-8")
+    return result
 
 
 def picture(plan: Plan, answers: Mapping[str, Array], checks: RunChecks) -> bytes:

@@ -79,11 +79,13 @@ def _content(result: Result, figures: dict[str, go.Figure], prefix: str = "") ->
 def _section(section: Section, prefix: str) -> str:
     size = "chart" if len(section.charts) > 1 else "chart tall"
     charts = "".join(f'<div class="{size}" data-chart="{escape(prefix + name)}"></div>' for name in section.charts)
+    source = f"data:image/png;base64,{base64.b64encode(section.picture).decode()}"
     parts = [
         f"<h2>{escape(section.title)}</h2>" if section.title else "",
         _paragraphs("soft", [section.caption] if section.caption else []),
         _paragraphs("", section.lines),
         f'<div class="pair">{charts}</div>' if len(section.charts) > 1 else charts,
+        f'<img alt="{escape(section.title)}" src="{source}">' if section.picture else "",
         *map(_table, section.tables),
     ]
     return f"<section>{''.join(parts)}</section>"

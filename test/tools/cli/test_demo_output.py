@@ -27,6 +27,7 @@ pytest.importorskip("rich", reason="rich is missing: make build")
 
 from eom_dynamics.tools.demo import processes, results
 from eom_dynamics.tools.demo.evaluate import Plan, evaluate
+from eom_dynamics.tools.pages.page import html_page
 
 SHORT = ["--rate", "200", "--duration", "0.5", "--robot", "planar_2r"]
 
@@ -109,7 +110,7 @@ def test_a_failure_while_writing_leaves_the_last_run_complete(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "index.html").write_text("the last run", encoding="utf-8")
-    monkeypatch.setattr(results, "page", fill_the_disk)
+    monkeypatch.setattr(results, "html_page", fill_the_disk)
     assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 2
     assert f"eom_dynamics demo: {tmp_path}: cannot be written: No space left on device\n" in capsys.readouterr().err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "the last run")]
@@ -141,7 +142,8 @@ def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
 def test_the_page_loads_nothing_and_says_what_failed(lost: int) -> None:
     plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
     recording = recorded(plan, lost)
-    page = Page(results.page(plan, evaluate(plan, recording), b"png"))
+    result = results.demo_result(plan, evaluate(plan, recording), b"png", Path("index.html"))
+    page = Page(html_page("demo", result))
     assert page.references == ["data:,", "data:image/png;base64,cG5n"]
     assert page.policy.startswith("default-src 'none';") and "http" not in page.policy
     assert ("Passed: no answer lost" in page.text) is (lost == 0)
