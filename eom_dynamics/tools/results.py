@@ -109,13 +109,13 @@ class Result:
     about: Mapping[str, str] = field(default_factory=dict)
     verbatim: str = ""
 
-    def as_text(self) -> str:
-        """Return the text for the console, lines that end in a line feed."""
+    def as_text(self, *, whole: bool = False) -> str:
+        """Return the text for the console, lines that end in a line feed; ``whole`` with tables of the page alone."""
         passed = [self.passed] if self.passed and not self.failures else []
         notes = [*self.notes, *(f"{name}: {note}" for name, part in self.parts.items() for note in part.notes)]
         blocks = [
             [*self.lead, *(f"{name}: {value}" for name, value in self.facts.items()), *passed],
-            *(block for section in self.sections for block in _blocks(section)),
+            *(block for section in self.sections for block in _blocks(section, whole=whole)),
             [*(f"note: {note}" for note in notes), *(f"{name}: {path}" for name, path in self.files.items())],
         ]
         text = "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
@@ -127,9 +127,9 @@ class Result:
         return json.dumps({**self.json, **files} if isinstance(self.json, Mapping) else self.json, indent=2)
 
 
-def _blocks(section: Section) -> Iterator[list[str]]:
+def _blocks(section: Section, *, whole: bool) -> Iterator[list[str]]:
     """Blocks of lines of a section on the console; tables with titles are blocks of their own."""
-    tables = [table for table in section.tables if not table.page_only]
+    tables = [table for table in section.tables if whole or not table.page_only]
     if not (section.lines or tables):
         return
     block = [*([section.title] if section.title else []), *section.lines]
@@ -144,6 +144,6 @@ def _blocks(section: Section) -> Iterator[list[str]]:
 def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> Table:
     """Return a table of the operations of programs by kind; ``costs`` are those of :meth:`Program.costs` by name."""
     # Not all programs have operations of all kinds.
-    kinds = list(max(costs.values(), key=len))
+    kinds = max(map(list, costs.values()), key=len)
     rows = [(name, *(f"{counts.get(kind, 0):,}" for kind in kinds)) for name, counts in costs.items()]
     return Table(("operations per state", *(kind.replace("_", " ") for kind in kinds)), rows)

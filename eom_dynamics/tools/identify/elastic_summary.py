@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identified springs and motors as a section of the result, JSON, and comments of a robot's file."""
+"""Identified springs and motors as a section of the result, and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,22 +134,6 @@ def error_figures(errors: EffortErrors) -> dict[str, Any]:
         "rms_after": for_json(errors.after),
         "relative_after": for_json(errors.relative),
     }
-
-
-def comments(found: ElasticFit | ResonanceResult, about: Mapping[str, str] | None = None) -> str:
-    """Return comments for a parameter file: each identified number with its standard deviation.
-
-    Names and values ``about`` the run come first, where springs and motors are all that was identified.
-    """
-    lines = []
-    if about is not None:
-        lines += ["Identified by eom_dynamics identify; values ± one standard deviation."]
-        lines += [f"{name}: {value}" for name, value in about.items()]
-    lines.append(f"Springs and motors, {method(found)}:")
-    for x in identified(found):
-        value = with_deviation(x.value, x.deviation)
-        lines.append(f"  {x.joint}: {x.part} {x.name} {value}{' ' if x.unit else ''}{x.unit}")
-    return "".join(f"# {line}\n" for line in [*lines, *found.notes])
 
 
 def _number(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of an identification: tables, charts, JSON, and comments of a robot's file."""
+"""Result of an identification: sections with tables and charts, and JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ _PARAMETERS = (
     "physically consistent inertias, close to the file where they are not identifiable."
 )
 
-_INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
+_INERTIAL = (
+    *("m [kg]", *(f"m{x} [kg m]" for x in "xyz")),
+    *(f"I{x} [kg m²]" for x in ("xx", "xy", "xz", "yy", "yz", "zz")),
+)
 
 
 def identification_result(found: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
@@ -151,6 +154,11 @@ def _parameters(fit: Fit) -> Section:
             for k, words in enumerate(fit.regressor.base.words)
         ]
         tables.append(Table(("base parameter", "file", "linear estimate", "identified"), rows, page_only=True))
+        shape = (-1, PARAMETERS)
+        values = zip(fit.parameters.reshape(shape), fit.parameter_deviations.reshape(shape), strict=True)
+        rows = [(joint.name, *map(_if_known, *pair)) for joint, pair in zip(fit.robot.joints, values, strict=True)]
+        title = "inertias about the origins of the bodies, of the data and the prior together"
+        tables.append(Table(("body", *_INERTIAL), rows, title, page_only=True))
     return Section("Identified parameters", caption=_PARAMETERS, tables=tables)
 
 
@@ -235,35 +243,6 @@ def _links_as_json(fit: Fit) -> dict[str, Any]:
 def _listed(names: Sequence[str], values: Array, deviations: Array) -> list[dict[str, Any]]:
     rows = zip(names, for_json(values), for_json(deviations), strict=True)
     return [{"name": name, "value": value, "deviation": deviation} for name, value, deviation in rows]
-
-
-def comments(fit: Fit, about: Mapping[str, str]) -> str:
-    """Return comments for a parameter file: each identified number with its standard deviation."""
-    lines = ["Identified by eom_dynamics identify; values ± one standard deviation."]
-    lines += [f"{name}: {value}" for name, value in about.items()]
-    figures, which = _judged(fit)
-    lines += [f"Failed: {line}" for line in verdict(fit)]
-    lines += [f"Residuals are those{_without_bias(fit)}"] if _without_bias(fit) else []
-    lines += [
-        f"RMS residual on {which}, {name}: {before} before, {after} by this file; unfiltered {unfiltered} and {other}"
-        for name, _, before, after, unfiltered, other, *_ in _score_table(fit, figures, which).rows
-    ]
-    if fit.options.inertia:
-        lines.append("Inertias about the origins of the bodies, of the data and the prior together:")
-        table = fit.parameters.reshape(-1, PARAMETERS), fit.parameter_deviations.reshape(-1, PARAMETERS)
-        kinds = parameter_names(fit.robot)
-        for i, (joint, values, spread) in enumerate(zip(fit.robot.joints, *table, strict=True)):
-            cells = (
-                f"{kinds[PARAMETERS * i + k]} {with_deviation(value, s)} {_INERTIAL_UNITS[k]}"
-                for k, (value, s) in enumerate(zip(values, spread, strict=True))
-            )
-            lines += [f"  {joint.name}: {', '.join(cells)}"]
-    for term in fit.regressor.terms:
-        cells = (f"{name} {_term_cell(fit, term, j)}" for j, name in enumerate(fit.robot.joint_names))
-        lines.append(f"{term}: {', '.join(cells)}")
-    lines += [f"Not part of this file: {line}" for line in not_in_file(fit)]
-    lines += list(fit.notes)
-    return "".join(f"# {line}\n" for line in lines)
 
 
 def failures(fit: Fit, tolerance: float) -> list[str]:

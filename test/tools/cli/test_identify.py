@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.Captu
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
     assert "# Validation: 0.3 of each, in blocks" in text
-    assert "#   joint_2: m2 " in text and "# offset: joint_1 " in text and "constant_effort: " in text
+    assert re.search(r"# body +m \[kg\] .*\n# joint_1 .*\n# joint_2 +1\.\d+ ± ", text)
+    assert "offset [N m]" in text and "constant_effort: " in text
     robot, true = load_robot(output), true_robot(load_robot("sea_planar_2r"))
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
     ours, desired = (Dynamics(r, friction=True).effort(q, qd, qdd) for r in (robot, true))
@@ -354,7 +356,7 @@ def test_page_of_a_joint_that_was_not_recorded(table: Path, tmp_path: Path) -> N
     html = page.read_text()
     kept = '<td class="number">as in the file</td>'
     assert f"<tr><td>joint_2</td>{kept}{kept}" in html
-    assert ">0 ± ?" not in html and "joint_2 as in the file\n" in output.read_text()
+    assert ">0 ± ?" not in html and "# joint_2  as in the file  as in the file" in output.read_text()
     assert html.count("<details><summary>") == 1 and 'class="warning"' not in html
     assert "Friction over velocity" in html
 
