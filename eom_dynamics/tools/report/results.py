@@ -45,11 +45,11 @@ def _record_result(record: Record, points: int, group: str) -> Result:
     peaks = limit_utilization(record)
     statuses = {phase.status for phase in record.interruptions}
     shades = [f"{color}, commands {DOING[status]}" for status, (color, _) in SHADES.items() if status in statuses]
-    tables = {"deviations": _deviation_table, "timing": _timing_table}
-    drawn = [
-        Section(*heading(record, name), charts=charts, tables=[tables[name](record)] if name in tables else ())
-        for name, charts in sections(record, points, group).items()
-    ]
+    drawn = []
+    for name, charts in sections(record, points, group).items():
+        title, caption = heading(record, name)
+        tables = [_TABLES[name](record)] if name in _TABLES else []
+        drawn.append(Section(title, caption=caption, charts=charts, tables=tables))
     return Result(
         lead=[f"Shaded: {'; '.join(shades)}."] if shades else [],
         facts=_facts(record, peaks),
@@ -160,3 +160,6 @@ def _drawn(record: Record, points: int) -> str:
         f"Thinned for drawing, to {points:,} points a curve: {', '.join(thinned)}. Minimum and maximum of each run of "
         "samples are drawn, so that no peak is lost; zooming shows no further samples. CSV has the points shown."
     )
+
+
+_TABLES = {"deviations": _deviation_table, "timing": _timing_table}

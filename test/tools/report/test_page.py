@@ -39,7 +39,9 @@ def numbers(values: dict[str, str] | list[float]) -> np.ndarray:
 
 
 def test_a_page_shows_all_recorded_quantities() -> None:
-    page = Page(report_page([record("panda")], {"robot": "panda"}))
+    text = report_page([record("panda")], {"robot": "panda"})
+    page = Page(text)
+    assert '<p class="soft">q and its first four time derivatives.' in text
     assert page.references == ["data:,"] and page.policy.startswith("default-src 'none';")
     figures = json.loads(page.scripts[-2])
     assert {name.removeprefix("0_") for name in figures} == {
