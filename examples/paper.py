@@ -32,7 +32,7 @@ from eom_dynamics.tools.pages.charts import CURVE_POINTS, MARKERS, add_joints, o
 from eom_dynamics.tools.pages.page import html_page
 from eom_dynamics.tools.provenance import about, machine
 from eom_dynamics.tools.quantity_text import number, relative
-from eom_dynamics.tools.results import Result, Section, Table
+from eom_dynamics.tools.results import Result, ResultSection, TextTable
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
@@ -112,7 +112,7 @@ def seconds(call: Callable[[], Any], rounds: int) -> float:
     return float(np.median(times))
 
 
-def inertial_table(robot: eom.Robot) -> Table:
+def inertial_table(robot: eom.Robot) -> TextTable:
     """The paper's table: mass, centre of mass, and inertia about it."""
     pairs = [(i, j) for i in range(3) for j in range(i, 3)]
     header = ["body", "mass [kg]", *(f"c_{x} [m]" for x in "xyz")]
@@ -123,7 +123,7 @@ def inertial_table(robot: eom.Robot) -> Table:
         values = [joint.mass, *joint.center_of_mass, *(inertia[pair] for pair in pairs)]
         # The table has five decimals; a zero has no sign.
         rows.append([str(i), *(f"{round(float(x), 5) + 0.0:.5f}" for x in values)])
-    return Table(header, rows, page_only=True)
+    return TextTable(header, rows, page_only=True)
 
 
 def main() -> int:
@@ -194,7 +194,7 @@ def main() -> int:
         ],
         passed="Passed: all efforts are those of the published program.",
         sections=[
-            Section(
+            ResultSection(
                 "Which figure takes which model",
                 caption="Table 1 gives inertias about the centres of mass, and so does the packaged robot. The figures "
                 "of τ, τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of "
@@ -203,20 +203,22 @@ def main() -> int:
                 f"to {number(models['com', True][0])} N m. The figure of q takes no model. Below: largest differences "
                 "from the published values.",
                 tables=[
-                    Table(("inertias of Table 1 about", "wrench at the tool", *WITH_UNITS), readings, text_columns=2)
+                    TextTable(
+                        ("inertias of Table 1 about", "wrench at the tool", *WITH_UNITS), readings, text_columns=2
+                    )
                 ],
             ),
-            Section(
+            ResultSection(
                 "Figures 2 to 4",
                 caption="The paper writes Q for τ. Lines are computed here; circles are some of the 201 published "
                 "values, all of which are compared, and in Figure 4 central differences over "
                 f"{1e3 * STEP:g} ms before and after.",
                 charts=figures,
             ),
-            Section(
+            ResultSection(
                 "Differences",
                 tables=[
-                    Table(
+                    TextTable(
                         (
                             *("", "largest published value", "from the published values", "relative"),
                             "from differences, relative",
@@ -225,17 +227,17 @@ def main() -> int:
                     )
                 ],
             ),
-            Section(
+            ResultSection(
                 "Table 1: inertial parameters",
                 caption="Of each body in its frame; inertias about the centre of mass.",
                 tables=[inertial_table(robots["com"])],
             ),
-            Section(
+            ResultSection(
                 f"Time of {EVALUATIONS:,} evaluations of τ, τ̇, τ̈",
                 caption="Median time of one evaluation on this machine, multiplied; for random states of the iiwa "
                 "without a wrench. Calls are of one state, but for the last row, from Python.",
                 tables=[
-                    Table(
+                    TextTable(
                         ("route", "time [s]", "one evaluation [µs]"),
                         [(route, number(x), number(1e6 * x / EVALUATIONS)) for route, x in routes.items()],
                     )

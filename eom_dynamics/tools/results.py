@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Table of text.
 
     Attributes:
@@ -55,7 +55,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Section:
+class ResultSection:
     """Section of a result: lines, charts and tables.
 
     Attributes:
@@ -71,7 +71,7 @@ class Section:
     lines: Sequence[str] = ()
     caption: str = ""
     charts: Mapping[str, go.Figure] = field(default_factory=dict)
-    tables: Sequence[Table] = ()
+    tables: Sequence[TextTable] = ()
     picture: bytes = b""
 
 
@@ -99,7 +99,7 @@ class Result:
     lead: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     passed: str = ""
-    sections: Sequence[Section] = ()
+    sections: Sequence[ResultSection] = ()
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     failures: Sequence[str] = ()
@@ -127,7 +127,7 @@ class Result:
         return json.dumps({**self.json, **files} if isinstance(self.json, Mapping) else self.json, indent=2)
 
 
-def _blocks(section: Section, *, whole: bool) -> Iterator[list[str]]:
+def _blocks(section: ResultSection, *, whole: bool) -> Iterator[list[str]]:
     """Blocks of lines of a section on the console; tables with titles are blocks of their own."""
     tables = [table for table in section.tables if whole or not table.page_only]
     if not (section.lines or tables):
@@ -141,9 +141,9 @@ def _blocks(section: Section, *, whole: bool) -> Iterator[list[str]]:
     yield block
 
 
-def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> Table:
+def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> TextTable:
     """Return a table of the operations of programs by kind; ``costs`` are those of :meth:`Program.costs` by name."""
     # Not all programs have operations of all kinds.
     kinds = max(map(list, costs.values()), key=len)
     rows = [(name, *(f"{counts.get(kind, 0):,}" for kind in kinds)) for name, counts in costs.items()]
-    return Table(("operations per state", *(kind.replace("_", " ") for kind in kinds)), rows)
+    return TextTable(("operations per state", *(kind.replace("_", " ") for kind in kinds)), rows)

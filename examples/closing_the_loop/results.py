@@ -14,7 +14,7 @@ from eom_dynamics.dynamics import Dynamics
 from eom_dynamics.robot.model import Joint
 from eom_dynamics.tools.provenance import about
 from eom_dynamics.tools.quantity_text import effort_units, milli, number, position_units, together
-from eom_dynamics.tools.results import Result, Section, Table
+from eom_dynamics.tools.results import Result, ResultSection, TextTable
 
 from .experiment import NATURAL_FREQUENCY, IdentificationResult
 
@@ -94,7 +94,7 @@ def circle_result(result: IdentificationResult, page: Path) -> Result:
         title=f"Identification of {robot.name}",
         lead=[f"identification: tracking error {number(result.gain)} times smaller ({deviation_in_words(result)})"],
         sections=[
-            Section(
+            ResultSection(
                 caption=f"A simulated arm that differs from its file: {deviation_in_words(result)}. The node, with the "
                 f"file, streamed an excitation of {plan.excitation.end:g} s over ROS 2, whose optimisation made "
                 f"parameters {number(plan.gain)} times as certain; joint_states and motor_states, with noise of "
@@ -103,21 +103,21 @@ def circle_result(result: IdentificationResult, page: Path) -> Result:
                 f"with a PD of {NATURAL_FREQUENCY:g} rad/s on the motors, the RMS error of the links is "
                 f"{number(result.gain)} times smaller.",
                 charts=_charts(result),
-                tables=[Table(("joint", "RMS before", "RMS after", "before / after"), tracking)],
+                tables=[TextTable(("joint", "RMS before", "RMS after", "before / after"), tracking)],
             ),
-            Section(
+            ResultSection(
                 "Residuals",
                 caption=f"RMS of predicted less measured efforts, in {together(effort_units(robot))}: of springs by "
                 "the equations of motion of the links, on the motion that was not identified from; and of motors, on "
                 "the excitation.",
-                tables=[Table(("joint", "before", "after", "motor, after"), residuals)],
+                tables=[TextTable(("joint", "before", "after", "motor, after"), residuals)],
             ),
-            Section(
+            ResultSection(
                 "Identified numbers",
                 lines=[within_deviations(result)],
                 caption="SI units. Of the bodies, the combinations that are identifiable from the motion; bags, true "
                 "and identified robot files are in the folder of this page.",
-                tables=[Table(header, of_joints), Table(header, of_bodies, page_only=True)],
+                tables=[TextTable(header, of_joints), TextTable(header, of_bodies, page_only=True)],
             ),
         ],
         failures=failures(result),

@@ -26,7 +26,7 @@ from ...export import (
 )
 from ...export.functions import controller_functions
 from ...robot import Robot
-from ..results import Result, Section, Table, operation_counts
+from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, whole_file, write_folder
 from .arguments import add_choice, add_output_file, add_robot_arguments, load, path
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> Result:
     if options.generic:
         files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}
         write_folder(options.output, files, force=options.force)
-        return Result(sections=[Section(tables=[_sizes(files, options.output)])])
+        return Result(sections=[ResultSection(tables=[_sizes(files, options.output)])])
     exported, missing = _project(options, load(options))
     files, skipped = project_files(exported, options.language)
     write_folder(options.output, files, force=options.force)
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> Result:
     counted = {name: counts for name, counts in costs.items() if counts["total"]}
     tables = [*([operation_counts(counted)] if counted else []), _sizes(files, options.output)]
     return Result(
-        sections=[Section(tables=[table]) for table in tables],
+        sections=[ResultSection(tables=[table]) for table in tables],
         warnings=[f"no {name}: {reason}" for name, reason in (missing | skipped).items()],
     )
 
@@ -130,13 +130,13 @@ def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[s
     return project(robot, wanted, precision=options.precision), missing
 
 
-def _sizes(files: dict[str, bytes], folder: Path) -> Table:
+def _sizes(files: dict[str, bytes], folder: Path) -> TextTable:
     """Table of the folders and files that were written."""
     sizes: dict[str, list[int]] = {}
     for name, content in files.items():
         sizes.setdefault(name.partition("/")[0], []).append(len(content))
     rows = [(str(folder / name), str(len(each)), f"{sum(each) / 1000:,.0f} kB") for name, each in sizes.items()]
-    return Table(("", "files", "size"), rows)
+    return TextTable(("", "files", "size"), rows)
 
 
 def _functions(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from .. import provenance
 from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
 from ..pages.page import html_page
 from ..quantity_text import effort_units, for_json, microseconds, milli, position_units, relative, together
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
 from .evaluate import CLOSED_FORM_SAMPLES, REMEDY, TOLERANCE, Plan, RunChecks
 
@@ -68,8 +68,8 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
         title=f"Motor feedforward of {robot} at {plan.rate:,.0f} Hz",
         passed="Passed: no answer lost, every number confirmed.",
         sections=[
-            Section("Answers of the node", caption=_ABOUT, picture=png),
-            Section(caption=_CHECKS, tables=[Table(("quantity", "value", "note"), rows, text_columns=3)]),
+            ResultSection("Answers of the node", caption=_ABOUT, picture=png),
+            ResultSection(caption=_CHECKS, tables=[TextTable(("quantity", "value", "note"), rows, text_columns=3)]),
         ],
         notes=[warning] if warning else [],
         failures=checks.failures,

@@ -13,7 +13,7 @@ from ...bags import Storage
 from ...identification.excitation import Excitation, OptimalExcitation
 from ...trajectory import sample
 from ..quantity_text import number
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from ..states_files import write_states
 from ..writing import whole_folder
 from .messages import trajectory_fields, write_setpoints, write_trajectory
@@ -28,7 +28,7 @@ def excitation_result(task: Excitation, found: OptimalExcitation, folder: Path) 
             f"{task.robot.name}: {motion.end:g} s, {motion.sine.shape[1]} harmonics of {motion.frequency:.4g} Hz, "
             f"{P} parameters, {task.limits.share:.0%} of the limits"
         ],
-        sections=[Section(tables=[_gains(found, P)]), Section(tables=[_used(found)])],
+        sections=[ResultSection(tables=[_gains(found, P)]), ResultSection(tables=[_used(found)])],
         notes=()
         if improved
         else ["no better motion than the start was found; where springs may go slack, limit efforts by --effort"],
@@ -65,7 +65,7 @@ def as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]:
     }
 
 
-def _gains(found: OptimalExcitation, parameters: int) -> Table:
+def _gains(found: OptimalExcitation, parameters: int) -> TextTable:
     before, after = found.start_information, found.information
     smallest = after.smallest / before.smallest
     deviation = np.exp((before.log_det - after.log_det) / (2 * parameters))
@@ -81,17 +81,17 @@ def _gains(found: OptimalExcitation, parameters: int) -> Table:
         ("log det of the information", number(before.log_det), number(after.log_det), ""),
         ("standard deviation, mean of all parameters", "1", number(deviation), f"{number(1 / deviation)} ×"),
     ]
-    return Table(("", "start", "optimised", "gain"), rows)
+    return TextTable(("", "start", "optimised", "gain"), rows)
 
 
-def _used(found: OptimalExcitation) -> Table:
+def _used(found: OptimalExcitation) -> TextTable:
     """Share of each limit that the motion uses; empty where there is none."""
     ratios = {
         (peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in found.verdict.peaks if np.isfinite(peak.limit)
     }
     names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))
     rows = [(name, *(ratios.get((name, quantity), "") for quantity in quantities)) for name in names]
-    return Table(("largest share of limits", *(quantity.replace("_", " ") for quantity in quantities)), rows)
+    return TextTable(("largest share of limits", *(quantity.replace("_", " ") for quantity in quantities)), rows)
 
 
 def write_outputs(

@@ -18,7 +18,7 @@ from ...identification.sampling import LowPass, rate_of
 from ...robot import Joint
 from ..pages.charts import CURVE_POINTS, add_line, chart, color, over_time, short, thinned
 from ..quantity_text import effort_units, position_units, together
-from ..results import Section
+from ..results import ResultSection
 from .elastic import ElasticFit, ResonanceResult
 
 Charts = dict[str, go.Figure]
@@ -35,12 +35,12 @@ _MEASURED, _PREDICTED = color(0), color(1)
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
 
-def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[Recording]) -> list[Section]:
+def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[Recording]) -> list[ResultSection]:
     """Return sections with efforts, and with friction over velocity unless friction is that of the motors."""
     which, recordings = ("validation", validation) if validation else ("training", training)
     sections = [
-        Section("Measured and predicted effort", charts=_efforts(fit, recordings, which)),
-        Section(
+        ResultSection("Measured and predicted effort", charts=_efforts(fit, recordings, which)),
+        ResultSection(
             "Friction over velocity",
             caption="Dots: measured effort less that of the identified inertias and offsets. Line: identified "
             "friction.",
@@ -50,11 +50,11 @@ def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[
     return [section for section in sections if section.charts]
 
 
-def filter_section(fit: Fit) -> Section:
+def filter_section(fit: Fit) -> ResultSection:
     """Return the section with the error of held-out efforts over the cut-off, if it was chosen."""
     if not fit.trials:
-        return Section("Choice of the filter", caption="The cut-off was given.")
-    return Section("Choice of the filter", charts=_trials(fit))
+        return ResultSection("Choice of the filter", caption="The cut-off was given.")
+    return ResultSection("Choice of the filter", charts=_trials(fit))
 
 
 def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:

@@ -14,7 +14,7 @@ from ...identification.residuals import EffortErrors
 from ...robot import Joint
 from ...units import at_joint
 from ..quantity_text import effort_units, for_json, number, percent, with_deviation
-from ..results import Section, Table
+from ..results import ResultSection, TextTable
 from .elastic import ElasticFit, ResonanceResult
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ def identified(found: ElasticFit | ResonanceResult) -> list[Number]:
     return rows
 
 
-def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> Section:
+def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> ResultSection:
     """Return the section with identified numbers, residuals and charts."""
     rows = [
         (x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation))
         for x in identified(found)
     ]
     lines = [f"springs and motors {method(found)}"]
-    tables = [Table(("joint", "part", "parameter", "unit", "file", "identified"), rows, text_columns=4)]
+    tables = [TextTable(("joint", "part", "parameter", "unit", "file", "identified"), rows, text_columns=4)]
     if isinstance(found, ResonanceResult):
         low, high = found.fit.band
         lines.append(f"band {number(low)} to {number(high)} Hz; misfit {number(found.fit.misfit)}, 1 if noise is left")
@@ -86,10 +86,10 @@ def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> Sect
         )
         scores = {"training": found.training_score, "validation": found.validation_score}
         tables += [_residuals(found, score, which) for which, score in scores.items() if score is not None]
-    return Section("Springs and motors", lines, caption, charts, tables)
+    return ResultSection("Springs and motors", lines, caption, charts, tables)
 
 
-def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> Table:
+def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> TextTable:
     """Table of residuals of each joint with both sides of its spring."""
     rows = []
     for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
@@ -98,7 +98,7 @@ def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> Table:
                 figures = number(errors.before[k]), number(errors.after[k]), percent(errors.relative[k])
                 rows.append((name, side, unit, *figures))
     header = ("joint", "efforts of", "unit", "before", "after", "relative")
-    return Table(header, rows, f"{which}, RMS residual", text_columns=3)
+    return TextTable(header, rows, f"{which}, RMS residual", text_columns=3)
 
 
 def method(found: ElasticFit | ResonanceResult) -> str:

@@ -15,7 +15,7 @@ from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
 from ...recursion import PARAMETERS
 from ...units import at_joint
 from ..quantity_text import NOTHING, effort_units, for_json, number, percent, together, with_deviation
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from .elastic_summary import as_json as elastic_as_json
 from .elastic_summary import elastic_section, error_figures
 
@@ -109,7 +109,7 @@ def _improvement(fit: Fit) -> str:
     )
 
 
-def _residuals(fit: Fit) -> Section:
+def _residuals(fit: Fit) -> ResultSection:
     """Residuals on validation and training, and the joints whose residuals are systematic."""
     score, _ = _judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
@@ -123,17 +123,17 @@ def _residuals(fit: Fit) -> Section:
         )
     scores = {"validation": fit.validation, "training": fit.training}
     tables = [_score_table(fit, score, which) for which, score in scores.items() if score is not None]
-    return Section("Residuals", lines, _RESIDUALS, tables=tables)
+    return ResultSection("Residuals", lines, _RESIDUALS, tables=tables)
 
 
-def _score_table(fit: Fit, score: Score, which: str) -> Table:
+def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
     """Table of figures of each joint."""
     efforts = np.stack([score.before, score.after, score.before_unfiltered, score.unfiltered], axis=1)
     rows = []
     for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
         shares = percent(score.relative[j]), percent(score.whiteness[j])
         rows.append((name, unit, *map(number, efforts[j]), *shares, number(score.of_fit[j])))
-    return Table(
+    return TextTable(
         ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file"),
         rows,
         f"{which}, RMS residual of the robot file on {score.samples:,} samples{_without_bias(fit)}",
@@ -141,25 +141,25 @@ def _score_table(fit: Fit, score: Score, which: str) -> Table:
     )
 
 
-def _parameters(fit: Fit) -> Section:
+def _parameters(fit: Fit) -> ResultSection:
     """Terms of each joint with standard deviations, and base parameters in words with their values."""
     terms, tables = fit.regressor.terms, []
     if terms:
         rows = [(name, *(_term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
-        tables.append(Table(("joint", *(_with_unit(fit, term) for term in terms)), rows))
+        tables.append(TextTable(("joint", *(_with_unit(fit, term) for term in terms)), rows))
     if fit.options.inertia:
         file, identified = fit.regressor.parameters_of_file, fit.vector
         rows = [
             (words, number(file[k]), _if_known(fit.estimate.x[k], fit.base_deviations[k]), number(identified[k]))
             for k, words in enumerate(fit.regressor.base.words)
         ]
-        tables.append(Table(("base parameter", "file", "linear estimate", "identified"), rows, page_only=True))
+        tables.append(TextTable(("base parameter", "file", "linear estimate", "identified"), rows, page_only=True))
         shape = (-1, PARAMETERS)
         values = zip(fit.parameters.reshape(shape), fit.parameter_deviations.reshape(shape), strict=True)
         rows = [(joint.name, *map(_if_known, *pair)) for joint, pair in zip(fit.robot.joints, values, strict=True)]
         title = "inertias about the origins of the bodies, of the data and the prior together"
-        tables.append(Table(("body", *_INERTIAL), rows, title, page_only=True))
-    return Section("Identified parameters", caption=_PARAMETERS, tables=tables)
+        tables.append(TextTable(("body", *_INERTIAL), rows, title, page_only=True))
+    return ResultSection("Identified parameters", caption=_PARAMETERS, tables=tables)
 
 
 def _without_bias(fit: Fit) -> str:

@@ -16,7 +16,7 @@ from ...robot import Robot
 from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
 from ...simulation.margins import LEAST_DAMPING
 from ..quantity_text import for_json
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from .plausibility import USUAL_PERIOD, elastic_joints, motors, poses
 from .plausibility import warnings as implausible
 
@@ -141,10 +141,10 @@ def gain_result(facts: Mapping[str, Any]) -> Result:
             f"resonances are assumed to have a damping ratio of at least {100 * facts['least_damping']:g} %",
         ],
         sections=[
-            Section(tables=[Table(("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), motors)]),
-            Section(lines=[f"gains of feedback linearization, g0 … g3: {chain}"]),
-            Section(tables=[Table(header, loops)]),
-            Section(lines=[*lines, *(f"not plausible: {line}" for line in facts["implausible"])]),
+            ResultSection(tables=[TextTable(("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), motors)]),
+            ResultSection(lines=[f"gains of feedback linearization, g0 … g3: {chain}"]),
+            ResultSection(tables=[TextTable(header, loops)]),
+            ResultSection(lines=[*lines, *(f"not plausible: {line}" for line in facts["implausible"])]),
         ],
         json=facts,
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..results import Result, Section, Table, operation_counts
+from ..results import Result, ResultSection, TextTable, operation_counts
 from .facts import MOST_JOINTS
 
 _RARE_LIMITS = ("acceleration", "jerk", "effort_rate", "effort_rms")
@@ -45,12 +45,12 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
     return Result(
         lead=[f"{facts['name']}: {facts['independent_joints']} joints, {mass}, gravity {gravity} m/s²"],
         sections=[
-            Section(tables=[_joints(facts["joints"])]),
-            Section(lines=tools),
-            Section(lines=uncounted, tables=[operation_counts(counted)]),
-            Section(lines=[_commands(facts)]),
-            *(Section(tables=[table]) for table in (_elastic(facts), _motors(facts["motors"])) if table.rows),
-            Section(lines=rest),
+            ResultSection(tables=[_joints(facts["joints"])]),
+            ResultSection(lines=tools),
+            ResultSection(lines=uncounted, tables=[operation_counts(counted)]),
+            ResultSection(lines=[_commands(facts)]),
+            *(ResultSection(tables=[table]) for table in (_elastic(facts), _motors(facts["motors"])) if table.rows),
+            ResultSection(lines=rest),
         ],
         json=facts,
     )
@@ -65,7 +65,7 @@ def _commands(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _elastic(facts: Mapping[str, Any]) -> Table:
+def _elastic(facts: Mapping[str, Any]) -> TextTable:
     """Table of resonances and static deflections of elastic joints."""
     types = {joint["name"]: joint["type"] for joint in facts["joints"]}
     header = ("elastic joint", "link on the spring [Hz]", "motor against link [Hz]", "largest sag by weight")
@@ -78,10 +78,10 @@ def _elastic(facts: Mapping[str, Any]) -> Table:
         )
         for row in facts["elastic_joints"]
     ]
-    return Table(header, rows)
+    return TextTable(header, rows)
 
 
-def _motors(motors: Sequence[Mapping[str, Any]]) -> Table:
+def _motors(motors: Sequence[Mapping[str, Any]]) -> TextTable:
     """Table of motors; limits are behind a slash."""
     header = (
         *("motor", "gear ratio", "rotor inertia: shaft", "joint", "torque constant [N m/A]"),
@@ -102,7 +102,7 @@ def _motors(motors: Sequence[Mapping[str, Any]]) -> Table:
         )
         for row in motors
     ]
-    return Table(header, rows)
+    return TextTable(header, rows)
 
 
 def _friction(facts: Mapping[str, Any]) -> list[str]:
@@ -151,7 +151,7 @@ def _entry(name: str, value: Any) -> str:
     return f"{name} {_vector(value)}" if isinstance(value, list) else f"{name} {value:g}"
 
 
-def _joints(joints: Sequence[Mapping[str, Any]]) -> Table:
+def _joints(joints: Sequence[Mapping[str, Any]]) -> TextTable:
     units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
     stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
     limits = ["velocity", "effort"]
@@ -173,7 +173,7 @@ def _joints(joints: Sequence[Mapping[str, Any]]) -> Table:
         )
         for joint in joints
     ]
-    return Table(header, rows, text_columns=4)
+    return TextTable(header, rows, text_columns=4)
 
 
 def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:
@@ -223,7 +223,7 @@ def pose_result(poses: Mapping[str, Any]) -> Result:
         for tool in poses["tools"]
     ]
     header = ("tool", "position [m]", "quaternion x y z w", "roll pitch yaw [rad]", "manipulability")
-    return Result(sections=[Section(tables=[Table(header, rows, text_columns=4)])], json=poses)
+    return Result(sections=[ResultSection(tables=[TextTable(header, rows, text_columns=4)])], json=poses)
 
 
 def _numbers(values: Sequence[float]) -> str:

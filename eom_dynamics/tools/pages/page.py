@@ -15,7 +15,7 @@ from string import Template
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 
 _CHARTS = (
     "Click a curve in a legend to hide it, double-click to show it alone. Drag over a chart to zoom all charts over "
@@ -76,7 +76,7 @@ def _content(result: Result, figures: dict[str, go.Figure], prefix: str = "") ->
         yield f'<div data-part="{k}"{" hidden" if k else ""}>{"".join(_content(part, figures, f"{k}_"))}</div>'
 
 
-def _section(section: Section, prefix: str) -> str:
+def _section(section: ResultSection, prefix: str) -> str:
     size = "chart" if len(section.charts) > 1 else "chart tall"
     charts = "".join(f'<div class="{size}" data-chart="{escape(prefix + name)}"></div>' for name in section.charts)
     source = f"data:image/png;base64,{base64.b64encode(section.picture).decode()}"
@@ -96,7 +96,7 @@ def _paragraphs(kind: str, texts: Iterable[str]) -> str:
     return "".join(f'<p class="{kind}">{escape(text)}</p>' for text in texts)
 
 
-def _table(table: Table) -> str:
+def _table(table: TextTable) -> str:
     """Make a table, below its title and its menu."""
 
     def cell(text: str, tag: str, row: int, column: int) -> str:

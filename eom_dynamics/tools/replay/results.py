@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ...terminal import printable
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
 from .repeats import CONSEQUENCE
@@ -46,7 +46,7 @@ def replay_result(
     return Result(
         title=str(results[0].outcome.job.bag) if len(results) == 1 else f"{len(results):,} bags",
         facts={"passed": f"{len(results) - failed:,}", "failed": f"{failed:,}"} if len(results) > 1 else {},
-        sections=[Section(tables=[_index(results, every)]), *map(_section, results)],
+        sections=[ResultSection(tables=[_index(results, every)]), *map(_section, results)],
         failures=failures,
         files={} if page is None else {"page": page},
         json=[_as_json(result, lines) for result, lines in zip(results, every, strict=True)],
@@ -59,7 +59,7 @@ def _failures(results: Sequence[BagResult], checks: Sequence[Sequence[str]]) -> 
     return [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
 
 
-def _index(results: Sequence[BagResult], failures: Sequence[Sequence[str]]) -> Table:
+def _index(results: Sequence[BagResult], failures: Sequence[Sequence[str]]) -> TextTable:
     """Table with a row for each bag; with the worst difference if any bag was compared."""
     compared = any(result.differences is not None for result in results)
     header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
@@ -74,7 +74,7 @@ def _index(results: Sequence[BagResult], failures: Sequence[Sequence[str]]) -> T
         row = (outcome.job.bag.name, *numbers, "" if done else f"{outcome.wall:.2f}", state)
         rows.append((*row, _worst(result)) if compared else row)
     failed = {(i, header.index("")) for i, lines in enumerate(failures) if lines}
-    return Table((*header, "worst difference") if compared else header, rows, text_columns=2, failed=failed)
+    return TextTable((*header, "worst difference") if compared else header, rows, text_columns=2, failed=failed)
 
 
 def _worst(result: BagResult) -> str:
@@ -86,7 +86,7 @@ def _worst(result: BagResult) -> str:
     return f"{worst.topic}: {worst.field}{f' of {worst.worst}' if worst.worst else ''}, {worst.largest:.2g}"
 
 
-def _section(result: BagResult) -> Section:
+def _section(result: BagResult) -> ResultSection:
     """Notes of the replay of a bag, errors of fit and efforts by joint, and differences; empty if there are none."""
     outcome, report = result.outcome, result.outcome.report
     lines, tables = outcome.detail.splitlines(), []
@@ -102,13 +102,13 @@ def _section(result: BagResult) -> Section:
         errors = {title: values for title, values in errors.items() if values}
         if errors:
             rows = list(zip(report.joint_names, *errors.values(), strict=True))
-            tables.append(Table(("joint", *errors), rows))
+            tables.append(TextTable(("joint", *errors), rows))
         if result.differences:
             tables.append(_differences(result.differences))
-    return Section(str(outcome.job.bag) if lines or tables else "", lines, tables=tables)
+    return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, tables=tables)
 
 
-def _differences(differences: Sequence[Difference]) -> Table:
+def _differences(differences: Sequence[Difference]) -> TextTable:
     """Table with a row for each field that was compared."""
     shown = [row for row in differences if row.field != MISSING]
     rows = [
@@ -121,7 +121,7 @@ def _differences(differences: Sequence[Difference]) -> Table:
     ]
     header = ("topic", "field", "compared", "largest difference", "of", "beyond", "first at")
     failed = {(i, header.index("beyond")) for i, row in enumerate(shown) if row.beyond}
-    return Table(header, rows, text_columns=2, failed=failed)
+    return TextTable(header, rows, text_columns=2, failed=failed)
 
 
 def _as_json(result: BagResult, failures: Sequence[str]) -> dict[str, Any]:

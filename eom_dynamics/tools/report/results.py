@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays import Array
 from ...trajectory.limits import Peak
 from ..quantity_text import NOTHING, microseconds, number
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from .charts import SHADES, heading, points_of_curve, position_name, sections
 from .findings import DOING, Deviation
 from .limits import limit_utilization, percent_used
@@ -49,12 +49,12 @@ def _record_result(record: Record, points: int, group: str) -> Result:
     for name, charts in sections(record, points, group).items():
         title, caption = heading(record, name)
         tables = [_TABLES[name](record)] if name in _TABLES else []
-        drawn.append(Section(title, caption=caption, charts=charts, tables=tables))
+        drawn.append(ResultSection(title, caption=caption, charts=charts, tables=tables))
     return Result(
         lead=[f"Shaded: {'; '.join(shades)}."] if shades else [],
         facts=_facts(record, peaks),
         notes=[*([record.computed_note] if record.computed_note else []), *record.notes],
-        sections=[_limits(record, peaks), *drawn, Section(lines=[_drawn(record, points)])],
+        sections=[_limits(record, peaks), *drawn, ResultSection(lines=[_drawn(record, points)])],
     )
 
 
@@ -88,16 +88,16 @@ def _worst(values: Array, units: Sequence[str]) -> str:
     return f"{number(float(values[worst]))} {units[worst]}"
 
 
-def _limits(record: Record, peaks: Sequence[Peak]) -> Section:
+def _limits(record: Record, peaks: Sequence[Peak]) -> ResultSection:
     """Use of limits, the highest first, with a choice of the joint."""
     if not peaks:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
-        return Section("Limits", lines=[f"No limits: {reason}."])
+        return ResultSection("Limits", lines=[f"No limits: {reason}."])
     rows = []
     for peak in peaks:
         value, limit = (f"{number(x)} {peak.unit}" for x in (peak.value, peak.limit))
         rows.append((peak.name, peak.quantity.replace("_", " "), percent_used(peak), value, limit, f"{peak.t:.3f} s"))
-    table = Table(
+    table = TextTable(
         ("joint", "limit of", "used", "peak", "limit", "at"),
         rows,
         text_columns=2,
@@ -108,10 +108,10 @@ def _limits(record: Record, peaks: Sequence[Peak]) -> Section:
         "The largest use of each limit, the highest first. Positions count from the middle of their range; a range "
         "with one end is 0 % used, or exceeded. Motors count before their gears."
     )
-    return Section("Limits", caption=caption, tables=[table])
+    return ResultSection("Limits", caption=caption, tables=[table])
 
 
-def _deviation_table(record: Record) -> Table:
+def _deviation_table(record: Record) -> TextTable:
     fit, effort, units = record.position_deviation, record.effort_deviation, Units(record)
     header = ["joint"]
     if fit is not None:
@@ -129,21 +129,21 @@ def _deviation_table(record: Record) -> Table:
             columns = (effort.rms, effort.peak, effort.mean, effort.spread)
             row += [_of_joint(effort, joint, values, unit) for values in columns]
         rows.append(row)
-    return Table(header, rows)
+    return TextTable(header, rows)
 
 
 def _of_joint(found: Deviation, joint: str, values: Array, unit: str) -> str:
     return f"{number(float(values[found.names.index(joint)]))} {unit}" if joint in found.names else NOTHING
 
 
-def _timing_table(record: Record) -> Table:
+def _timing_table(record: Record) -> TextTable:
     rows = []
     for stream in record.streams:
         if stream is not record.motors and stream.is_recorded and len(stream) > 1:
             rows.append((f"{stream.topic}: stamp intervals", *_durations(record.intervals(stream)[1], stream)))
     if record.latency is not None:
         rows.append(("setpoint to command, at the recorder", *_durations(record.latency[1], None)))
-    return Table(("", "messages", "median", "99 %", "maximum", "out of order"), rows)
+    return TextTable(("", "messages", "median", "99 %", "maximum", "out of order"), rows)
 
 
 def _durations(seconds: Array, stream: Stream | None) -> tuple[str, ...]:

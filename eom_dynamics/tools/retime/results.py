@@ -17,7 +17,7 @@ from ...trajectory.fastest.motion import motion_rate
 from ...trajectory.quantities import Load, quantities
 from ..pages.charts import CURVE_POINTS, add_joints, add_line, chart, color, over_time, short
 from ..quantity_text import position_units, together
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 
 _RATE = 1000.0
 
@@ -57,22 +57,24 @@ def fastest_motion_result(
         lead=["From rest to rest, continuous from position to snap, within all limits."],
         facts={"duration": f"{motion.duration:.4f} s", "time to compute": f"{motion.computing_time:.3f} s"},
         sections=[
-            Section(
+            ResultSection(
                 "Speed along the path",
                 caption="Colours are those of the limit that is used most at each point. Dashed: where a joint reaches "
                 "its velocity limit.",
                 charts={"speed": _speed(arm, limits, motion)},
             ),
-            Section(
+            ResultSection(
                 "Joints",
                 caption="Circles are the waypoints.",
                 charts={"path": _path(arm, samples.t, samples.q, waypoints)},
             ),
-            Section("Shares of limits", charts=charts),
-            Section(
+            ResultSection("Shares of limits", charts=charts),
+            ResultSection(
                 "Active limits",
                 lines=[", ".join(used) or "none"],
-                tables=[Table(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)],
+                tables=[
+                    TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
+                ],
             ),
         ],
         files={"page": page},

@@ -24,7 +24,7 @@ from ...states import real_array
 from ..pages.charts import CURVE_POINTS, add_joints, over_time
 from ..pages.page import html_page
 from ..quantity_text import effort_units, position_units, together
-from ..results import Result, Section
+from ..results import Result, ResultSection
 from ..states_files import write_table
 from ..writing import whole_folder
 from . import LONGEST
@@ -223,9 +223,9 @@ def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> 
     return Result(
         title=f"Motion of {robot.name} {'under given efforts' if np.any(motion.effort) else 'without efforts'}",
         sections=[
-            Section(charts=charts),
-            Section(lines=[f"q at {t[last]:g} s: {' '.join(f'{x:.6g}' for x in q[last])}"]),
-            Section("Energy", tables=[energy_table(audit.thinned())]),
+            ResultSection(charts=charts),
+            ResultSection(lines=[f"q at {t[last]:g} s: {' '.join(f'{x:.6g}' for x in q[last])}"]),
+            ResultSection("Energy", tables=[energy_table(audit.thinned())]),
         ],
         failures=failures,
         files={"page": page},

@@ -21,7 +21,7 @@ from ...terminal import printable
 from ..pages.charts import CURVE_POINTS, INK, add_line, chart, color, frame, logarithmic, over_time, thinned
 from ..pages.page import html_page
 from ..quantity_text import for_json, milli, number, position_units, together
-from ..results import Result, Section, Table
+from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
 
 LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
@@ -60,21 +60,21 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
     return Result(
         title=f"Tracking error of {comparison.robot.name} under three kinds of feedforward",
         sections=[
-            Section(
+            ResultSection(
                 caption="One arm with elastic joints, one trajectory, one motor PD; only the feedforward and its motor "
                 "reference differ. Errors are those of the links, which no sensor measures: RMS over time and joints; "
                 "peak of any joint at any time.",
                 tables=[_table(comparison)],
             ),
-            Section(lines=[f"simulated arm: {model_error(comparison)}"]),
-            Section(
+            ResultSection(lines=[f"simulated arm: {model_error(comparison)}"]),
+            ResultSection(
                 "Over time",
                 caption=f"With {feedback(comparison, shown_gain(comparison))}. At each time, the error of the joint "
                 "with the largest one.",
                 charts={"time": _over_time(comparison)},
             ),
-            Section("Over the feedback gain", charts={"gain": _over_gain(comparison)}),
-            *([Section("Energy", tables=[energy_table(audit)])] if audited else ()),
+            ResultSection("Over the feedback gain", charts={"gain": _over_gain(comparison)}),
+            *([ResultSection("Energy", tables=[energy_table(audit)])] if audited else ()),
         ],
         notes=endings,
         failures=failures,
@@ -84,14 +84,16 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
     )
 
 
-def energy_table(audit: EnergyAudit) -> Table:
+def energy_table(audit: EnergyAudit) -> TextTable:
     """Return energy, work and heat of one arm over time."""
     *columns, imbalance = asdict(audit)
     rows = [
         (*(f"{value:.7g}" for value in values), f"{rest:.1e}")
         for *values, rest in zip(*asdict(audit).values(), strict=True)
     ]
-    return Table([f"{name} [{'s' if name == 't' else 'J'}]" for name in (*columns, imbalance)], rows, text_columns=0)
+    return TextTable(
+        [f"{name} [{'s' if name == 't' else 'J'}]" for name in (*columns, imbalance)], rows, text_columns=0
+    )
 
 
 def energy_failures(imbalance: float) -> list[str]:
@@ -172,7 +174,7 @@ def _endings(comparison: Comparison) -> list[str]:
     ]
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(comparison: Comparison) -> TextTable:
     """Return a table with a row for each gain and feedforward."""
     shown = unit(comparison)
 
@@ -190,7 +192,7 @@ def _table(comparison: Comparison) -> Table:
         for g, gain in enumerate(comparison.natural_frequency)
         for k, name in enumerate(FEEDFORWARDS)
     ]
-    return Table(("PD [rad/s]", "feedforward", "RMS", "peak", "RMS of rigid / this"), rows, text_columns=2)
+    return TextTable(("PD [rad/s]", "feedforward", "RMS", "peak", "RMS of rigid / this"), rows, text_columns=2)
 
 
 def _over_time(comparison: Comparison) -> go.Figure:

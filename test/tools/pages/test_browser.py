@@ -36,7 +36,7 @@ def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
     from eom_dynamics.tools.pages.charts import add_joints, add_line, by_percentile, over_time
     from eom_dynamics.tools.pages.page import html_page
-    from eom_dynamics.tools.results import Result, Section
+    from eom_dynamics.tools.results import Result, ResultSection
 
     robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
     wrench = paper_wrench(1).derivatives(t, order=2)
@@ -51,7 +51,7 @@ def charted(path: Path) -> None:
         figures[name] = over_time(title, "N or N m", 0.0, 2.0)
         add_joints(figures[name], robot.joint_names, ("N", "N m"), t, values, points=1000)
     figures["percentiles"] = by_percentile("Round trip", np.linspace(1e-4, 1e-3, 400), 1000)
-    path.write_text(html_page("charts", Result("Charts", sections=[Section(charts=figures)])), encoding="utf-8")
+    path.write_text(html_page("charts", Result("Charts", sections=[ResultSection(charts=figures)])), encoding="utf-8")
 
 
 def simulated(path: Path) -> None:
