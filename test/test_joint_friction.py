@@ -25,8 +25,7 @@ from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.results import facts_result
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 WIDTH = 0.01
 """Smoothing velocity, rad/s."""

@@ -44,8 +44,7 @@ from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.results import facts_result
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 CONSTANT = -1.3
 

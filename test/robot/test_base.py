@@ -30,8 +30,7 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.robot.writers.written import Written
 from eom_dynamics.simulation.perturbation import perturbed
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.results import facts_result
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 _INERTIAL = """<inertial><origin xyz="{}"/><mass value="{}"/>
   <inertia ixx="0.2" ixy="0.01" ixz="0" iyy="0.3" iyz="0.02" izz="0.25"/></inertial>"""

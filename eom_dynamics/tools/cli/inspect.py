@@ -19,9 +19,8 @@ from ...elastic.limit_violations import IN_DEGREES
 from ...exceptions import RobotDescriptionWarning
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
-from ..inspect.facts import robot_facts, tool_poses
+from ..inspect.facts import facts_result, pose_result, robot_facts, tool_poses
 from ..inspect.gains import gain_facts, gain_result
-from ..inspect.results import facts_result, pose_result
 from ..inspect.template import TEMPLATE, completion
 from ..results import Result
 from .arguments import add_robot_arguments, load, robot_options

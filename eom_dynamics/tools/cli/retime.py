@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> Result:
     from ...elastic import ElasticArm
     from ...trajectory import minimum_time, sample
     from .. import provenance
-    from ..excite.messages import trajectory_fields
+    from ..excite.results import trajectory_fields
     from ..pages.page import html_page
     from ..retime.read import read_waypoints
     from ..retime.results import fastest_motion_result

@@ -92,19 +92,18 @@ def _patched(output: Path, source: str) -> bool:
     return written_format(output.name) is URDF and source.endswith(output.suffix) and Path(source).is_file()
 
 
-def _left_out(found: IdentificationResult) -> tuple[str, ...]:
+def _left_out(found: IdentificationResult) -> list[str]:
     """A line for each property that a URDF has not."""
-    fit, elastic, lines = found.link_fit, found.elastic, ()
+    fit, lines = found.link_fit, []
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
-        lines = ("constant efforts and parallel springs are left out: a URDF has none; write .yaml",)
-    if elastic is not None:
-        return (*lines, "springs, rotors and motor friction are left out: a URDF has none; write .yaml")
-    if fit is not None and fit.options.side == "motor":
-        return (
-            *lines,
+        lines.append("constant efforts and parallel springs are left out: a URDF has none; write .yaml")
+    if found.elastic is not None:
+        lines.append("springs, rotors and motor friction are left out: a URDF has none; write .yaml")
+    elif fit is not None and fit.options.side == "motor":
+        lines.append(
             "friction and rotor inertia of motors are left out: a URDF has friction of joints only; write .yaml, or "
-            "identify with --side joint",
+            "identify with --side joint"
         )
     return lines
 

@@ -184,7 +184,7 @@ class _Drawing:
         charts: Charts = {}
         if self._record.spring_deflection is not None:
             t, names, values = self._record.spring_deflection
-            curves = [(t, names, 1e3 * values, {})]
+            curves: list[_Curves] = [(t, names, 1e3 * values, {})]
             charts["link_deflection"] = self._chart("θ − q, deflection of the spring", _THOUSANDTHS, curves)
         return charts | self.fields("motors", self._record.motors)
 

@@ -21,8 +21,7 @@ from eom_dynamics.robot.readers.numbers import typical_degrees
 from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.results import facts_result
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 _PARAMETERS = """
 /**:

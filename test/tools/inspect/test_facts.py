@@ -15,8 +15,7 @@ from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.reach import reach
 from eom_dynamics.tools.inspect import facts
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.results import facts_result
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 
 @pytest.fixture
