@@ -30,7 +30,7 @@ from eom_dynamics.exceptions import EomDynamicsError, KernelError
 from eom_dynamics.tools.cli.console import show
 from eom_dynamics.tools.pages.charts import CURVE_POINTS, MARKERS, add_joints, over_time
 from eom_dynamics.tools.pages.page import html_page
-from eom_dynamics.tools.provenance import about, machine
+from eom_dynamics.tools.provenance import machine
 from eom_dynamics.tools.quantity_text import number, relative
 from eom_dynamics.tools.results import Result, ResultSection, TextTable
 from eom_dynamics.tools.writing import whole_folder
@@ -246,7 +246,7 @@ def main() -> int:
         ],
         failures=failures,
         files={"page": options.output / "index.html"},
-        about=about(machine=machine()),
+        about={"machine": machine()},
     )
     try:
         with whole_folder(options.output, force=options.force) as aside:

@@ -91,7 +91,7 @@ class Result:
         parts: results of several recordings by name, of which the page shows one at a time, the console the notes.
         files: paths of outputs by name; members of JSON that is an object.
         json: for ``--json``.
-        about: names and values at the foot of the page.
+        about: names and values at the foot of the page, besides date and software.
         verbatim: text for the console alone, such as code.
     """
 

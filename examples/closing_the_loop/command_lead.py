@@ -29,7 +29,6 @@ from eom_dynamics.tools.cli.console import complain
 from eom_dynamics.tools.demo.processes import RunError
 from eom_dynamics.tools.pages.charts import add_joints, over_time
 from eom_dynamics.tools.pages.page import html_page
-from eom_dynamics.tools.provenance import about
 from eom_dynamics.tools.quantity_text import milli, number, position_units, together
 from eom_dynamics.tools.results import Result, ResultSection, TextTable
 from eom_dynamics.trajectory import Spline, Trajectory, through
@@ -119,7 +118,7 @@ def write_page(file: Path, task: LeadTask, t: Array, found: Mapping[str, Array])
     result = Result(
         title=f"Link errors of {robot.name} with and without command lead",
         sections=[ResultSection(caption=text, charts=figures, tables=[TextTable(header, rows)])],
-        about=about(robot=robot.name),
+        about={"robot": robot.name},
     )
     file.write_text(html_page("command_lead", result), encoding="utf-8")
 

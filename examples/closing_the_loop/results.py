@@ -12,7 +12,6 @@ import numpy as np
 from eom_dynamics.arrays import Array
 from eom_dynamics.dynamics import Dynamics
 from eom_dynamics.robot.model import Joint
-from eom_dynamics.tools.provenance import about
 from eom_dynamics.tools.quantity_text import effort_units, milli, number, position_units, together
 from eom_dynamics.tools.results import Result, ResultSection, TextTable
 
@@ -123,7 +122,7 @@ def circle_result(result: IdentificationResult, page: Path) -> Result:
         failures=failures(result),
         files={"page": page},
         json=as_json(result) | {"failures": failures(result)},
-        about=about(robot=robot.name),
+        about={"robot": robot.name},
     )
 
 

@@ -160,7 +160,6 @@ def run(options: argparse.Namespace) -> Result:
     # After the check for the libraries that these import.
     from ...identification import Options
     from ...identification.elastic_options import ElasticOptions
-    from .. import provenance
     from ..identify.outputs import write_and_verify
     from ..identify.read import Source
     from ..identify.run import Request, identify
@@ -215,12 +214,10 @@ def run(options: argparse.Namespace) -> Result:
 
         found = identify(robot, request, progress)
         about = {
-            "Recordings": ", ".join(str(file) for file in options.bags),
-            "Validation": ", ".join(map(str, options.validate))
+            "recordings": ", ".join(str(file) for file in options.bags),
+            "validation": ", ".join(map(str, options.validate))
             or (f"{found.held_out:g} of each, in blocks" if found.held_out else "none"),
-            "Robot": f"{robot.name}, from {options.robot:.200}",
-            "Date": provenance.date(),
-            "Software": provenance.software(),
+            "robot": f"{robot.name}, from {options.robot:.200}",
         }
         progress("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:

@@ -136,7 +136,6 @@ def run(options: argparse.Namespace) -> Result:
         require("report")
 
     # After the check for the libraries that these import.
-    from .. import provenance
     from ..replay import EffortTolerances, Golden, Match, Tolerances, exceeding, incomplete, replay
     from ..replay.results import as_junit, replay_result
 
@@ -177,8 +176,7 @@ def run(options: argparse.Namespace) -> Result:
         for result in results
     ]
     robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
-    compared = {"compared_with": str(options.compare)} if options.compare else {}
-    about = provenance.about(robot=robot, **compared)
+    about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(results, checks, options.compare, about, options.page)
     if options.junit is not None:
         with whole_file(options.junit, force=True) as aside:

@@ -65,7 +65,6 @@ def run(options: argparse.Namespace) -> Result:
     robot = None if options.robot is None else load(options)
 
     # After the check for the libraries that these import.
-    from .. import provenance
     from ..pages.page import html_page
     from ..replay import find_bags
     from ..replay.sources import Sampling
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> Result:
             raise EomDynamicsError(last)
         task = bars.add_task("drawing", total=1.0)
         known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
-        about = provenance.about(recordings=", ".join(map(str, shown)), robot=known)
+        about = {"recordings": ", ".join(map(str, shown)), "robot": known}
         result = report_result(records, about, options.output)
         with whole_file(options.output, force=options.force) as aside:
             aside.write_text(html_page("report", result), encoding="utf-8")

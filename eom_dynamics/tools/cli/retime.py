@@ -49,7 +49,6 @@ def run(options: argparse.Namespace) -> Result:
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...trajectory import minimum_time, sample
-    from .. import provenance
     from ..excite.results import trajectory_fields
     from ..pages.page import html_page
     from ..retime.read import read_waypoints
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> Result:
         motion,
         waypoints,
         options.output / "index.html",
-        provenance.about(robot=f"{options.robot:.200}", path=str(options.path), waypoints=str(len(waypoints))),
+        {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))},
     )
     with whole_folder(options.output, force=options.force) as aside:
         write_states(aside, sample(motion, options.rate), robot.joint_names)

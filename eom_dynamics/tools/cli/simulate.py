@@ -123,7 +123,6 @@ def run(options: argparse.Namespace) -> Result:
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation import SimulationError
-    from .. import provenance
     from ..simulate.results import comparison_result, write_results
     from ..simulate.trajectory import read_trajectory
 
@@ -144,7 +143,7 @@ def run(options: argparse.Namespace) -> Result:
             comparison = _compared(options, robot, motion, times, errors, bars)
         except SimulationError as error:
             return Result(failures=[str(error)])
-        about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
+        about = {"robot": f"{options.robot:.200}", "trajectory": options.trajectory}
         if options.robot in packaged_robots():
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
         bar = bars.add_task("page", total=None)  # which shows that it is under way
@@ -169,7 +168,6 @@ def _check_integrator(options: argparse.Namespace) -> None:
 def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> Result:
     """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
-    from .. import provenance
     from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_results
 
     robot, start = arm.robot, []
@@ -183,7 +181,7 @@ def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> Result:
         motion = run_open_loop(arm, q, qd, efforts, duration=options.duration, method=options.method, step=options.step)
     except SimulationError as error:
         return Result(failures=[str(error)])
-    about = provenance.about(robot=f"{options.robot:.200}", efforts=str(options.efforts or "none"))
+    about = {"robot": f"{options.robot:.200}", "efforts": str(options.efforts or "none")}
     result = open_loop_result(motion, options.output / "index.html", about)
     write_results(options.output, motion, result, force=options.force)
     return result

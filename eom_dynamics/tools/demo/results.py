@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from ...arrays import Array
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...terminal import printable
-from .. import provenance
 from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
 from ..pages.page import html_page
+from ..provenance import machine
 from ..quantity_text import effort_units, for_json, microseconds, milli, position_units, relative, together
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
@@ -75,8 +75,9 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
         failures=checks.failures,
         files={"page": page},
         json=as_json(checks),
-        about=provenance.about(machine=provenance.machine(), robot=f"{robot}, {plan.robot.n} joints")
-        | {
+        about={
+            "machine": machine(),
+            "robot": f"{robot}, {plan.robot.n} joints",
             "motion": "that of the iiwa in A. Müller and S. Kumar, Closed form time derivatives of the equations of "
             "motion of rigid body systems, Multibody System Dynamics 53 (2021)",
             "tool wrench": f"{plan.wrench.amplitude[0]:g} sin(π t) in all six components at each tool, N m and N",

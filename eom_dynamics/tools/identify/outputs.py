@@ -17,6 +17,7 @@ from ...robot.file_formats import URDF
 from ...robot.formats import PARAMETER_FILE, written_format
 from ...robot.writers.urdf import add_inertia
 from ...terminal import printable
+from ..provenance import date, software
 from ..robot_options import RobotOptions
 from .run import IdentificationResult
 from .summary import identification_result
@@ -49,6 +50,8 @@ def write_and_verify(
     lines = [
         "Identified by eom_dynamics identify; values ± one standard deviation.",
         *(f"{name}: {value}" for name, value in about.items()),
+        f"date: {date()}",
+        f"software: {software()}",
         *(f"Failed: {line}" for line in found.failures),
         *identification_result(found, about).as_text(whole=True).splitlines(),
         *(f"Not part of this file: {line}" for line in (not_in_file(found.link_fit) if found.link_fit else ())),

@@ -118,7 +118,6 @@ def add_joints(
     points: int,
     colors: Sequence[str] | None = None,
     kind: str = "",
-    of: Sequence[str] | None = None,
     markers: bool = False,
     line: Mapping[str, Any] | None = None,
 ) -> None:
@@ -130,13 +129,11 @@ def add_joints(
         points: maximum number of points of a curve.
         colors: of the joints; by default those of their indices.
         kind: of the curves, if a figure has several kinds, such as "measured".
-        of: joint by which the legend shows and hides each curve, for curves of motors; by default ``names``.
         markers: circles instead of lines, without hover text.
         line: line style besides the colour.
     """
     shades = [color(i) for i in range(len(names))] if colors is None else colors
-    joints = names if of is None else of
-    for i, (name, joint, unit, shade) in enumerate(zip(names, joints, units, shades, strict=True)):
+    for i, (name, unit, shade) in enumerate(zip(names, units, shades, strict=True)):
         label = f"{name}, {kind}" if kind else name
         style: dict[str, Any] = (
             {
@@ -156,7 +153,7 @@ def add_joints(
             x=t[rows],
             y=short(values[rows, i]),
             name=plain(label),
-            legendgroup=_group(joint),
+            legendgroup=_group(name),
             showlegend=not kind,
             **style,
         )
@@ -250,13 +247,8 @@ def thinned(values: Array, points: int) -> NDArray[np.int_]:
     return kept
 
 
-def by_percentile(title: str, seconds: Array, points: int, period: float | None = None) -> go.Figure:
-    """Draw the distribution of durations by percentile, with room for the rare long ones.
-
-    Args:
-        seconds: (N,) durations, s; NaN if unknown.
-        period: to compare with, s; drawn as a line.
-    """
+def by_percentile(title: str, seconds: Array, points: int) -> go.Figure:
+    """Draw the distribution of durations (N,), s, NaN if unknown, by percentile, with room for the rare long ones."""
     figure = chart(title, "percentile", "µs")
     known = 1e6 * np.sort(seconds[~np.isnan(seconds)])
     count = max(1, len(known))
@@ -275,7 +267,7 @@ def by_percentile(title: str, seconds: Array, points: int, period: float | None 
         tickvals=[0.5, 0.1, 0.01, 0.001, 0.0001],
         ticktext=["50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
     )
-    return _compared(figure, known, period)
+    return _over_durations(figure, known)
 
 
 def over_run(
@@ -287,7 +279,6 @@ def over_run(
     *,
     points: int,
     group: str = "time",
-    period: float | None = None,
 ) -> go.Figure:
     """Draw durations over the times at which they began: as points, or as a band if there are too many.
 
@@ -295,7 +286,6 @@ def over_run(
         t: (N,) times at which they began, s.
         seconds: (N,) durations, s; NaN if unknown.
         start, end: of the run, s.
-        period: to compare with, s; drawn as a line.
     """
     figure = over_time(title, "µs", start, end, group=group)
     kept = thinned(seconds, points)
@@ -309,16 +299,13 @@ def over_run(
         hovertemplate="%{y:,.0f} µs<extra></extra>",
         **(band if len(kept) < len(t) else dots),
     )
-    return _compared(figure, 1e6 * seconds[~np.isnan(seconds)], period)
+    return _over_durations(figure, 1e6 * seconds)
 
 
-def _compared(figure: go.Figure, microseconds: Array, period: float | None) -> go.Figure:
-    """Draw the period as a line, and choose a y axis for all durations."""
+def _over_durations(figure: go.Figure, microseconds: Array) -> go.Figure:
+    """Choose a y axis for all durations."""
     figure.update_layout(hovermode="closest")
     times = microseconds[microseconds > 0]
-    if period is not None:
-        figure.add_hline(y=1e6 * period, line={"color": color(1), "width": 1.5, "dash": "dash"})
-        times = np.append(times, 1e6 * period)
     if not len(times):
         return figure
     shortest, longest = float(np.min(times)), float(np.max(times))

@@ -15,6 +15,7 @@ from string import Template
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from ..provenance import date, software
 from ..results import Result, ResultSection, TextTable
 
 _CHARTS = (
@@ -30,7 +31,8 @@ def html_page(command: str, result: Result) -> str:
     """Make the page of a command's result."""
     figures: dict[str, go.Figure] = {}
     heading = f'<div class="soft">eom_dynamics {escape(command)}</div>\n<h1>{escape(result.title)}</h1>'
-    about = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in result.about.items())
+    facts = {"date": date(), "software": software(), **result.about}
+    about = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
     content = list(_content(result, figures))
     body = [
         f"<header>\n{heading}\n</header>",

@@ -49,7 +49,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.Captu
     assert out.count("joint_1") == 3  # training, validation, terms
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
-    assert "# Validation: 0.3 of each, in blocks" in text
+    assert "# validation: 0.3 of each, in blocks" in text
     assert re.search(r"# body +m \[kg\] .*\n# joint_1 .*\n# joint_2 +1\.\d+ ± ", text)
     assert "offset [N m]" in text and "constant_effort: " in text
     robot, true = load_robot(output), true_robot(load_robot("sea_planar_2r"))
