@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -163,16 +163,14 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
         f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
         for tool in facts["tools"]
     ]
-    drives = [
-        f"drive of {joint['name']}: " + ", ".join(f"{name} {value}" for name, value in joint["drive"].items())
-        for joint in facts["joints"]
-        if joint["drive"]
-    ]
     rest = [
-        *drives,
+        *(
+            f"drive of {joint['name']}: {', '.join(f'{name} {value}' for name, value in joint['drive'].items())}"
+            for joint in facts["joints"]
+            if joint["drive"]
+        ),
         *_friction(facts),
-        *_rotors(facts["rotors_left_out"], facts["independent_joints"]),
-        *_passive_efforts(facts),
+        *(line for joint in facts["joints"] for line in _passive_efforts(joint)),
         *(f"{title.replace('_', ' ')}: {line}" for title in ("merged", "assumed") for line in facts[title]),
         *(f"not plausible: {line}" for line in facts["implausible"]),
     ]
@@ -239,44 +237,32 @@ def _motors(motors: Sequence[Mapping[str, Any]]) -> TextTable:
     return TextTable(header, rows)
 
 
-def _friction(facts: Mapping[str, Any]) -> list[str]:
-    """Return a line on damping and dry friction of joints, if the description has any."""
-    rubbing = [joint for joint in facts["joints"] if joint["damping"] or joint["friction"]]
-    if not rubbing:
-        return []
-    where = ", ".join(joint["name"] for joint in rubbing) if len(rubbing) < len(facts["joints"]) else "all joints"
-    said = "part of the efforts" if facts["joint_friction"] else "not part of the efforts unless friction=True"
-    lines = [f"joint damping and friction: {where}; {said}"]
+def _friction(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Lines on damping and dry friction of joints, and on rotors of rigid joints, if the description has any."""
+    joints, rotors = facts["joints"], facts["rotors_left_out"]
+    if rubbing := [joint for joint in joints if joint["damping"] or joint["friction"]]:
+        where = ", ".join(joint["name"] for joint in rubbing) if len(rubbing) < len(joints) else "all joints"
+        part = "part of the efforts" if facts["joint_friction"] else "not part of the efforts unless friction=True"
+        yield f"joint damping and friction: {where}; {part}"
     for joint in rubbing:
         damping, friction = ("N s/m", "N") if joint["type"] == "prismatic" else ("N m s/rad", "N m")
-        values = f"damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
-        lines.append(f"  {joint['name']}: {values}")
-    return lines
+        yield f"  {joint['name']}: damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
+    if rotors:
+        where = ", ".join(rotors) if len(rotors) < facts["independent_joints"] else "all joints"
+        part = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
+        yield f"rotor inertia of rigid joints: {where}; {part}"
 
 
-def _rotors(rigid: Sequence[str], n: int) -> list[str]:
-    """Return a line on the rotors of rigid joints, if there are any."""
-    if not rigid:
-        return []
-    where = ", ".join(rigid) if len(rigid) < n else "all joints"
-    left_out = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
-    return [f"rotor inertia of rigid joints: {where}; {left_out}"]
-
-
-def _passive_efforts(facts: Mapping[str, Any]) -> list[str]:
-    """Return a line for each joint with a constant effort or a parallel spring."""
-    lines = []
-    for joint in facts["joints"]:
-        parts = []
-        if joint["constant_effort"]:
-            unit = "N" if joint["type"] == "prismatic" else "N m"
-            parts.append(f"constant effort {joint['constant_effort']:g} {unit}")
-        if joint["parallel_spring"] is not None:
-            kind, *entries = joint["parallel_spring"].items()
-            parts.append(f"parallel spring: {kind[1]}, {', '.join(_entry(*entry) for entry in entries)}")
-        if parts:
-            lines.append(f"{joint['name']}: {'; '.join(parts)}")
-    return lines
+def _passive_efforts(joint: Mapping[str, Any]) -> Iterator[str]:
+    """A line on the constant effort and the parallel spring of a joint, if it has any."""
+    parts = []
+    if joint["constant_effort"]:
+        parts.append(f"constant effort {joint['constant_effort']:g} {'N' if joint['type'] == 'prismatic' else 'N m'}")
+    if joint["parallel_spring"] is not None:
+        kind, *entries = joint["parallel_spring"].items()
+        parts.append(f"parallel spring: {kind[1]}, {', '.join(_entry(*entry) for entry in entries)}")
+    if parts:
+        yield f"{joint['name']}: {'; '.join(parts)}"
 
 
 def _entry(name: str, value: Any) -> str:
@@ -296,7 +282,7 @@ def _joints(joints: Sequence[Mapping[str, Any]]) -> TextTable:
     )
     rows = [
         (
-            _branch(joints, joint) + joint["name"],
+            branch + joint["name"],
             joint["type"] if joint["mimic"] is None else _mimic(joint["mimic"]),
             _vector(joint["axis"]),
             _limits(joint["limits"]),
@@ -305,27 +291,21 @@ def _joints(joints: Sequence[Mapping[str, Any]]) -> TextTable:
             _or(joint["stiffness"], "rigid"),
             f"{joint['rotor_inertia']:g}",
         )
-        for joint in joints
+        for joint, branch in zip(joints, _branches(joints), strict=True)
     ]
     return TextTable(header, rows, text_columns=4)
 
 
-def _branch(joints: Sequence[Mapping[str, Any]], joint: Mapping[str, Any]) -> str:
-    """Return the lines of the tree drawing in front of a joint; an unbranched chain is not indented."""
-    parents = {other["name"]: other["parent"] for other in joints}
-    children: dict[str | None, list[str]] = {}
-    for other in joints:
-        children.setdefault(other["parent"], []).append(other["name"])
-    name = joint["name"]
-    branches = children[parents[name]]
-    lines = "" if len(branches) == 1 else "└─" if name == branches[-1] else "├─"
-    name = parents[name]
-    while name is not None:
-        branches = children[parents[name]]
-        if len(branches) > 1:
-            lines = ("  " if name == branches[-1] else "│ ") + lines
-        name = parents[name]
-    return lines
+def _branches(joints: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of the tree drawing in front of each joint; an unbranched chain is not indented."""
+    below: dict[str | None, str] = {None: ""}  # lines in front of the children of a joint
+    for joint in joints:
+        parent = joint["parent"]
+        siblings = [other["name"] for other in joints if other["parent"] == parent]
+        last = joint["name"] == siblings[-1]
+        mark, line = ("", "") if len(siblings) == 1 else ("└─", "  ") if last else ("├─", "│ ")
+        below[joint["name"]] = below[parent] + line
+        yield below[parent] + mark
 
 
 def _mimic(mimic: Mapping[str, Any]) -> str:
