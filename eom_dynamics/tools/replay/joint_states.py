@@ -25,8 +25,8 @@ from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
 from ..drive_numbers import DriveNumbers
+from ..recording_options import DEFAULT, Conventions
 from .batch import Batch, Refusals
-from .conventions import DEFAULT, Conventions
 from .repeats import Repeats
 
 WINDOW = 16384

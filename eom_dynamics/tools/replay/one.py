@@ -26,7 +26,7 @@ from .evaluation import Commands, Evaluation
 from .job import Job, Report
 from .manifest import Manifest, read_manifest
 from .sinks import open_sink
-from .sources import Sampling, choose_topic, command_lead
+from .sources import choose_topic, command_lead
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,10 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
         evaluation = Evaluation(arm, job.options, report.command_lead)
         report.refusals, figures = evaluation.refusals, evaluation.figures
-        sampling = Sampling(job.cutoff, job.rate, job.conventions)
         tally = _Tally(job.against, np.zeros(robot.n))
         with open_sink(job, report, robot, arm.motor_names) as write:
             bag.progress = progress
-            for _, computed in evaluation.of_topic(bag, topic, sampling):
+            for _, computed in evaluation.of_topic(bag, topic, job.sampling):
                 for commands in computed:
                     write(commands)
                     tally.add(commands)
@@ -128,7 +127,7 @@ def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
         warnings.simplefilter("always", RobotDescriptionWarning)
         arm = ElasticArm(_robot(job, bag))
     robot = arm.robot
-    job.conventions.check(robot.name, robot.joint_names)
+    job.sampling.conventions.check(robot.name, robot.joint_names)
     if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
         raise BagError(
             f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...bags import Bag, BagError, Topic
 from ...bags.message_blocks import read_blocks, read_messages
@@ -14,27 +14,13 @@ from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_F
 from ...robot import Robot
 from ...spelling import listed
 from ..drive_numbers import DriveNumbers, is_of_motors
+from ..recording_options import Sampling
 from . import joint_states, trajectories
 from .batch import Batch, Refusals
-from .conventions import DEFAULT, Conventions
 from .joint_states import FitFigures
 
 INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
-
-
-class Sampling(NamedTuple):
-    """Sampling of motions that are not setpoints.
-
-    Attributes:
-        cutoff: Hz, of the fit to measured positions.
-        rate: Hz, of samples of planned trajectories.
-        conventions: of the recording.
-    """
-
-    cutoff: float = 5.0
-    rate: float = 1000.0
-    conventions: Conventions = DEFAULT
 
 
 def read_setpoints(

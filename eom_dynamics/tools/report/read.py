@@ -21,11 +21,11 @@ from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..drive_numbers import DriveNumbers, is_of_motors
-from ..replay.conventions import Conventions
+from ..recording_options import Conventions, Sampling
 from ..replay.evaluation import Evaluation
 from ..replay.one import described_robot
 from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import Sampling, choose_topic, command_lead
+from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
 from .findings import DOING
 from .record import Record, Stream, joined

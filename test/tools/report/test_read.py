@@ -16,7 +16,7 @@ pytest.importorskip("rosbags", reason="reads bags")
 pytest.importorskip("rosbags", reason="reads bags")
 
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay.sources import Sampling
+from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.report.charts import heading
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.report.record import Stream
