@@ -93,8 +93,7 @@ def run(options: argparse.Namespace) -> Result:
     # After the check for the libraries that these import.
     from ...bags import Storage
     from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-    from ..excite.results import excitation_result, write_outputs
-    from ..excite.spheres import read_spheres
+    from ..excite import excitation_result, read_spheres, write_outputs
 
     robot = load(options)
     check_folder(options.output, force=options.force)

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> Result:
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...trajectory import minimum_time, sample
-    from ..excite.results import trajectory_fields
+    from ..excite import trajectory_fields
     from ..pages.page import html_page
     from ..retime.read import read_waypoints
     from ..retime.results import fastest_motion_result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of an optimal excitation: improvement over its start, use of the limits, and its files and bags."""
+"""Files of ``excite``: collision spheres to read; result, bags and tables of an optimal excitation to write."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
-from ...bags import BagWriter, Layout, Storage
-from ...bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
-from ...identification.excitation import Excitation, OptimalExcitation
-from ...messages.fields import STATE_FIELDS
-from ...trajectory import Trajectory, sample
-from ..quantity_text import number
-from ..results import Result, ResultSection, TextTable
-from ..states_files import write_states
-from ..writing import whole_folder
+from ..bags import BagWriter, Layout, Storage
+from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
+from ..exceptions import RobotDescriptionError
+from ..identification.excitation import Excitation, OptimalExcitation
+from ..messages.fields import STATE_FIELDS
+from ..robot.formats import PARAMETER_FILE, format_of
+from ..robot.readers.files import read_text
+from ..robot.readers.xml import MAX_CHARACTERS, parse
+from ..trajectory import Trajectory, sample
+from .quantity_text import number
+from .results import Result, ResultSection, TextTable
+from .states_files import write_states
+from .writing import whole_folder
 
 START = 1_000_000_000
 """Stamp of the first message, ns; a stamp of zero would stand for the present."""
@@ -174,3 +179,40 @@ def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: floa
         for q, qd, qdd, sec, nanosec in zip(*samples[1:4], *np.divmod(since, _SECOND), strict=True)
     ]
     return {"joint_names": list(joint_names), "points": points}
+
+
+def read_spheres(path: Path) -> dict[str, Any]:
+    """Read spheres, rows x, y, z, radius in m by name of frame.
+
+    Args:
+        path: a .urdf file, whose ``collision`` elements with a ``sphere`` are read; or a YAML file of lists
+            ``link: [[x, y, z, radius], …]``.
+    """
+    text = read_text(path, MAX_CHARACTERS)
+    found = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
+    if not found:
+        raise RobotDescriptionError(f"{path}: has no collision spheres; other shapes are not read, see --spheres")
+    return found
+
+
+def _of_urdf(text: str, source: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for link in parse(text, source).children:
+        for collision in link.children if link.tag == "link" else ():
+            geometry = collision.child("geometry") if collision.tag == "collision" else None
+            sphere = geometry.child("sphere") if geometry is not None else None
+            if sphere is not None:
+                origin, zero = collision.child("origin"), (0.0, 0.0, 0.0)
+                center = zero if origin is None else origin.vector("xyz", zero)
+                found.setdefault(link.attributes.get("name", ""), []).append([*center, sphere.number("radius")])
+    return found
+
+
+def _of_yaml(text: str, path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise RobotDescriptionError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise RobotDescriptionError(f"{path}: must hold lists of spheres by name of a link")
+    return {str(name): rows for name, rows in document.items()}

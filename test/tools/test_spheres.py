@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.tools.excite.spheres import read_spheres
+from eom_dynamics.tools.excite import read_spheres
 
 URDF = """<robot name="r"><link name="a"><collision><origin xyz="1 2 3"/><geometry><sphere radius="0.5"/></geometry>
 </collision><collision><geometry><sphere radius="0.25"/></geometry></collision>
