@@ -8,7 +8,7 @@ robot is known.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -28,8 +28,6 @@ from .options import add_options, options_of
 from .types import path
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from ...robot import Robot
     from ..report.record import Record
 
@@ -68,13 +66,15 @@ def run(options: argparse.Namespace) -> Result:
     shown: list[Path] = []
     complaints: list[str] = []
     with progress_bars() as bars:
-        bags = list(_bags_at(options.bags, find_bags, complaints))
+        bags: list[Path] = []
+        for place in options.bags:
+            with _collecting_errors(place, complaints):
+                bags += find_bags(place)
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _collecting_errors(bag, complaints):
-                found = read_records(
-                    bag, robot, sampling, options_of(RobotOptions, options), partial(_advance, bars, task)
-                )
+                advance = partial(lambda task, share: bars.update(task, completed=share), task)
+                found = read_records(bag, robot, sampling, options_of(RobotOptions, options), advance)
                 records += found
                 shown.append(bag)
                 complaints += [f"{bag}: {line}" for line in found[0].unread]
@@ -111,13 +111,6 @@ def _described(robots: Sequence[Robot | None]) -> str:
     )
 
 
-def _bags_at(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:
-    """Find the bags at each path; a path without any is a complaint."""
-    for each in given:
-        with _collecting_errors(each, complaints):
-            yield from find(each)
-
-
 @contextmanager
 def _collecting_errors(bag: Path, complaints: list[str]) -> Iterator[None]:
     """Take down why a bag cannot be shown, and go on with the next one."""
@@ -127,7 +120,3 @@ def _collecting_errors(bag: Path, complaints: list[str]) -> Iterator[None]:
         complaints.extend(error.errors)
     except OSError as error:
         complaints.append(f"{error.filename or bag}: {error.strerror or error}")
-
-
-def _advance(bars: Progress, task: TaskID, share: float) -> None:
-    bars.update(task, completed=share)
