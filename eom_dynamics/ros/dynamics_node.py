@@ -21,7 +21,6 @@ from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
-from .command_line import Executable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
 from .dynamics.dynamics_parameters import TABLE
@@ -32,10 +31,10 @@ from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
 from .dynamics.transitions import TransitionRequests, reported, state_label
+from .executors import StopSignals
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import run
-from .stopping import StopSignals
+from .running import Executable, run
 
 # Time that the end of the node waits until its last command has been received, s.
 _DELIVERY = 2.0

@@ -15,8 +15,8 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.signals import SignalHandlerOptions
 
 from .dynamics_node import DynamicsNode
+from .executors import StopSignals
 from .running import run_together
-from .stopping import StopSignals
 
 _NAME, _NODE = "dynamics_nodes", "--node"
 

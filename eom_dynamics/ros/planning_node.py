@@ -27,8 +27,8 @@ from ..messages.waypoints import read_times, require_rest_at_the_end
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from .command_line import Executable
 from .diagnostics import Level, StatusReport
+from .executors import StopSignals
 from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus, stream_qos
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.measured_joints import MeasuredJoints
@@ -40,8 +40,7 @@ from .planning.tool_motions import tool_motion
 from .planning.trajectories import fitted, timed
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import run
-from .stopping import StopSignals
+from .running import Executable, run
 from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"

@@ -17,9 +17,8 @@ from ..elastic import ElasticArm
 from ..terminal import printable
 from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport
-from .robot_sources import LoadedRobot
-from .robot_supply import RobotSupply
-from .stopping import StopSignals
+from .executors import StopSignals
+from .robot_sources import LoadedRobot, RobotSupply
 
 
 class RobotNode(Node):

@@ -28,17 +28,16 @@ from ..messages.samples import doubles
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
-from .command_line import Executable
 from .diagnostics import Level, StatusReport
+from .executors import StopSignals
 from .interfaces import FeedforwardCommand, stream_qos
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import run
+from .running import Executable, run
 from .simulated_robot.pace import Pace
 from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
 from .simulated_robot.statistics import SimulatedRobotStatistics
 from .simulated_robot.watchdog import CommandPhase, CommandWatchdog
-from .stopping import StopSignals
 
 STATUS_NAME = "simulated robot"
 

@@ -17,7 +17,7 @@ from ..states import all_finite
 from ..trajectory.smooth_step import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
-from .setpoint_age import SetpointAge
+from .clocks import SetpointAge
 
 
 class Fade(NamedTuple):

@@ -71,7 +71,7 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
         "import os\n"
         "from eom_dynamics.ros.dynamics import realtime\n"
         "from eom_dynamics.ros.dynamics.spline_topic import SplineTopic\n"
-        "from eom_dynamics.ros.robot_supply import RobotSupply\n"
+        "from eom_dynamics.ros.robot_sources import RobotSupply\n"
         "def failing(name, function):\n"
         "    def fail(*arguments, **options):\n"
         "        if os.path.exists(name):\n"

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ...messages.setpoint_to_command import LIMIT_POLICIES
+from ...stream.arm_stop import EFFORTS_ON_DEACTIVATE
 from ...stream.doubts import DOUBT_POLICIES
-from ...stream.final_command import EFFORTS_ON_DEACTIVATE
 from ...stream.watchdog import DEFAULTS, LOSS_POLICIES
 from ..node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from ..trajectory_limits import ON_REFUSED_TRAJECTORY, START_LATENCY, START_TOLERANCE, TRAJECTORY_LIMITS

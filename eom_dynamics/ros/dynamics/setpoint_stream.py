@@ -20,9 +20,8 @@ from ...messages.cdr import stamp_of
 from ...messages.payload_blend import PayloadBlend
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
-from ...stream.compiled_stream import CompiledStream, ShapeCall
-from ...stream.final_command import final_command
-from ...stream.learned_shapes import LearnedShapes
+from ...stream.arm_stop import final_command
+from ...stream.compiled_stream import CompiledStream, LearnedShapes, ShapeCall
 from ...stream.watchdog import Response, Status, moves
 from ...terminal import printable
 from ..diagnostics import StatusReport

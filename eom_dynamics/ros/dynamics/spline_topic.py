@@ -15,10 +15,10 @@ from ...terminal import printable
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ...trajectory.takeover import stop
+from ..executors import Worker
 from ..interfaces import SplineTrajectory, TrajectoryStatus, stream_qos
 from ..robot_node import RobotNode
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
-from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
 # Planners send trajectories at a low rate.

@@ -16,10 +16,9 @@ from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.refusals import refusal_reason
 from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from ...stream.clocks import OBSERVATIONS, WatchedClock
 from ...stream.doubts import Doubts, DoubtSettings
-from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
-from ...stream.watched_clock import WatchedClock
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode

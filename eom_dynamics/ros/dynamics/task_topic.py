@@ -26,9 +26,9 @@ from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
+from ..executors import Worker
 from ..interfaces import JOINT_STATES_QOS, JointTrajectorySetpoint, TaskSetpoint, stream_qos
 from ..robot_node import RobotNode
-from ..worker import Worker
 
 # Longest time over which the last commanded motion predicts the next, s.
 _PREDICTED = 0.1

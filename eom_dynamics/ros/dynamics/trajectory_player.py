@@ -21,13 +21,13 @@ from ...messages.fields import STATE_FIELDS
 from ...messages.refusals import refusal_reason
 from ...messages.samples import doubles
 from ...messages.setpoint_to_command import Ahead
+from ...stream.clocks import ClockWatch
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import Handover, Shifted
 from ...trajectory.takeover import take_over
 from ..executors import keep_pace
 from ..interfaces import JointTrajectorySetpoint
-from .clock_watch import ClockWatch
 
 _SECOND = 10**9
 

@@ -32,9 +32,9 @@ from ...messages.samples import doubles
 from ...messages.tolerances import JointTolerances
 from ...terminal import printable
 from ...trajectory import Spline
+from ..executors import Worker
 from ..interfaces import TrajectoryStatus
 from ..robot_node import RobotNode
-from ..worker import Worker
 
 _NAME = "follow_joint_trajectory"
 

@@ -17,6 +17,7 @@ from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError
 from ...messages.refusals import refusal_reason
 from ...terminal import printable
+from ..executors import Worker
 from ..interfaces import (
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,
@@ -26,7 +27,6 @@ from ..interfaces import (
     GetEquationsOfMotion,
 )
 from ..robot_node import RobotNode
-from ..worker import Worker
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
 from .measured_joints import MeasuredJoints
 from .trajectories import answer_trajectory

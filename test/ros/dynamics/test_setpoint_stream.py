@@ -268,7 +268,7 @@ def node(ros, tmp_path_factory):
     from sensor_msgs.msg import JointState
 
     from eom_dynamics.ros.dynamics_node import DynamicsNode
-    from eom_dynamics.ros.worker import end_workers
+    from eom_dynamics.ros.executors import end_workers
 
     path = tmp_path_factory.mktemp("robot") / "arm.yaml"
     path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
