@@ -23,18 +23,18 @@ from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
-from .dynamics.dynamics_parameters import TABLE
 from .dynamics.inverse_dynamics_service import InverseDynamicsService
 from .dynamics.payload_topic import PayloadTopic
-from .dynamics.realtime import schedule
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
 from .dynamics.transitions import TransitionRequests, reported, state_label
 from .executors import StopSignals
+from .parameter_tables import DYNAMICS
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
+from .scheduling import schedule
 
 # Time that the end of the node waits until its last command has been received, s.
 _DELIVERY = 2.0
@@ -64,7 +64,7 @@ topics and services (relative to the namespace):
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
 """,
-    TABLE,
+    DYNAMICS,
 )
 
 
@@ -84,7 +84,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         TransitionRequests(self, self.switch_off)
         self._starting_up = False
         self._scheduling_problem = self._failed_transition = ""
-        self.declare(TABLE)
+        self.declare(DYNAMICS)
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
         self._stream = SetpointStream(self, self._commands, self._deactivate)

@@ -30,17 +30,15 @@ from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
 from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus, stream_qos
+from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
-from .planning.measured_joints import MeasuredJoints
 from .planning.payloads import CarriedPayloads
-from .planning.planning_parameters import TABLE
-from .planning.priority import give_way, keep_memory, share_memory
-from .planning.services import SERVICES, PlanningServices
-from .planning.tool_motions import tool_motion
-from .planning.trajectories import fitted, timed
+from .planning.services import SERVICES, MeasuredJoints, PlanningServices
+from .planning.trajectories import fitted, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
+from .scheduling import give_way, keep_memory, share_memory
 from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"
@@ -72,7 +70,7 @@ topics, services and actions (relative to the namespace):
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
-    TABLE,
+    PLANNING,
 )
 
 _Constants = ComputeTrajectoryFeedforward.Request
@@ -94,7 +92,7 @@ class PlanningNode(RobotNode):
         """Declare parameters, and create topics, services and the action; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refused_trajectory = ""
-        self.declare(TABLE)
+        self.declare(PLANNING)
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)

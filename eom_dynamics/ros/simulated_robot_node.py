@@ -31,13 +31,11 @@ from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
 from .interfaces import FeedforwardCommand, stream_qos
+from .parameter_tables import ARRAYS, NOISE, SIMULATED_ROBOT
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
-from .simulated_robot.pace import Pace
-from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
-from .simulated_robot.statistics import SimulatedRobotStatistics
-from .simulated_robot.watchdog import CommandPhase, CommandWatchdog
+from .simulation_pace import CommandPhase, CommandWatchdog, Pace, SimulatedRobotStatistics
 
 STATUS_NAME = "simulated robot"
 
@@ -60,7 +58,7 @@ topics (relative to the namespace):
   motor_states        out    sensor_msgs/msg/JointState, motors, reflected to the link side of the gear
   /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray
 """,
-    TABLE,
+    SIMULATED_ROBOT,
 )
 
 # Only the latest command matters.
@@ -93,7 +91,7 @@ class SimulatedRobotNode(RobotNode):
         self._statistics = SimulatedRobotStatistics()
         self._published = 0
         self._commanded_rest = False
-        self.declare(TABLE)
+        self.declare(SIMULATED_ROBOT)
         self._command = self.get_parameter("command").value
         self._period = 1.0 / self.get_parameter("rate").value
         self._publish_period = 1.0 / self.get_parameter("publish_rate").value

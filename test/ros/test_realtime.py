@@ -13,7 +13,7 @@ import pytest
 from paths import CONFIG
 
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.ros.dynamics.realtime import SchedulingError, stream_on_processors
+from eom_dynamics.ros.scheduling import SchedulingError, stream_on_processors
 
 PRIORITY = 7
 ARGUMENTS = ("--params-file", CONFIG / "iiwa.yaml")
@@ -62,7 +62,7 @@ def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
 def test_python_threads_and_what_is_started_later_stay_normal(tmp_path):
     program = f"""
 import os, subprocess, sys, threading
-from eom_dynamics.ros.dynamics.realtime import stream_in_real_time
+from eom_dynamics.ros.scheduling import stream_in_real_time
 go, policies = threading.Event(), []
 def other():
     go.wait()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning services and action of a node, computed in worker threads."""
+"""Planning services and action of a node, computed in worker threads, and the measured joints that they start from."""
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -11,14 +12,20 @@ from typing import Any
 
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
 
+from ...arrays import Array
 from ...elastic import ElasticArm
-from ...exceptions import EomDynamicsError
+from ...exceptions import EomDynamicsError, StateError
+from ...messages.joint_states import JointPositions
 from ...messages.refusals import refusal_reason
 from ...terminal import printable
 from ..executors import Worker
 from ..interfaces import (
+    JOINT_STATES_QOS,
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,
     ComputeInverseKinematics,
@@ -28,8 +35,52 @@ from ..interfaces import (
 )
 from ..robot_node import RobotNode
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
-from .measured_joints import MeasuredJoints
 from .trajectories import answer_trajectory
+
+# Time within which a joint state must arrive, s.
+_PATIENCE = 1.0
+
+
+class MeasuredJoints:
+    """Subscriber of ``joint_states``, created on first use."""
+
+    def __init__(self, node: Node) -> None:
+        """Subscribe to nothing yet."""
+        self._node = node
+        self._subscription: Subscription | None = None
+        self._waiting: list[tuple[JointPositions, threading.Event]] = []
+
+    def listen(self) -> None:
+        """Subscribe; called by the node's executor."""
+        if self._subscription is None:
+            self._subscription = self._node.create_subscription(
+                JointState, "joint_states", self._receive, JOINT_STATES_QOS
+            )
+
+    def positions(self, names: Sequence[str]) -> Array:
+        """Joint positions (n,) from the next messages; called in a thread, after :meth:`listen`.
+
+        Raises:
+            StateError: no message arrives, or it cannot be used.
+        """
+        positions, known = JointPositions(names), threading.Event()
+        waiting = positions, known
+        self._waiting.append(waiting)
+        known.wait(_PATIENCE)
+        self._waiting.remove(waiting)
+        try:
+            return positions.read()
+        except StateError as error:
+            raise StateError(
+                f"{error} after {_PATIENCE:g} s: publish it on joint_states, or give a request the positions at which "
+                "the motion starts"
+            ) from None
+
+    def _receive(self, state: JointState) -> None:
+        for positions, known in tuple(self._waiting):
+            if positions.update(state):
+                known.set()
+
 
 # Time between feedback messages of an action, s.
 _FEEDBACK_PERIOD = 0.05

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory service and action: smooth motion through waypoints, and its feedforward."""
+"""Trajectory service and action: smooth motion through waypoints or poses of a tool, and its feedforward."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import LimitError, StateError, TrajectoryError
+from ...kinematics.compiled import kinematics_of
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.samples import doubles, write
+from ...messages.tool_trajectory import read_tool_trajectory
 from ...messages.waypoints import fill_in, read_points, read_positions, read_times
-from ...trajectory import Peak, Spline, minimum_time, through
+from ...robot import Robot
+from ...trajectory import Peak, Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward
 from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
-from .tool_motions import requested_start, tool_motion
 
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
@@ -172,3 +175,40 @@ def _write_samples(response: Any, found: TrajectoryFeedforward, order: JointOrde
         write(response, EFFORT_FIELDS, [order.to_message(values) for values in found.command[:3]])
     if outputs & _Constants.MOTOR:
         write(response, MOTOR_FIELDS, [order.motors_to_message(values) for values in found.command[3:]])
+
+
+def tool_motion(
+    robot: Robot, trajectory: Any, start: Array, progress: Callable[[float], Any] = lambda fraction: None
+) -> tuple[Array, Spline]:
+    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the joint motion from ``start`` (n,).
+
+    ``progress`` is called as by :func:`.follow`.
+    """
+    with np.errstate(all="ignore"):  # poses and twists of any size; the motion of the joints is checked
+        found = read_tool_trajectory(trajectory)
+        try:
+            motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
+        except np.linalg.LinAlgError:
+            raise StateError("tool_trajectory is too fast: poses between its points overflow") from None
+    return found.path.t, motion.spline
+
+
+def requested_start(request: Any, order: JointOrder, measured: Callable[[], Array]) -> Array:
+    """Joint positions (n,) from which a request's tool_trajectory starts, in the robot's order.
+
+    Raises:
+        StateError: they are neither in its only waypoint nor measured.
+    """
+    points = request.trajectory.points
+    if not points:
+        return measured()
+    if len(points) > 1:
+        raise StateError(
+            f"trajectory has {len(points)} points; beside tool_trajectory it may have one, with the positions of the "
+            "joints at the start"
+        )
+    positions = read_points(request.trajectory, "positions", order)
+    if positions is None:
+        raise StateError("points[0].positions is empty; it must have the positions of the joints at the start")
+    start: Array = positions[0]
+    return start
