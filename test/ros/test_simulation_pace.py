@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from eom_dynamics.ros.simulation_pace import Pace
+from eom_dynamics.ros.simulation_pace import CommandPhase, CommandWatchdog, Pace
 
 
 def test_it_counts_the_periods_of_a_steady_clock():
@@ -54,11 +54,6 @@ def test_slow_steps_are_taken_one_at_a_time():
     pace.due(0.0)
     assert [pace.due(t) for t in (0.05, 0.1, 0.35, 0.35, 0.35)] == [0, 1, 1, 0, 0]
     assert pace.lost == 1
-
-
-pytest.importorskip("rclpy", reason="rclpy is not installed")
-
-from eom_dynamics.ros.simulation_pace import CommandPhase, CommandWatchdog
 
 
 def test_before_the_first_command_none_is_missing():

@@ -23,7 +23,7 @@ from ...messages.samples import doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
 from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapeCall
 from ...stream.watchdog import Status
-from ..interfaces import FeedforwardCommand, stream_qos
+from ..interfaces import FeedforwardCommand, nanoseconds, stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1
@@ -103,8 +103,7 @@ class CommandTopics:
         """Publish a command."""
         self._fill(header, command.order, command.efforts, command.motors, command.lead, command.sent)
         self._send(status)
-        stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
-        self._latest = SentCommand(command, stamp, header.frame_id)
+        self._latest = SentCommand(command, nanoseconds(header.stamp), header.frame_id)
 
     def publish_bytes(self, latest: ShapeCall, first: bytes) -> None:
         """Publish a fresh command from a compiled call, given its first message."""

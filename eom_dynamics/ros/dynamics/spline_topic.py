@@ -16,7 +16,7 @@ from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ...trajectory.takeover import stop
 from ..executors import Worker
-from ..interfaces import SplineTrajectory, TrajectoryStatus, stream_qos
+from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
 from .trajectory_player import TrajectoryPlayer
@@ -95,7 +95,7 @@ class SplineTopic:
         if epoch != self._epoch:
             self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), told)
             return
-        stamp = told.header.stamp.sec * 10**9 + told.header.stamp.nanosec
+        stamp = nanoseconds(told.header.stamp)
         try:
             if isinstance(found, Exception):
                 raise found

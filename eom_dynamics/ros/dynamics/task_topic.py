@@ -27,7 +27,7 @@ from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
 from ..executors import Worker
-from ..interfaces import JOINT_STATES_QOS, JointTrajectorySetpoint, TaskSetpoint, stream_qos
+from ..interfaces import JOINT_STATES_QOS, JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 
 # Longest time over which the last commanded motion predicts the next, s.
@@ -85,7 +85,7 @@ class TaskTopic:
         assert self._robot is not None  # the node is active
         tracker = self._tracker(message.frame, self._robot)
         wanted = read_task_setpoint(message)
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header.stamp)
         expected = self._expected(stamp, self._robot)
         q, rates, refusals = tracker.solve(
             expected[np.newaxis],

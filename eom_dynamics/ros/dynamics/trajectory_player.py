@@ -27,7 +27,7 @@ from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.handover import Handover, Shifted
 from ...trajectory.takeover import take_over
 from ..executors import keep_pace
-from ..interfaces import JointTrajectorySetpoint
+from ..interfaces import JointTrajectorySetpoint, set_stamp
 
 _SECOND = 10**9
 
@@ -332,8 +332,7 @@ class TrajectoryPlayer:
 
     def _setpoint(self, motion: Trajectory, t: float) -> JointTrajectorySetpoint:
         message = self._message
-        nanoseconds = self._origin + math.floor(t * _SECOND + 0.5)
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, _SECOND)
+        set_stamp(message.header.stamp, self._origin + math.floor(t * _SECOND + 0.5))
         for field, values in zip(STATE_FIELDS, motion.derivatives(t), strict=True):
             setattr(message, field, doubles(np.ascontiguousarray(values)))
         return message

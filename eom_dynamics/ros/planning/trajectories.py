@@ -22,7 +22,7 @@ from ...messages.waypoints import fill_in, read_points, read_positions, read_tim
 from ...robot import Robot
 from ...trajectory import Peak, Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward
-from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
+from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
 
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
@@ -69,7 +69,7 @@ def answer_trajectory(
         times, motion = timed(arm, motion, times, request.timing, _part(progress, begin, 0.5 * (1 + begin)))
         begin = 0.5 * (1 + begin)
         for point, t in zip(request.trajectory.points, times, strict=True):
-            point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+            set_stamp(point.time_from_start, round(t * 1e9))
     found = trajectory_feedforward(
         arm,
         motion,
