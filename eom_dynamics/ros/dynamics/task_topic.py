@@ -106,7 +106,9 @@ class TaskTopic:
     def command(self, stamp: int, states: Array) -> None:
         """Remember a commanded state q … qdddd (5, n) and its stamp, ns."""
         self._commanded, self._measured = (stamp, states), None
-        self._unsubscribe()
+        if self._states is not None:
+            self._node.destroy_subscription(self._states)
+            self._states = None
 
     def forget(self) -> None:
         """Forget the joint state."""
@@ -132,15 +134,17 @@ class TaskTopic:
         )
 
     def _prepare(self, frame: str, robot: Robot) -> None:
-        if frame not in self._trackers:
-            self._trackers[frame] = None
-            self._worker.submit(partial(_prepared, robot, frame), partial(self._keep, robot, frame))
+        if frame in self._trackers:
+            return
+        self._trackers[frame] = None
 
-    def _keep(self, robot: Robot, frame: str, found: ToolTracker | Exception) -> None:
-        if robot is self._robot:
-            self._trackers[frame] = refusal_reason(found) if isinstance(found, Exception) else found
-            if isinstance(found, ToolTracker):
-                self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
+        def keep(found: ToolTracker | Exception) -> None:
+            if robot is self._robot:
+                self._trackers[frame] = refusal_reason(found) if isinstance(found, Exception) else found
+                if isinstance(found, ToolTracker):
+                    self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
+
+        self._worker.submit(partial(_prepared, robot, frame), keep)
 
     def _expected(self, stamp: int, robot: Robot) -> Array:
         """Joint variables (n,) predicted for a stamp, ns."""
@@ -155,7 +159,7 @@ class TaskTopic:
             self._measured = JointPositions(robot.joint_names)
         if self._states is None:
             self._states = self._node.create_subscription(
-                JointState, "joint_states", self._on_joint_states, JOINT_STATES_QOS
+                JointState, "joint_states", lambda x: self._measured and self._measured.update(x), JOINT_STATES_QOS
             )
         try:
             return self._measured.read()
@@ -163,15 +167,6 @@ class TaskTopic:
             raise StateError(
                 f"{error}: it takes a message on joint_states from now on, or a setpoint of the joints"
             ) from None
-
-    def _on_joint_states(self, state: JointState) -> None:
-        if self._measured is not None:
-            self._measured.update(state)
-
-    def _unsubscribe(self) -> None:
-        if self._states is not None:
-            self._node.destroy_subscription(self._states)
-            self._states = None
 
 
 def _prepared(robot: Robot, frame: str) -> ToolTracker:
