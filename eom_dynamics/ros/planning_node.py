@@ -99,14 +99,14 @@ class PlanningNode(RobotNode):
         self._requests = PlanningServices(self, self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
-        self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
         players = self._splines.get_subscription_count
         self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse, players)
-        plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
-        self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
-        self.create_subscription(
-            MultiDOFJointTrajectory, "tool_trajectory", self._on_tool_trajectory, **stream_qos(_DEPTH)
-        )
+        for topic, kind, plan in (
+            ("joint_trajectory", JointTrajectory, self._fitted),
+            ("tool_trajectory", MultiDOFJointTrajectory, self._followed),
+        ):
+            on_message = partial(self._plan, plan=plan, names=RequestNames(topic))
+            self.create_subscription(kind, topic, on_message, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -150,12 +150,10 @@ class PlanningNode(RobotNode):
 
     # --- Trajectories -------------------------------------------------------------------
 
-    def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
-        self._measured.listen()
-        self._plan(message, self._followed, "tool_trajectory")
-
-    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], topic: str) -> None:
-        told = TrajectoryStatus(header=message.header, request=self._names[topic].next(message))
+    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
+        if isinstance(message, MultiDOFJointTrajectory):
+            self._measured.listen()
+        told = TrajectoryStatus(header=message.header, request=names.next(message))
         self._requests.worker.submit(partial(self._spline, message, plan, told.request), partial(self._publish, told))
 
     def _spline(self, message: _Message, plan: Callable[[_Message], _Planned], request: str) -> SplineTrajectory:

@@ -195,13 +195,17 @@ class DescriptionTopic(RobotSource):
 
     def __init__(self, node: Node, on_arrival: Callable[[], None]) -> None:
         super().__init__(node)
-        self._on_arrival = on_arrival
         self._text: str | None = None
         # As in robot_state_publisher: late subscribers receive the latest description.
         quality = QoSProfile(
             depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
         )
-        self._subscription = node.create_subscription(String, DESCRIPTION, self._receive, quality)
+
+        def receive(message: String) -> None:
+            self._text = message.data
+            on_arrival()
+
+        self._subscription = node.create_subscription(String, DESCRIPTION, receive, quality)
         self.label = f"topic {self._subscription.topic_name}"
 
     @property
@@ -212,10 +216,6 @@ class DescriptionTopic(RobotSource):
     def close(self) -> None:
         """Unsubscribe."""
         self._node.destroy_subscription(self._subscription)
-
-    def _receive(self, message: String) -> None:
-        self._text = message.data
-        self._on_arrival()
 
 
 class RemoteParameters(RobotSource):
@@ -310,19 +310,16 @@ class _NoRobotError(Exception):
     """Another node has no robot; the message says why."""
 
 
+def given_parameters(node: Node) -> list[str]:
+    """List the set parameters that define a robot, highest precedence first."""
+    given = [ROBOT] if section(node, ROBOT) else []
+    return given + [key for key in (FILE, DESCRIPTION, SOURCE_NODE) if node.get_parameter(key).value]
+
+
 def chosen_source(node: Node) -> tuple[str, str]:
     """Return the parameter that selects the source (empty for the topic), and its node or file."""
     key = next(iter(given_parameters(node)), "")
     return key, node.get_parameter(key).value if key in (FILE, SOURCE_NODE) else ""
-
-
-def given_parameters(node: Node) -> list[str]:
-    """List the set parameters that define a robot, highest precedence first."""
-    given = {
-        ROBOT: bool(section(node, ROBOT)),
-        **{key: bool(node.get_parameter(key).value) for key in (FILE, DESCRIPTION, SOURCE_NODE)},
-    }
-    return [key for key, present in given.items() if present]
 
 
 def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], None]) -> RobotSource:

@@ -184,7 +184,12 @@ class SimulatedRobotNode(RobotNode):
         try:
             command = self._order.read(self._names_field, names, **values)
         except StateError as error:
-            self._refuse(str(error))
+            self._statistics.refused += 1
+            self._statistics.last_refusal = str(error)
+            self.get_logger().warning(
+                f"command refused, the last valid one remains: {printable(str(error))}",
+                throttle_duration_sec=self.warning_period,
+            )
             return
         if self._watchdog.command(self._now()):
             if len(command) == 1:
@@ -195,13 +200,6 @@ class SimulatedRobotNode(RobotNode):
                 motors = command if self._command == "feedforward" else robot.arm.drive_state(*command)
                 robot.follow(*motors)
                 self._commanded_rest = bool(np.all(np.abs(motors[1]) <= _REST))
-
-    def _refuse(self, reason: str) -> None:
-        self._statistics.refuse(reason)
-        self.get_logger().warning(
-            f"command refused, the last valid one remains: {printable(reason)}",
-            throttle_duration_sec=self.warning_period,
-        )
 
     # --- Motion -------------------------------------------------------------------------
 
@@ -234,7 +232,7 @@ class SimulatedRobotNode(RobotNode):
                 robot.advance()
             except SimulationError as error:
                 self._on_stop(str(error), now)
-            self._statistics.add_step(time.perf_counter_ns() - started)
+            self._statistics.step_times.append(time.perf_counter_ns() - started)
         # Allow for rounding.
         number = int(self._pace.steps * self._period / self._publish_period + 1e-6)
         if number > self._published:

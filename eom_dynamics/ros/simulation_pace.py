@@ -122,29 +122,21 @@ class SimulatedRobotStatistics:
         last_refusal: why the last refused command was refused.
         stops: how often the simulation diverged.
         timeouts: number of command timeouts.
+        step_times: computation times of the steps of the period, ns.
     """
 
     def __init__(self) -> None:
         self.received = self.refused = self.stops = self.timeouts = 0
         self.last_refusal = ""
         self._before = (0, 0, 0, 0, 0)
-        self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
-
-    def add_step(self, nanoseconds: int) -> None:
-        """Add the computation time of one step."""
-        self._times.append(nanoseconds)
-
-    def refuse(self, reason: str) -> None:
-        """Count a refused command."""
-        self.refused += 1
-        self.last_refusal = reason
+        self.step_times: deque[int] = deque(maxlen=_KEPT_TIMES)
 
     def report(self, seconds: float, pace: Pace, phase: CommandPhase) -> StatusReport:
         """Return the status of the last ``seconds``, and start the next period."""
         counts = (self.received, self.refused, pace.steps, pace.late, pace.lost)
         received, refused, steps, late, lost = (a - b for a, b in zip(counts, self._before, strict=True))
         self._before = counts
-        times, self._times = self._times, deque(maxlen=_KEPT_TIMES)
+        times, self.step_times = self.step_times, deque(maxlen=_KEPT_TIMES)
         values = {
             "phase": phase.name.lower(),
             "commands": str(self.received),
@@ -160,17 +152,18 @@ class SimulatedRobotStatistics:
             "step time median (us)": f"{median(times) * 1e-3:.1f}" if times else "",
             "step time max (us)": f"{max(times) * 1e-3:.1f}" if times else "",
         }
+        level, message = Level.WARN, phase.value
         if phase is CommandPhase.STOPPED:
-            return StatusReport(Level.ERROR, "stopped: the simulation diverged; pause the commands to continue", values)
-        if lost:
-            return StatusReport(Level.WARN, f"slower than real time: {lost} of {steps + lost} steps dropped", values)
-        if refused:
+            level, message = Level.ERROR, "stopped: the simulation diverged; pause the commands to continue"
+        elif lost:
+            message = f"slower than real time: {lost} of {steps + lost} steps dropped"
+        elif refused:
             level = Level.ERROR if refused == received else Level.WARN
-            return StatusReport(
-                level, f"{refused} of {received} commands refused, the last: {self.last_refusal}", values
-            )
-        if phase is CommandPhase.LOST:
-            return StatusReport(Level.WARN, "command timeout: on_timeout is in effect", values)
-        if late > 0.5 * steps > 0:
-            return StatusReport(Level.WARN, f"{late} of {steps} steps were late", values)
-        return StatusReport(Level.OK, phase.value, values)
+            message = f"{refused} of {received} commands refused, the last: {self.last_refusal}"
+        elif phase is CommandPhase.LOST:
+            message = "command timeout: on_timeout is in effect"
+        elif late > 0.5 * steps > 0:
+            message = f"{late} of {steps} steps were late"
+        else:
+            level = Level.OK
+        return StatusReport(level, message, values)

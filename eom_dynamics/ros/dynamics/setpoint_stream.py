@@ -278,7 +278,7 @@ class SetpointStream:
             if admit is not None:
                 self._supervise(stamp, latest.shape.frame_id, latest.command())
         except Exception as error:
-            self._fail(deserialize_message(message, JointTrajectorySetpoint), error)
+            self._refuse(deserialize_message(message, JointTrajectorySetpoint), error)
         else:
             statistics.published += 1
             if call.exceeded:
@@ -316,13 +316,6 @@ class SetpointStream:
         self._stamp, self._frame_id = stamp, frame_id
         self.supervision.feed(stamp, command)
 
-    def _fail(self, setpoint: JointTrajectorySetpoint, error: Exception) -> None:
-        """Refuse a setpoint without a published command, while the error is handled."""
-        if isinstance(error, StateError):
-            self._refuse(setpoint, error)
-        elif self._node.context.ok():  # at shutdown the publishers are gone
-            self._refuse(setpoint, error, traceback.format_exc())
-
     def _answer_task(self, task: TaskSetpoint) -> None:
         """Answer a setpoint of a tool by that of the joints."""
         if not self._accept(task):
@@ -333,7 +326,7 @@ class SetpointStream:
                 setpoint = self._tasks.solve(task)
         except Exception as error:
             self.statistics.received += 1
-            self._refuse(task, error, "" if isinstance(error, EomDynamicsError) else traceback.format_exc())
+            self._refuse(task, error)
         else:
             self.answer(setpoint, self._task_limits, started)
 
@@ -389,7 +382,7 @@ class SetpointStream:
             if self._admit is not None:
                 self._supervise(stamp, setpoint.header.frame_id, command)
         except Exception as error:
-            self._fail(setpoint, error)
+            self._refuse(setpoint, error)
         else:
             answered = True
             statistics.published += 1
@@ -397,8 +390,11 @@ class SetpointStream:
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
-    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception, detail: str = "") -> None:
-        """Report a refused setpoint, and repeat the last command if it is to be held."""
+    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception) -> None:
+        """Report a refused setpoint, while its error is handled, and repeat the last command if it is to be held."""
+        detail = "" if isinstance(error, EomDynamicsError) else traceback.format_exc()
+        if detail and not self._node.context.ok():  # at shutdown the publishers are gone
+            return
         if self._commands.holds_command and is_held(error, self._hold) and not self.supervision.responding:
             self._commands.repeat(setpoint.header)
             self.statistics.held += 1

@@ -200,7 +200,9 @@ class Supervision:
             StateError: it is refused.
         """
         if self._watchdog is not None:
-            self._watchdog.admit(state[0] if self._has_same_joints else None)
+            robots = (self._evaluator, self._successor and self._successor[1])
+            joints = {evaluator.arm.robot.joint_names for evaluator in robots if evaluator}
+            self._watchdog.admit(state[0] if len(joints) == 1 else None)
         if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
             self._node.get_logger().warning(
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
@@ -225,9 +227,14 @@ class Supervision:
         deadline, lease = quality.deadline.nanoseconds, quality.liveliness_lease_duration.nanoseconds
         self._events = [f"a missed deadline of {deadline * 1e-9:g} s"] if deadline else []
         self._events += [f"an expired lease of {lease * 1e-9:g} s"] if lease else []
+
+        def on_liveliness(changed: Any) -> None:
+            if not changed.alive_count and changed.alive_count_change < 0:
+                self._miss("no publisher is alive")
+
         callbacks = SubscriptionEventCallbacks(
             deadline=(lambda _: self._miss(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
-            liveliness=self._on_liveliness if lease else None,
+            liveliness=on_liveliness if lease else None,
             use_default_callbacks=False,
         )
         group = self._node.default_callback_group
@@ -275,18 +282,6 @@ class Supervision:
                 "that was killed up to 20 s later; set setpoint_timeout, such as 0.02"
             )
 
-    def _on_liveliness(self, changed: Any) -> None:
-        if not changed.alive_count and changed.alive_count_change < 0:
-            self._miss("no publisher is alive")
-
-    @property
-    def _has_same_joints(self) -> bool:
-        """Whether setpoints are of the joints of the arm that is watched."""
-        if self._successor is None or self._evaluator is None:
-            return True
-        names = self._successor[1].arm.robot.joint_names
-        return names == self._evaluator.arm.robot.joint_names
-
     @property
     def _follows_trajectory(self) -> bool:
         """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
@@ -303,18 +298,14 @@ class Supervision:
             return
         fed = watchdog.age.fed
         cause = watchdog.observe(self.clock.now())
-        self._watch_clock()
+        if self.clock.stands_still and not self._clock_stands_still:
+            self._node.get_logger().warning(_CLOCK_STANDS_STILL)
+        self._clock_stands_still = self.clock.stands_still
         self._ticks += 1
         if not (cause or fed or self._ticks % self._count_every or self._follows_trajectory) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
-
-    def _watch_clock(self) -> None:
-        """Warn once while the clock stands still."""
-        if self.clock.stands_still and not self._clock_stands_still:
-            self._node.get_logger().warning(_CLOCK_STANDS_STILL)
-        self._clock_stands_still = self.clock.stands_still
 
     def _lose(self, cause: str) -> None:
         watchdog = self._watchdog

@@ -159,7 +159,7 @@ class TaskTopic:
             self._measured = JointPositions(robot.joint_names)
         if self._states is None:
             self._states = self._node.create_subscription(
-                JointState, "joint_states", lambda x: self._measured and self._measured.update(x), JOINT_STATES_QOS
+                JointState, "joint_states", self._on_joint_states, JOINT_STATES_QOS
             )
         try:
             return self._measured.read()
@@ -167,6 +167,10 @@ class TaskTopic:
             raise StateError(
                 f"{error}: it takes a message on joint_states from now on, or a setpoint of the joints"
             ) from None
+
+    def _on_joint_states(self, state: JointState) -> None:
+        if self._measured is not None:
+            self._measured.update(state)
 
 
 def _prepared(robot: Robot, frame: str) -> ToolTracker:

@@ -79,7 +79,7 @@ def note(plan: Plan, checks: RunChecks) -> str:
 def write_results(folder: Path, plan: Plan, answers: Mapping[str, Array], checks: RunChecks, *, force: bool) -> Path:
     """Write index.html, demo.png, results.json and data.npz; returns the path of the page."""
     with whole_folder(folder, force=force) as aside:
-        kept = {name: answers[name] for name in ("sent", "received", "motor_names", *COMMAND_FIELDS)}
+        kept: dict[str, Any] = {name: answers[name] for name in ("sent", "received", "motor_names", *COMMAND_FIELDS)}
         np.savez_compressed(aside / "data.npz", **kept, **plan.arrays())
         (aside / "results.json").write_text(json.dumps(as_json(checks), indent=2), encoding="utf-8")
         (aside / "demo.png").write_bytes(png := picture(plan, answers, checks))
