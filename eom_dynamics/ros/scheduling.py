@@ -16,8 +16,6 @@ import sys
 import threading
 from pathlib import Path
 
-from ..exceptions import EomDynamicsError
-
 HIGHEST = 99
 """Highest priority of SCHED_FIFO; the lowest is 1."""
 
@@ -32,75 +30,52 @@ _CAP_IPC_LOCK = 14
 _CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 
 
-class SchedulingError(EomDynamicsError, RuntimeError):
-    """Real-time scheduling, processors or locked memory were requested but are unavailable."""
-
-
 def schedule(processors: str, priority: int, *, locks_memory: bool) -> list[str]:
     """Apply CPU affinity, priority and locked memory where permitted; return the reasons for failures."""
-    problems = []
-    for apply in (
-        lambda: stream_on_processors(processors),
-        lambda: stream_in_real_time(priority),
-        lambda: lock_memory() if locks_memory else None,
-    ):
-        try:
-            apply()
-        except SchedulingError as error:
-            problems.append(str(error))
-    return problems
+    if sys.platform != "linux":
+        asked = processors or priority or locks_memory
+        return ["cpu_affinity, realtime_priority and lock_memory are possible on Linux only"] if asked else []
+    reasons = stream_on_processors(processors), stream_in_real_time(priority), lock_memory() if locks_memory else ""
+    return [reason for reason in reasons if reason]
 
 
-def stream_in_real_time(priority: int) -> None:
-    """Run the calling thread and those of the middleware under SCHED_FIFO.
+def stream_in_real_time(priority: int) -> str:
+    """Run the calling thread and those of the middleware under SCHED_FIFO; return why not, or an empty text.
 
     Other Python threads, such as those that load robots, keep normal scheduling; so do threads and processes started
     later.
 
     Args:
         priority: 1 … 99; 0 changes nothing.
-
-    Raises:
-        SchedulingError: the system does not permit it; the message says how to.
     """
-    if not priority:
-        return
-    if sys.platform != "linux":
-        raise SchedulingError(f"realtime_priority {priority} is not possible: this system is not Linux")
     policy, parameter = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority)
     try:
-        for thread in _threads():
+        for thread in _threads() if priority else ():
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 os.sched_setscheduler(thread, policy, parameter)
     except OSError as error:
-        raise SchedulingError(
+        return (
             f"realtime_priority {priority} is not permitted ({error.strerror}), scheduling stays normal: raise the "
             f"limit rtprio to {priority} (limits.conf; LimitRTPRIO= of systemd; docker --ulimit rtprio={priority} "
             "--cap-add SYS_NICE)"
-        ) from None
+        )
+    return ""
 
 
-def stream_on_processors(processors: str) -> None:
-    """Set the CPU affinity of the calling thread and those of the middleware.
+def stream_on_processors(processors: str) -> str:
+    """Set the CPU affinity of the calling thread and those of the middleware; return why not, or an empty text.
 
     Threads that are started later by these inherit it; other Python threads keep the processors they have.
 
     Args:
         processors: numbers and ranges, such as ``2`` or ``0,2-3``; empty changes nothing.
-
-    Raises:
-        SchedulingError: it is not such a list, or the process may not use one of them.
     """
     if not processors:
-        return
-    if sys.platform != "linux":
-        raise SchedulingError(f"cpu_affinity {processors} is not possible: this system is not Linux")
+        return ""
     parts = [part.partition("-") for part in processors.split(",")] if _CPU_LIST.fullmatch(processors) else []
     wanted = {number for first, _, last in parts for number in range(int(first), int(last or first) + 1)}
     if not all(int(first) <= int(last or first) for first, _, last in parts) or not wanted:
-        raise SchedulingError(
-            f"cpu_affinity must be numbers and ranges of processors such as 2 or 0,2-3, is {processors!r:.60}"
-        )
+        return f"cpu_affinity must be numbers and ranges of processors such as 2 or 0,2-3, is {processors!r:.60}"
     try:
         for thread in _threads():
             with contextlib.suppress(ProcessLookupError):  # it has ended
@@ -109,33 +84,28 @@ def stream_on_processors(processors: str) -> None:
     except (OSError, ValueError, OverflowError):
         refused = wanted
     if refused:
-        raise SchedulingError(
+        return (
             f"cpu_affinity {processors} is not possible: there is no processor {min(refused)} for this process (nproc; "
             "AllowedCPUs= of systemd; docker --cpuset-cpus)"
         )
+    return ""
 
 
-def lock_memory() -> None:
-    """Lock all present and future memory of the process, so that no access causes a page fault.
+def lock_memory() -> str:
+    """Lock all present and future memory of the process, against page faults; return why not, or an empty text.
 
     Where the limit of locked memory is finite, it is refused, since a later allocation beyond it would fail.
-
-    Raises:
-        SchedulingError: the system does not permit it; the message says how to.
     """
-    if sys.platform != "linux":
-        raise SchedulingError("lock_memory is not possible: this system is not Linux")
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     reason = ""
     if limit != resource.RLIM_INFINITY and not _may_lock_memory():
         reason = f"limit {limit // 1024} kB"
     elif ctypes.CDLL(None, use_errno=True).mlockall(_MCL_CURRENT | _MCL_FUTURE):
         reason = os.strerror(ctypes.get_errno())
-    if reason:
-        raise SchedulingError(
-            f"lock_memory is not permitted ({reason}), memory stays pageable: raise the limit memlock to unlimited "
-            "(limits.conf; LimitMEMLOCK=infinity of systemd; docker --ulimit memlock=-1)"
-        )
+    return reason and (
+        f"lock_memory is not permitted ({reason}), memory stays pageable: raise the limit memlock to unlimited "
+        "(limits.conf; LimitMEMLOCK=infinity of systemd; docker --ulimit memlock=-1)"
+    )
 
 
 def _threads() -> list[int]:

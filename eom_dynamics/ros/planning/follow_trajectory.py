@@ -194,13 +194,12 @@ class FollowTrajectory:
                 )
 
     def _on_status(self, status: TrajectoryStatus) -> None:
-        if status.status == status.ACCEPTED:
-            # That of a node that has restarted: the one before never said so.
-            for name, execution in tuple(self._executions.items()):
-                if execution.is_playing and name != status.request:
-                    execution.abort("replaced by another trajectory")
-        if status.request in self._executions:
-            self._executions[status.request].on_status(status)
+        for name, execution in tuple(self._executions.items()):
+            if name == status.request:
+                execution.on_status(status)
+            elif status.status == status.ACCEPTED and execution.is_playing:
+                # Played by a node that has restarted, which does not report its end.
+                execution.abort("replaced by another trajectory")
 
 
 class _Execution:

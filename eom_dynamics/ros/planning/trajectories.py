@@ -20,8 +20,8 @@ from ...messages.samples import doubles, write
 from ...messages.tool_trajectory import read_tool_trajectory
 from ...messages.waypoints import fill_in, read_points, read_positions, read_times
 from ...robot import Robot
-from ...trajectory import Peak, Spline, follow, minimum_time, through
-from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward
+from ...trajectory import Spline, follow, minimum_time, through
+from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward
 from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
 
 _Constants = ComputeTrajectoryFeedforward.Request
@@ -88,10 +88,21 @@ def answer_trajectory(
         fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
     response = answer(success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
-    response.exceeded = [_limit_violation(peak) for peak in found.verdict.exceeded]
+    fields = ("quantity", "name", "value", "limit", "ratio")
+    response.exceeded = [
+        LimitViolation(time=peak.t, **{field: getattr(peak, field) for field in fields})
+        for peak in found.verdict.exceeded
+    ]
     response.time_scaling = found.verdict.time_scaling or math.nan
     response.time = doubles(found.samples.t)
-    _write_samples(response, found, order, request.outputs or _ALL)
+    outputs = request.outputs or _ALL
+    for output, fields, to_message, rows in (
+        (_Constants.STATE, STATE_FIELDS, order.to_message, found.samples[1:]),
+        (_Constants.EFFORT, EFFORT_FIELDS, order.to_message, found.command[:3]),
+        (_Constants.MOTOR, MOTOR_FIELDS, order.motors_to_message, found.command[3:]),
+    ):
+        if outputs & output:
+            write(response, fields, [to_message(values) for values in rows])
     return response
 
 
@@ -155,26 +166,6 @@ def followed(options: Any) -> tuple[str, ...]:
     if options.follow == _Constants.POSITIONS or options.no_overshoot:
         return _POINT_FIELDS[:1]
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS
-
-
-def _limit_violation(peak: Peak) -> LimitViolation:
-    return LimitViolation(
-        quantity=peak.quantity,
-        name=peak.name,
-        time=peak.t,
-        value=peak.value,
-        limit=peak.limit,
-        ratio=peak.ratio,
-    )
-
-
-def _write_samples(response: Any, found: TrajectoryFeedforward, order: JointOrder, outputs: int) -> None:
-    if outputs & _Constants.STATE:
-        write(response, STATE_FIELDS, [order.to_message(values) for values in found.samples[1:]])
-    if outputs & _Constants.EFFORT:
-        write(response, EFFORT_FIELDS, [order.to_message(values) for values in found.command[:3]])
-    if outputs & _Constants.MOTOR:
-        write(response, MOTOR_FIELDS, [order.motors_to_message(values) for values in found.command[3:]])
 
 
 def tool_motion(
