@@ -157,13 +157,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         same_joints = self.arm is not None and self.arm.robot.joint_names == evaluator.arm.robot.joint_names
         self._stream.take(evaluator, loaded.compiled)
         self._trajectories.stop("the stream begins anew", forget=not same_joints)
-        self.refused_robot = ""
-        self.supply.log_warnings(loaded)
-        robot = evaluator.arm.robot
-        self.get_logger().info(
-            f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}: {', '.join(robot.joint_names)}; "
-            f"from {self.supply.source}, computed by {evaluator.arm.dynamics.backend}"
-        )
+        arm = evaluator.arm
+        origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
+        self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""
@@ -213,7 +209,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if loaded.evaluator is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
-        self.failure = self._failed_transition = ""
+        self._failed_transition = ""
         self._starting_up = False
         self.supply.pause()
         self._take_robot(loaded, loaded.evaluator)
@@ -323,7 +319,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
-    return run(PROGRAM, DynamicsNode, DynamicsNode.start_up, args)
+    return run(PROGRAM, DynamicsNode, args)
 
 
 if __name__ == "__main__":

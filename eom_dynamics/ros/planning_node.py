@@ -124,14 +124,9 @@ class PlanningNode(RobotNode):
     def on_robot(self, loaded: LoadedRobot) -> None:
         """Use a loaded robot, or report why it cannot be used."""
         if loaded.evaluator is not None:
-            self.failure = self.refused_robot = ""
             self._carried.begin(loaded.evaluator.arm)
             self.supply.pause()
-            self.supply.log_warnings(loaded)
-            robot = loaded.evaluator.arm.robot
-            self.get_logger().info(
-                f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}, from {self.supply.source}"
-            )
+            self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
         else:
             self.reject(loaded)
 
@@ -235,7 +230,7 @@ class PlanningNode(RobotNode):
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
     share_memory()
-    return run(PROGRAM, PlanningNode, PlanningNode.start_up, args)
+    return run(PROGRAM, PlanningNode, args)
 
 
 if __name__ == "__main__":

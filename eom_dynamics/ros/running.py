@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import rclpy
 from rclpy.exceptions import ParameterException
@@ -83,8 +83,6 @@ def _lines(table: Table) -> list[str]:
     return lines
 
 
-AnyNode = TypeVar("AnyNode", bound=RobotNode)
-
 # Longest time from a signal to the end of spinning, s: Python handles signals between two calls of the executor.
 _SPIN_PERIOD = 0.1
 
@@ -98,25 +96,20 @@ _SWITCH_INTERVAL = 1e-4
 
 def run(
     program: Executable,
-    make: Callable[[StopSignals], AnyNode],
-    begin: Callable[[AnyNode], None],
+    make: Callable[[StopSignals], RobotNode],
     args: list[str] | None,
 ) -> int:
-    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start.
+    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start."""
 
-    Args:
-        begin: called once before the node spins.
-    """
-
-    def make_one(stop: StopSignals) -> list[AnyNode]:
+    def make_one(stop: StopSignals) -> list[RobotNode]:
         read_arguments(program, sys.argv if args is None else args)
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         return [make(stop)]
 
-    return run_together(program.node, make_one, begin)
+    return run_together(program.node, make_one)
 
 
-def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], begin: Callable[[AnyNode], None]) -> int:
+def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) -> int:
     """Run nodes with the executor of the first one until SIGINT, SIGTERM or shutdown; return 1 if one cannot start.
 
     Args:
@@ -138,7 +131,7 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], be
     executor = make_executor(events=events)
     for node in nodes:
         executor.add_node(node)
-        begin(node)
+        node.start_up()
     _spin(executor, first, lambda: stop.came)
     busy = set(nodes)
     for node in nodes:

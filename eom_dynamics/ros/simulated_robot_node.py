@@ -150,11 +150,9 @@ class SimulatedRobotNode(RobotNode):
             )
         for warning in rounded:
             self.get_logger().warning(printable(str(warning.message)))
-        self.failure = ""
         self.supply.pause()
         self._order = MotorOrder(arm.motor_names)
         self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
-        self.supply.log_warnings(loaded)
         if any(arm.variable & ~arm.paired):
             self.get_logger().warning(
                 "joints of type variable keep their nominal stiffness: commanded stiffness is not simulated"
@@ -165,11 +163,12 @@ class SimulatedRobotNode(RobotNode):
         gc.collect()
         gc.freeze()
         self.create_timer(self._period, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(
-            f"robot {printable(arm.robot.name)} with {arm.robot.n} joints, from {self.supply.source}: "
-            f"{1 / self._period:g} steps a second, commands from {self._command}, "
-            f"{'interpolated over' if robot.drive_interpolation == 'linear' else 'held for'} "
-            f"{1e3 * robot.command_period:g} ms and acting {1e3 * robot.drive_delay:g} ms later"
+        held = "interpolated over" if robot.drive_interpolation == "linear" else "held for"
+        self.announce(
+            loaded,
+            arm.robot,
+            f", from {self.supply.source}: {1 / self._period:g} steps a second, commands from {self._command}, {held} "
+            f"{1e3 * robot.command_period:g} ms and acting {1e3 * robot.drive_delay:g} ms later",
         )
 
     # --- Commands -----------------------------------------------------------------------
@@ -287,7 +286,7 @@ class SimulatedRobotNode(RobotNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
-    return run(PROGRAM, SimulatedRobotNode, SimulatedRobotNode.start_up, args)
+    return run(PROGRAM, SimulatedRobotNode, args)
 
 
 if __name__ == "__main__":
