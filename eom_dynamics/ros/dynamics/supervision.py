@@ -108,9 +108,8 @@ class Supervision:
         first valid setpoint for the new one.
         """
         arm = evaluator.arm
-        value = {name: self._node.get_parameter(name).value for name in (*_SETTINGS, *_CHECKS)}
-        settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
-        checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
+        settings = Settings(*(self._node.get_parameter(name).value for name in _SETTINGS))
+        checks = DoubtSettings(*(self._node.get_parameter(name).value for name in _CHECKS))
         watches = bool(settings.timeout) or settings.policy != "none"
         watchdog = self._watchdog
         if watchdog is not None and (watchdog.phase is Phase.STREAMING or watchdog.responding):
@@ -356,19 +355,9 @@ def _description_of_stop(watchdog: Watchdog) -> str:
     return f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
 
 
-_SETTINGS = {
-    "on_setpoint_loss": "policy",
-    "setpoint_timeout": "timeout",
-    "stop_duration": "stop_duration",
-    "ramp_duration": "ramp_duration",
-    "resume_distance": "resume_distance",
-}
-
-_CHECKS = {
-    "stamp_check": "stamps",
-    "jump_check": "jumps",
-    "consistency_check": "consistency",
-    "consistency_tolerance": "tolerance",
-    "consistency_window": "window",
-    "consistency_order": "order",
-}
+# Parameters of the node, in the order of Settings and of DoubtSettings.
+_SETTINGS = ("on_setpoint_loss", "setpoint_timeout", "stop_duration", "ramp_duration", "resume_distance")
+_CHECKS = (
+    *("stamp_check", "jump_check", "consistency_check"),
+    *("consistency_tolerance", "consistency_window", "consistency_order"),
+)

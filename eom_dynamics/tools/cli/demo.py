@@ -22,7 +22,6 @@ SUMMARY = "play the paper's motion to the node, check its answers, and write an 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
-    # Below 100 Hz, numerical differentiation is too coarse to check derivatives.
     rate = number(lambda x: 100 <= x <= 10_000, "a number from 100 to 10000")
     add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", rate)
     duration = number(lambda x: 0.5 <= x <= 600, "a number from 0.5 to 600")

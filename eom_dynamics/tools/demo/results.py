@@ -104,7 +104,7 @@ def page(plan: Plan, checks: RunChecks, png: bytes) -> str:
     facts = provenance.about(machine=provenance.machine(), robot=f"{robot}, {plan.robot.n} joints") | {
         "motion": "that of the iiwa in A. Müller and S. Kumar, Closed form time derivatives of the equations of motion "
         "of rigid body systems, Multibody System Dynamics 53 (2021)",
-        "tool wrench": f"{plan.wrench.amplitude[0]:g} sin(π t) in all six components at each tool, N m and N",
+        "tool wrench": f"{10 * plan.share:g} sin(π t) in all six components at each tool, N m and N",
     }
     return results_page("demo", robot, f"Motor feedforward of {robot} at {plan.rate:,.0f} Hz", sections, {}, facts)
 
@@ -114,7 +114,7 @@ def picture(plan: Plan, answers: Mapping[str, Array], checks: RunChecks) -> byte
     figure = Figure(figsize=(15, 7.6), layout="constrained")
     axes = figure.subplots(2, 3).flat
     effort, units = together(effort_units(plan.robot)), position_units(plan.robot)
-    q, theta = plan.motion.derivatives(plan.t, order=0)[0], answers["motor_position"]
+    q, theta = plan.states[0], answers["motor_position"]
     off = 1e3 * (theta - plan.arm.motors_following(q))
     rows, *circles = checks.closed_form
     for axis, title, curve, markers in zip(

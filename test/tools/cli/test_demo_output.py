@@ -64,7 +64,7 @@ def test_answers_of_another_robot_fail(
     robot = eom.load_robot("planar_2r")
     first, second = robot.joints
     other = replace(robot, joints=(first, replace(second, mass=1.001 * second.mass)))
-    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(replace(plan, robot=other)))
+    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(Plan(other, 200.0, 0.5)))
     assert main(["demo", *SHORT, "--json", "--force", "-o", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert json.loads(output.out)["passed"] is False
