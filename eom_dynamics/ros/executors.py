@@ -90,7 +90,7 @@ class Worker:
             except Exception as error:
                 future.set_exception(error)
 
-        self._jobs.put((run, lambda _: None))  # the task created after the job wakes the executor
+        self._jobs.put((run, _nothing))  # the task created after the job wakes the executor
         return future
 
     def _run(self) -> None:
@@ -110,11 +110,6 @@ class Worker:
         done, result = self._results.get()
         done(result)
 
-    def _end(self) -> None:
-        """End after the present job."""
-        self._ending = True
-        self._jobs.put((_nothing, _nothing))  # wakes the thread
-
 
 def end_workers(node: Node, timeout: float) -> bool:
     """End the worker threads of a node after their current jobs; return whether all ended within ``timeout`` s.
@@ -124,7 +119,8 @@ def end_workers(node: Node, timeout: float) -> bool:
     deadline = time.monotonic() + timeout
     workers = [worker for worker in _WORKERS if worker._node is node]
     for worker in workers:
-        worker._end()
+        worker._ending = True  # after the present job
+        worker._jobs.put((_nothing, _nothing))  # wakes the thread
     for worker in workers:
         worker._thread.join(max(deadline - time.monotonic(), 0.0))
     return not any(worker._thread.is_alive() for worker in workers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 # Steady time without progress of the clock after which it stands still, ns: longer than readings of a simulation's
 # clock are apart.
@@ -35,7 +36,10 @@ class WatchedClock:
 
     def now(self) -> int:
         """Time since an arbitrary origin, ns; it never goes back."""
-        steady, reading = self._steady(), self._valid_reading()
+        steady, reading = self._steady(), -1
+        with suppress(Exception):  # of any clock that is broken
+            reading = self._read()
+        reading = reading if reading >= 0 else self.reading
         if self._latest is not None:
             passed, advance = min(steady - self._latest, _LONGEST_ADVANCE), max(reading - self.reading, 0)
             self._idle = min(max(self._idle + passed - _SLOWEST * advance, 0), _STANDSTILL)
@@ -43,13 +47,6 @@ class WatchedClock:
             self._time += passed if self.stands_still else advance
         self._latest, self.reading = steady, reading
         return self._time
-
-    def _valid_reading(self) -> int:
-        try:
-            reading = self._read()
-        except Exception:  # of any clock that is broken
-            return self.reading
-        return reading if reading >= 0 else self.reading
 
 
 # Lateness of a reading of /clock while this process does not stall, ns.

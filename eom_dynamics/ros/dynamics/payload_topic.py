@@ -36,7 +36,7 @@ class PayloadTopic:
         self._prepared: SetpointEvaluator | None = None
         self._waiting: list[Payload] = []
         self.last_refusal = ""
-        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
+        node.create_subscription(Payload, "payload", self._answered, **stream_qos(_DEPTH, kept=True))
         node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
 
     def report(self) -> dict[str, str]:
@@ -57,19 +57,16 @@ class PayloadTopic:
             values["last refused payload"] = self.last_refusal
         return values
 
-    def _receive(self, message: Payload) -> None:
-        try:
-            self._take(message)
-        except Exception as error:
-            self._refuse(error)
-
     def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
-        try:
-            response.message = self._take(request.payload)
-            response.success = True
-        except Exception as error:
-            response.message = self._refuse(error)
+        response.success, response.message = self._answered(request.payload)
         return response
+
+    def _answered(self, message: Payload) -> tuple[bool, str]:
+        """Take a payload; return whether that was possible, and what it waits for or why it is refused."""
+        try:
+            return True, self._take(message)
+        except Exception as error:
+            return False, self._refuse(error)
 
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
@@ -94,7 +91,7 @@ class PayloadTopic:
             return
         self._prepared = evaluator
         for message in waiting:
-            self._receive(message)
+            self._answered(message)
 
     def _refuse(self, error: Exception) -> str:
         """Log and report a refused payload; return the reason."""

@@ -35,7 +35,7 @@ from .trajectory_player import TrajectoryPlayer
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan", "command_lead")
+_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
 
 
 class SetpointStream:
@@ -107,10 +107,6 @@ class SetpointStream:
             self._command_lead = float(str(value))
             self._take_lead()
             self._shapes.forget()
-        elif name == "task_limits":
-            self._task_limits = str(value)
-        elif name == "hold_last_command":
-            self._hold = str(value)
         elif name == "setpoint_lifespan":
             self._lifespan = round(float(str(value)) * 1e9)
 
@@ -328,7 +324,7 @@ class SetpointStream:
             self.statistics.received += 1
             self._refuse(task, error)
         else:
-            self.answer(setpoint, self._task_limits, started)
+            self.answer(setpoint, self._node.get_parameter("task_limits").value, started)
 
     def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
@@ -395,7 +391,8 @@ class SetpointStream:
         detail = "" if isinstance(error, EomDynamicsError) else traceback.format_exc()
         if detail and not self._node.context.ok():  # at shutdown the publishers are gone
             return
-        if self._commands.holds_command and is_held(error, self._hold) and not self.supervision.responding:
+        held = is_held(error, self._node.get_parameter("hold_last_command").value)
+        if held and self._commands.holds_command and not self.supervision.responding:
             self._commands.repeat(setpoint.header)
             self.statistics.held += 1
         self.statistics.refuse(refusal_reason(error), detail)
