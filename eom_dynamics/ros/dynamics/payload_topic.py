@@ -36,7 +36,7 @@ class PayloadTopic:
         self._prepared: SetpointEvaluator | None = None
         self._waiting: list[Payload] = []
         self.last_refusal = ""
-        node.create_subscription(Payload, "payload", self._answered, **stream_qos(_DEPTH, kept=True))
+        node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
         node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
 
     def report(self) -> dict[str, str]:
@@ -57,16 +57,16 @@ class PayloadTopic:
             values["last refused payload"] = self.last_refusal
         return values
 
-    def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
-        response.success, response.message = self._answered(request.payload)
-        return response
+    def _receive(self, message: Payload) -> None:
+        self._answer(SetPayload.Request(payload=message), SetPayload.Response())
 
-    def _answered(self, message: Payload) -> tuple[bool, str]:
-        """Take a payload; return whether that was possible, and what it waits for or why it is refused."""
+    def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
         try:
-            return True, self._take(message)
+            response.message = self._take(request.payload)
+            response.success = True
         except Exception as error:
-            return False, self._refuse(error)
+            response.message = self._refuse(error)
+        return response
 
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
@@ -91,7 +91,7 @@ class PayloadTopic:
             return
         self._prepared = evaluator
         for message in waiting:
-            self._answered(message)
+            self._receive(message)
 
     def _refuse(self, error: Exception) -> str:
         """Log and report a refused payload; return the reason."""

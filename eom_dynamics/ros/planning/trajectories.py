@@ -27,6 +27,7 @@ from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
+_PEAK_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
 
 
@@ -88,10 +89,11 @@ def answer_trajectory(
         fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
     response = answer(success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
-    fields = ("quantity", "name", "value", "limit", "ratio")
     response.exceeded = [
-        LimitViolation(time=peak.t, **{field: getattr(peak, field) for field in fields})
-        for peak in found.verdict.exceeded
+        LimitViolation(
+            time=x.t, **{field: getattr(x, field) for field in ("quantity", "name", "value", "limit", "ratio")}
+        )
+        for x in found.verdict.exceeded
     ]
     response.time_scaling = found.verdict.time_scaling or math.nan
     response.time = doubles(found.samples.t)
