@@ -17,7 +17,7 @@ from std_msgs.msg import Float64MultiArray, Header
 from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...messages.samples import doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
-from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapeCall
+from ...stream.compiled_stream import FEEDFORWARD, ShapeCall
 from ...stream.watchdog import Status
 from ..interfaces import FeedforwardCommand, nanoseconds, stream_qos
 
@@ -49,20 +49,12 @@ class CommandTopics:
     def __init__(self, node: LifecycleNode) -> None:
         """Create the publishers."""
         self.commands_motors = True
-        # Messages are reused, since publishing copies them.
-        self._feedforward = FeedforwardCommand()
-        self._motor_setpoint = JointState()
-        self._effort_command = Float64MultiArray()
-        self._messages: dict[int, Any] = {
-            FEEDFORWARD: self._feedforward,
-            MOTOR_SETPOINT: self._motor_setpoint,
-            EFFORT_COMMAND: self._effort_command,
-        }
-        self._publishers = {
-            FEEDFORWARD: self._create(node, FeedforwardCommand, "feedforward"),
-            MOTOR_SETPOINT: self._create(node, JointState, "motor_setpoint"),
-            EFFORT_COMMAND: self._create(node, Float64MultiArray, "effort_command"),
-        }
+        # In the order of a compiled call's messages; they are reused, since publishing copies them.
+        self._messages = FeedforwardCommand(), JointState(), Float64MultiArray()
+        names = "feedforward", "motor_setpoint", "effort_command"
+        self._publishers = [
+            self._create(node, type(message), name) for message, name in zip(self._messages, names, strict=True)
+        ]
         # What was published last since :meth:`forget`, or the compiled call that has it.
         self._latest: SentCommand | ShapeCall | None = None
         self.count_listeners()
@@ -115,7 +107,7 @@ class CommandTopics:
 
     def _publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         order, sent = command.order, command.sent
-        feedforward, motor_setpoint = self._feedforward, self._motor_setpoint
+        feedforward, motor_setpoint, effort_command = self._messages
         feedforward.header = motor_setpoint.header = header
         feedforward.joint_names, feedforward.command_lead = order.names, command.lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
@@ -126,11 +118,11 @@ class CommandTopics:
         if sent is None:
             for field, same in MOTOR_SETPOINT_FIELDS.items():
                 setattr(motor_setpoint, field, getattr(feedforward, same))
-            self._effort_command.data = doubles(command.motors[-1] if self.commands_motors else command.efforts[0])
+            effort_command.data = doubles(command.motors[-1] if self.commands_motors else command.efforts[0])
         else:
             for field in MOTOR_SETPOINT_FIELDS:
                 setattr(motor_setpoint, field, doubles(order.motors_to_message(getattr(sent, field))))
-            self._effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
+            effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
         for which in self._heard:
             self._publishers[which].publish(self._messages[which])
 
@@ -147,9 +139,7 @@ class CommandTopics:
     def count_listeners(self) -> None:
         """Choose the topics with subscribers; runs when they change, and should be called now and then."""
         self._heard = [
-            which
-            for which, publisher in self._publishers.items()
-            if not self._counts or publisher.get_subscription_count()
+            which for which, x in enumerate(self._publishers) if not self._counts or x.get_subscription_count()
         ]
         self.first = self._heard[0] if self._heard else FEEDFORWARD
         # Without the checks of rclpy where its handle allows it; the node is active.

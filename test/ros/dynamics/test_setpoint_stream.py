@@ -96,8 +96,8 @@ class Scene:
         self.node, self.stream, self.path, self.k = node, node._stream, path, 0
         self.sent = []
         stream, commands = self.stream, self.stream._commands
-        self.publishers = [Recorder(type(message), self.sent) for message in commands._messages.values()]
-        commands._publishers = dict(zip(commands._publishers, self.publishers, strict=True))
+        self.publishers = [Recorder(type(message), self.sent) for message in commands._messages]
+        commands._publishers = self.publishers
         commands.count_listeners()
         stream.end()
         self.set_time(0)
