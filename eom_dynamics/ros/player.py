@@ -83,7 +83,7 @@ class Setpoints:
 def read_setpoints(path: Path) -> Setpoints:
     """Read a file of setpoints; PlayerError if it has none."""
     try:
-        with np.lib.npyio.NpzFile(path) as file:
+        with path.open("rb") as stream, np.lib.npyio.NpzFile(stream) as file:
             arrays = dict(file)
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None

@@ -11,7 +11,7 @@ from eom_dynamics.tools.demo.evaluate import Plan
 
 def recorded(plan: Plan, lost: int = 0, lateness: float = 3e-4) -> dict[str, np.ndarray]:
     """Return the answers of a node without faults, except the first ``lost``, ``lateness`` s after each setpoint."""
-    answers = {field: np.array(x) for field, x in zip(COMMAND_FIELDS, plan.command(plan.t), strict=True)}
+    answers = {field: np.array(x) for field, x in zip(COMMAND_FIELDS, plan.command, strict=True)}
     answers["round_trip"] = np.full(len(plan.t), lateness)
     for values in answers.values():
         values[:lost] = np.nan

@@ -11,9 +11,9 @@ from ...messages.payload_blend import read_payload
 from ...messages.refusals import refusal_reason
 from ...messages.setpoint_to_command import SetpointEvaluator
 from ...terminal import printable
+from ..executors import Worker
 from ..interfaces import Payload, SetPayload, stream_qos
 from ..robot_node import RobotNode
-from ..worker import Worker
 from .inverse_dynamics_service import SERVICE_QOS
 
 # Payloads change seldom.
@@ -58,10 +58,7 @@ class PayloadTopic:
         return values
 
     def _receive(self, message: Payload) -> None:
-        try:
-            self._take(message)
-        except Exception as error:
-            self._refuse(error)
+        self._answer(SetPayload.Request(payload=message), SetPayload.Response())
 
     def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
         try:

@@ -22,7 +22,6 @@ SUMMARY = "play the paper's motion to the node, check its answers, and write an 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
-    # Below 100 Hz, numerical differentiation is too coarse to check derivatives.
     add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", "[100, 10000]")
     add_number(parser, "--duration", "S", 5.0, "duration of the motion, s", "[0.5, 600]")
     add_output_folder(parser, default=Path("demo"))

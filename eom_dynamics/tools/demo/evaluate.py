@@ -9,21 +9,20 @@ with it by the laws of springs and rotors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arrays import Array
-from ...elastic import ElasticArm, Feedforward
+from ...elastic import ElasticArm
 from ...equations import equations_of_motion
 from ...exceptions import StiffnessError
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
 from ...robot import Robot
 from ...states import STATE_NAMES
-from ...trajectory import Cosine, paper_motion, paper_wrench
+from ...trajectory import paper_motion, paper_wrench
 
 CLOSED_FORM_SAMPLES = 250
 """Largest number of answers compared with the closed form, which takes a millisecond each."""
@@ -35,75 +34,54 @@ TOLERANCE = 1e-10
 """Largest relative deviation that passes: some hundred operations, in different orders."""
 
 
-@dataclass(frozen=True)
 class Plan:
-    """Setpoints at ``rate``, Hz, for ``duration``, s, of the paper's motion and tool wrench."""
+    """Setpoints of the paper's motion and tool wrench, and the feedforward that is computed in this process.
 
-    robot: Robot
-    rate: float
-    duration: float
+    The wrench is scaled down where tension-only springs would go slack under it.
 
-    @cached_property
-    def arm(self) -> ElasticArm:
-        """The robot with its springs and motors."""
-        return ElasticArm(self.robot)
+    Attributes:
+        robot, arm: the robot, and the same with its springs and motors.
+        rate: of the setpoints, Hz.
+        t: their times (N,), s.
+        states: q … qdddd (5, N, n).
+        wrench: wrenches (3, N, 6 × number of tools) and two derivatives, moment first, in the tool frames, N m and N.
+        share: share of the paper's wrench.
+        command: feedforward.
+    """
 
-    @cached_property
-    def t(self) -> Array:
-        """Times (N,) of the setpoints, s."""
-        return np.arange(round(self.rate * self.duration)) / self.rate
+    def __init__(self, robot: Robot, rate: float, duration: float) -> None:
+        """Sample the motion for ``duration`` s; StiffnessError if springs go slack without a wrench, too."""
+        self.robot, self.rate, self.arm = robot, rate, ElasticArm(robot)
+        self.t = np.arange(round(rate * duration)) / rate
+        self.states = np.stack(paper_motion(robot.n).derivatives(self.t))
+        wrench = np.stack(paper_wrench(len(robot.tools)).derivatives(self.t, order=2))
+        for self.share in (1.0, 0.5, 0.2, 0.1, 0.05, 0.0):
+            self.wrench = self.share * wrench
+            with suppress(*[StiffnessError] * (self.share > 0)):
+                self.command = self.arm.feedforward(*self.states, wrench=self._wrench(slice(None)))
+                break
 
-    @property
-    def motion(self) -> Cosine:
-        """Joint variables (n,) as functions of time, rad or m."""
-        return paper_motion(self.robot.n)
-
-    @cached_property
-    def wrench(self) -> Cosine:
-        """Wrenches (6 × number of tools,) as functions of time, moment first, in the tool frames, N m and N.
-
-        The paper's, scaled down where tension-only springs would go slack under it; StiffnessError if none fits.
-        """
-        whole = paper_wrench(len(self.robot.tools))
-        for share in (1.0, 0.5, 0.2, 0.1, 0.05):
-            wrench = Cosine(share * whole.amplitude, whole.frequency, whole.phase)
-            try:
-                self.command(self.t, wrench)
-            except StiffnessError:
-                continue
-            return wrench
-        return Cosine(0.0 * whole.amplitude, whole.frequency, whole.phase)
-
-    def command(self, t: ArrayLike, wrench: Cosine | None = None) -> Feedforward:
-        """Return the feedforward at times (N,), computed in this process."""
-        return self.arm.feedforward(*self.motion.derivatives(t), wrench=self._wrenches(t, wrench))
-
-    def closed_form(self, t: float) -> tuple[Array, ...]:
-        """tau, taud, taudd (n,) at time ``t`` by the closed form of the equations of motion, and effort (m,) of rotors.
+    def closed_form(self, row: int) -> tuple[Array, ...]:
+        """tau, taud, taudd (n,) of a setpoint by the closed form of the equations of motion, and effort (m,) of rotors.
 
         Those are of rotors that move with their links, in the complete rotor model; zero in the reduced one.
         """
-        arm, robot = self.arm, self.robot
-        states = self.motion.derivatives(t)
+        arm, robot, states = self.arm, self.robot, list(self.states[:, row])
         if arm.rotors is not None:
             robot = arm.rotors.dynamics.robot
-            states = tuple(np.concatenate([x, arm.gear_ratio * arm.motors_following(x)]) for x in states)
-        efforts = equations_of_motion(robot, *states[:-1], wrench=self._wrenches(t)).efforts(states[-1])
+            states = [np.concatenate([x, arm.gear_ratio * arm.motors_following(x)]) for x in states]
+        efforts = equations_of_motion(robot, *states[:-1], wrench=self._wrench(row)).efforts(states[-1])
         rotor = np.zeros(len(arm.motor_joint)) if arm.rotors is None else arm.gear_ratio * efforts[0][self.robot.n :]
         return *(x[: self.robot.n] for x in efforts), rotor
 
     def arrays(self) -> dict[str, Any]:
         """Return times and setpoints as arrays, with the names that the player and ``simulate`` read."""
-        return {
-            "t": self.t,
-            "joint_names": np.array(self.robot.joint_names),
-            **dict(zip(STATE_NAMES, self.motion.derivatives(self.t), strict=True)),
-            **dict(zip(WRENCH_FIELDS, self.wrench.derivatives(self.t, order=2), strict=True)),
-        }
+        names, values = (*STATE_NAMES, *WRENCH_FIELDS), (*self.states, *self.wrench)
+        return {"t": self.t, "joint_names": np.array(self.robot.joint_names), **dict(zip(names, values, strict=True))}
 
-    def _wrenches(self, t: ArrayLike, wrench: Cosine | None = None) -> list[Array]:
-        derivatives = (wrench or self.wrench).derivatives(t, order=2)
-        return [W.reshape(*np.shape(t), *self.robot.wrench_shape) for W in derivatives]
+    def _wrench(self, rows: int | slice) -> list[Array]:
+        """Wrenches of setpoints and their two time derivatives, as for :class:`Dynamics`."""
+        return [W.reshape(*W.shape[:-1], *self.robot.wrench_shape) for W in self.wrench[:, rows]]
 
 
 class RunChecks(NamedTuple):
@@ -145,9 +123,9 @@ def evaluate(plan: Plan, answers: Mapping[str, Array]) -> RunChecks:
     """Check the answers of a run, arrays of the player; rows without an answer are NaN."""
     sent, arrived = answers["sent"], np.isfinite(answers["round_trip"])
     trips = answers["round_trip"][arrived] if arrived.any() else np.array([np.nan])
-    computed = zip(COMMAND_FIELDS, plan.command(plan.t), strict=True)
+    computed = zip(COMMAND_FIELDS, plan.command, strict=True)
     rows = np.unique(np.linspace(0, len(sent) - 1, CLOSED_FORM_SAMPLES).round().astype(int))
-    *efforts, rotor = (np.array(x) for x in zip(*map(plan.closed_form, plan.t[rows]), strict=True))
+    *efforts, rotor = (np.array(x) for x in zip(*map(plan.closed_form, rows), strict=True))
     compared = {name: answers[name][rows] for name in COMMAND_FIELDS}
     return RunChecks(
         sent=len(sent),
@@ -161,7 +139,7 @@ def evaluate(plan: Plan, answers: Mapping[str, Array]) -> RunChecks:
                 [_relative(np.nan_to_num(answers[name] - x, nan=np.inf)[arrived], x) for name, x in computed]
             ),
             "all quantities against closed form": _largest(
-                [*_off_closed_form(plan, plan.t[rows], compared, efforts, rotor)]
+                [*_off_closed_form(plan.arm, plan.states[:3, rows], compared, efforts, rotor)]
             ),
         },
         closed_form=(rows, *efforts),
@@ -170,14 +148,13 @@ def evaluate(plan: Plan, answers: Mapping[str, Array]) -> RunChecks:
 
 
 def _off_closed_form(
-    plan: Plan, t: Array, answers: Mapping[str, Array], efforts: Sequence[Array], rotor: Array
+    arm: ElasticArm, links: Array, answers: Mapping[str, Array], efforts: Sequence[Array], rotor: Array
 ) -> Iterator[float]:
-    """Deviations of answers at times (K,) from efforts by the closed form, relative to the largest value.
+    """Deviations of answers from efforts by the closed form, relative to the largest value; links: q, qd, qdd.
 
     Efforts are compared directly. Motor motion is inserted into the spring laws, which must return these efforts and
     the nominal stiffness; motor efforts must be those of rotors, springs, gears and friction in this motion.
     """
-    arm, links = plan.arm, plan.motion.derivatives(t, order=2)
     for field, x in zip(EFFORT_FIELDS, efforts, strict=True):
         yield _relative(answers[field] - x, x)
     position, velocity, acceleration = (answers[name] for name in MOTOR_FIELDS[:3])

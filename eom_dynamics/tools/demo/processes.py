@@ -47,7 +47,7 @@ class RunError(EomDynamicsError):
 class Run(ExitStack):
     """Nodes and a player as processes, which end with the context or with this process.
 
-    SIGTERM and SIGHUP leave the context as SIGINT does.
+    SIGTERM and SIGHUP leave the context as SIGINT does; while a process is being started, they wait.
 
     Attributes:
         folder: temporary working folder of the processes, with their output.
@@ -57,9 +57,10 @@ class Run(ExitStack):
     def __init__(self) -> None:
         """Create the folder, and choose a ROS 2 domain."""
         super().__init__()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        self._starting, self._signal = False, 0
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-                self.callback(signal.signal, number, signal.signal(number, lambda number, _: sys.exit(128 + number)))
+                self.callback(signal.signal, number, signal.signal(number, self._leave))
         self.folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
         reach_out = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", "ROS_NAMESPACE")
         self.environment = {name: value for name, value in os.environ.items() if name not in reach_out} | {
@@ -76,6 +77,7 @@ class Run(ExitStack):
         It has its own session, so that Ctrl-C reaches this process only, and a scratch folder, since Python puts the
         working folder first on its path.
         """
+        self._starting = True
         output, errors = (self.folder / f"{name}.{ending}" for ending in ("out", "err"))
         with output.open("wb") as stdout, errors.open("wb") as stderr:
             process = subprocess.Popen(
@@ -90,6 +92,9 @@ class Run(ExitStack):
             )
         self.callback(_end, process)
         self._nodes[name] = process
+        self._starting = False
+        if self._signal:
+            self._leave(self._signal)
 
     def play(self, report: Callable[[int, int], None], module: str, arguments: str) -> None:
         """Start a player and report the numbers of setpoints that it prints, sent and answered, until it ends.
@@ -111,6 +116,11 @@ class Run(ExitStack):
         if player.returncode:
             nodes = "; ".join(f"{name}: {self._last_words(name)}" for name in self._nodes)
             raise RunError(f"{self._last_words('player')} ({nodes})")
+
+    def _leave(self, number: int, _: object = None) -> None:
+        self._signal = number
+        if not self._starting:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     def _last_words(self, name: str) -> str:
         text = (self.folder / f"{name}.err").read_text(encoding="utf-8", errors="replace")

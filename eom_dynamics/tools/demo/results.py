@@ -25,14 +25,10 @@ from .evaluate import CLOSED_FORM_SAMPLES, REMEDY, TOLERANCE, Plan, RunChecks
 
 _ABOUT = (
     "Each answer holds joint efforts τ, τ̇, τ̈, which the node computes from the setpoint alone, and motion and effort "
-    "of the motors. Circles are the closed form of the equations of motion, evaluated outside the node. A motor behind "
-    "a spring needs both derivatives: τ̇ for its velocity, τ̈ for its acceleration."
-)
-
-_CHECKS = (
-    f"Deviations are relative to the largest value. The closed form is evaluated at {CLOSED_FORM_SAMPLES} setpoints at "
-    "most: efforts are compared directly, motor motion must reproduce them by the laws of the springs, and motor "
-    "efforts are those of springs, rotors, friction and gears in it."
+    "of the motors: one behind a spring needs τ̇ for its velocity, τ̈ for its acceleration. Circles are the closed form "
+    f"of the equations of motion, evaluated outside the node at {CLOSED_FORM_SAMPLES} setpoints at most. Motor motion "
+    "must reproduce its efforts by the laws of the springs; motor efforts are those of springs, rotors, friction and "
+    "gears in this motion. Deviations are relative to the largest value."
 )
 
 
@@ -69,7 +65,7 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
         passed="Passed: no answer lost, every number confirmed.",
         sections=[
             ResultSection("Answers of the node", caption=_ABOUT, picture=png),
-            ResultSection(caption=_CHECKS, tables=[TextTable(("quantity", "value", "note"), rows, text_columns=3)]),
+            ResultSection("Results", tables=[TextTable(("quantity", "value", "note"), rows, text_columns=3)]),
         ],
         notes=[warning] if warning else [],
         failures=checks.failures,
@@ -80,7 +76,7 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
             "robot": f"{robot}, {plan.robot.n} joints",
             "motion": "that of the iiwa in A. Müller and S. Kumar, Closed form time derivatives of the equations of "
             "motion of rigid body systems, Multibody System Dynamics 53 (2021)",
-            "tool wrench": f"{plan.wrench.amplitude[0]:g} sin(π t) in all six components at each tool, N m and N",
+            "tool wrench": f"{10 * plan.share:g} sin(π t) in all six components at each tool, N m and N",
         },
     )
 
@@ -99,7 +95,7 @@ def write_results(folder: Path, plan: Plan, answers: Mapping[str, Array], checks
     """Write index.html, demo.png, results.json and data.npz; returns the result."""
     result = demo_result(plan, checks, picture(plan, answers, checks), folder / "index.html")
     with whole_folder(folder, force=force) as aside:
-        kept = {name: answers[name] for name in ("sent", "received", "motor_names", *COMMAND_FIELDS)}
+        kept: dict[str, Any] = {name: answers[name] for name in ("sent", "received", "motor_names", *COMMAND_FIELDS)}
         np.savez_compressed(aside / "data.npz", **kept, **plan.arrays())
         (aside / "results.json").write_text(json.dumps(result.json, indent=2), encoding="utf-8")
         (aside / "demo.png").write_bytes(result.sections[0].picture)
@@ -112,7 +108,7 @@ def picture(plan: Plan, answers: Mapping[str, Array], checks: RunChecks) -> byte
     figure = Figure(figsize=(15, 7.6), layout="constrained")
     axes = figure.subplots(2, 3).flat
     effort, units = together(effort_units(plan.robot)), position_units(plan.robot)
-    q, theta = plan.motion.derivatives(plan.t, order=0)[0], answers["motor_position"]
+    q, theta = plan.states[0], answers["motor_position"]
     off = 1e3 * (theta - plan.arm.motors_following(q))
     rows, *circles = checks.closed_form
     for axis, title, curve, markers in zip(

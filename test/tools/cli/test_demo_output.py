@@ -6,12 +6,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from html_page import Page
@@ -65,7 +68,7 @@ def test_answers_of_another_robot_fail(
     robot = eom.load_robot("planar_2r")
     first, second = robot.joints
     other = replace(robot, joints=(first, replace(second, mass=1.001 * second.mass)))
-    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(replace(plan, robot=other)))
+    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(Plan(other, 200.0, 0.5)))
     assert main(["demo", *SHORT, "--json", "--force", "-o", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert json.loads(output.out)["passed"] is False
@@ -136,6 +139,21 @@ def test_paths_are_not_read_as_markup(tmp_path: Path, capsys: pytest.CaptureFixt
 )
 def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
     assert processes.telling_line(text).endswith(line)
+
+
+def test_a_signal_while_a_process_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, popen = [], subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(SystemExit) as exit_, processes.Run() as run:
+        run.start("it", "timeit", "-n1 -r1 __import__('time').sleep(60)")
+    assert exit_.value.code == 128 + signal.SIGTERM
+    assert started[0].returncode == -signal.SIGTERM and not run.folder.exists()
 
 
 @pytest.mark.parametrize("lost", [0, 25, 100])
