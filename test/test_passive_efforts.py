@@ -44,8 +44,7 @@ from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 CONSTANT = -1.3
 
@@ -359,6 +358,6 @@ def test_gas_without_volume_is_not_a_number() -> None:
 
 
 def test_inspect() -> None:
-    text = as_text(robot_facts(held(load_robot("sea_planar_2r"), "gas")))
+    text = facts_result(robot_facts(held(load_robot("sea_planar_2r"), "gas"))).as_text()
     assert "constant effort -1.3 N m" in text
     assert "parallel spring: gas" in text

@@ -43,7 +43,8 @@ from eom_dynamics.identification.links.filtering import default_filter, filter_r
 from eom_dynamics.identification.sampling import correlation_time, root_mean_square, whiteness
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.identify.summary import as_text
+from eom_dynamics.tools.identify.run import IdentificationResult
+from eom_dynamics.tools.identify.summary import identification_result
 
 # Given where the choice itself is not what is tested.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
@@ -151,9 +152,11 @@ def test_offsets_of_sensors_and_of_the_arm() -> None:
     assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not arm.sensor_bias.any()
     assert sensor.training.of_fit[1] == pytest.approx(arm.training.of_fit[1], rel=0.05)
     assert sensor.training.after[1] == pytest.approx(arm.training.after[1], rel=0.02)
-    assert "against efforts less the bias of the sensors: joint_1 " in as_text(sensor) and "less the" not in as_text(
-        arm
-    )
+    texts = [
+        identification_result(IdentificationResult(robot, found.robot, found, None, (), ()), {}).as_text()
+        for found in (sensor, arm)
+    ]
+    assert "against efforts less the bias of the sensors: joint_1 " in texts[0] and "less the" not in texts[1]
     # Identified again from its own file, nothing changes.
     again = fit(identified_robot(arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
     assert again.kept == () and again.training.after[1] == pytest.approx(arm.training.after[1], rel=0.01)

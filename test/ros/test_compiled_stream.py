@@ -123,7 +123,7 @@ from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.messages.fields import doubles
 from eom_dynamics.ros.dynamics_node import DynamicsNode
 from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
-from eom_dynamics.ros.stopping import StopSignals
+from eom_dynamics.ros.executors import StopSignals
 rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5"])
 node = DynamicsNode(StopSignals())
 node.start_up()

@@ -18,9 +18,8 @@ from ...messages.setpoint_to_command import refusal_reason
 from ...robot import Robot
 from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable
-from ..interfaces import Payload
+from ..interfaces import Payload, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 
 # Payloads change seldom, and are few.
 _DEPTH = 100

@@ -8,7 +8,6 @@ joint_trajectory, joint_trajectory.json, trajectory.csv, setpoints.npz for the p
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +15,10 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...option_fields import option
 from ...robot import Robot
+from ..results import Result
 from ..writing import check_folder
 from .arguments import add_json, add_output_folder, add_robot_arguments, load
-from .console import complain, progress_bars
+from .console import progress_bars
 from .options import add_options, options_of
 
 SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
@@ -87,15 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_options(parser, options)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit."""
+def run(options: argparse.Namespace) -> Result:
+    """Optimise, and write the motion; it fails if it exceeds a limit."""
     require("replay")
     # After the check for the libraries that these import.
     from ...bags import Storage
     from ...identification import Excitation, ExcitationOptions
-    from ..excite.outputs import write_outputs
-    from ..excite.spheres import read_spheres
-    from ..excite.summary import as_json, as_text
+    from ..excite import excitation_result, read_spheres, write_outputs
 
     robot = load(options)
     check_folder(options.output, force=options.force)
@@ -136,18 +134,7 @@ def run(options: argparse.Namespace) -> int:
         storage=Storage(options.format),
         force=options.force,
     )
-    if options.json:
-        print(json.dumps(as_json(task, found), indent=2))
-    else:
-        print(f"{as_text(task, found)}\n\nwritten to {options.output}")
-    if found.information == found.start_information:
-        complain(
-            options.program,
-            "note: no better motion than the start was found; where springs may go slack, limit efforts by --effort",
-        )
-    if not found.verdict.ok:
-        complain(options.program, f"failed: exceeds limits: {found.verdict}")
-    return 0 if found.verdict.ok else 1
+    return excitation_result(task, found, options.output)
 
 
 def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:

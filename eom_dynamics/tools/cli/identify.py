@@ -9,14 +9,15 @@ identified; where only motors were recorded, from their resonance.
 from __future__ import annotations
 
 import argparse
-import json
+from dataclasses import replace
 
 from ...extras import require
 from ...terminal import printable
+from ..results import Result
 from ..robot_options import RobotOptions
 from ..writing import check_file, whole_file
 from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load, robot_path
-from .console import complain, progress_bars
+from .console import progress_bars
 from .options import add_options, options_of
 
 SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
@@ -33,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, Request)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Identify, write and print; returns the exit code, 1 if a check fails.
+def run(options: argparse.Namespace) -> Result:
+    """Identify and write.
 
     A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
 
@@ -46,10 +47,10 @@ def run(options: argparse.Namespace) -> int:
     if options.page:
         require("report")
     # After the check for the libraries that these import.
-    from .. import provenance
     from ..identify.outputs import write_and_verify
     from ..identify.request import Request
     from ..identify.run import identify
+    from ..identify.summary import identification_result
 
     for output in (options.output, *((options.page,) if options.page else ())):
         check_file(output, force=options.force)
@@ -63,12 +64,10 @@ def run(options: argparse.Namespace) -> int:
 
         found = identify(robot, request, progress)
         about = {
-            "Recordings": ", ".join(str(file) for file in options.bags),
-            "Validation": ", ".join(map(str, options.validate))
+            "recordings": ", ".join(str(file) for file in options.bags),
+            "validation": ", ".join(map(str, options.validate))
             or (f"{found.held_out:g} of each, in blocks" if found.held_out else "none"),
-            "Robot": f"{robot.name}, from {options.robot:.200}",
-            "Date": provenance.date(),
-            "Software": provenance.software(),
+            "robot": f"{robot.name}, from {options.robot:.200}",
         }
         progress("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:
@@ -77,17 +76,10 @@ def run(options: argparse.Namespace) -> int:
             )
         if options.page:
             progress("draw the page", 0.0)
-            from ..identify.identification_page import identification_page
+        result = replace(identification_result(found, about, options.page), warnings=not_in_file)
+        if options.page:
+            from ..pages.page import html_page
 
-            html = identification_page(found, about)
             with whole_file(options.page, force=options.force) as temporary:
-                temporary.write_text(html, encoding="utf-8")
-    for line in found.failures:
-        complain(options.program, f"failed: {line}")
-    print(json.dumps(found.as_json(), indent=2) if options.json else found.as_text())
-    for line in not_in_file:
-        complain(options.program, f"warning: {line}")
-    if options.json:
-        for note in found.notes:
-            complain(options.program, f"note: {note}")
-    return 1 if found.failures else 0
+                temporary.write_text(html_page("identify", result), encoding="utf-8")
+    return result

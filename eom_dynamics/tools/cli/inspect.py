@@ -7,13 +7,9 @@ With a configuration, show where its tools are; or print its equations of motion
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,13 +20,12 @@ from ...exceptions import RobotDescriptionWarning
 from ...option_fields import option
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
-from ..inspect.facts import robot_facts, tool_poses
-from ..inspect.gains import gain_facts, gain_table
+from ..inspect.facts import facts_result, pose_result, robot_facts, tool_poses
+from ..inspect.gains import gain_facts, gain_result
 from ..inspect.template import TEMPLATE, completion
-from ..inspect.text import as_text, pose_table
+from ..results import Result
 from ..robot_options import RobotOptions
 from .arguments import add_robot_arguments, load
-from .console import complain
 from .options import add_options, options_of
 
 SUMMARY = "show a robot as it was read from its description"
@@ -71,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, _Options)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the robot; returns the exit code."""
+def run(options: argparse.Namespace) -> Result:
+    """Describe the robot."""
     if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):
@@ -83,8 +78,7 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) and options.equations is None:
             options.refuse(f"--{name} goes with --equations")
     if options.template:
-        print(TEMPLATE if options.robot is None else _completion(options), end="")
-        return 0
+        return Result(verbatim=TEMPLATE if options.robot is None else _completion(options))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
         robot = load(options)
@@ -94,10 +88,10 @@ def run(options: argparse.Namespace) -> int:
     texts = [str(warning.message) for warning in caught]
     if options.pose is not None:
         texts += _out_of_range(robot, options)
-    print(_equations(robot, options) if options.equations is not None else _facts(robot, texts, options))
-    for text in texts:
-        complain(options.program, f"warning: {text}")
-    return 0
+    if options.equations is not None:
+        return Result(verbatim=_equations(robot, options), warnings=texts)
+    result = _facts(robot, options)
+    return replace(result, warnings=texts, json={**result.json, "warnings": texts})
 
 
 def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
@@ -121,16 +115,13 @@ def _completion(options: argparse.Namespace) -> str:
     return completion(load(options), path, options_of(RobotOptions, options).as_json())
 
 
-def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:
+def _facts(robot: Robot, options: argparse.Namespace) -> Result:
     q = np.zeros(robot.n) if options.pose is None else np.array(options.pose)
-    facts: Callable[[Robot], dict[str, Any]] = robot_facts
-    show: Callable[[dict[str, Any]], str] = as_text
     if options.gains is not None:
-        facts, show = partial(gain_facts, q=q, bandwidth=options.gains), gain_table
-    elif options.pose is not None:
-        facts, show = partial(tool_poses, q=q), pose_table
-    found = facts(robot)
-    return json.dumps({**found, "warnings": texts}, indent=2) if options.json else show(found)
+        return gain_result(gain_facts(robot, q, options.gains))
+    if options.pose is not None:
+        return pose_result(tool_poses(robot, q))
+    return facts_result(robot_facts(robot))
 
 
 def _equations(robot: Robot, options: argparse.Namespace) -> str:
@@ -140,5 +131,5 @@ def _equations(robot: Robot, options: argparse.Namespace) -> str:
         options.refuse(f"--equations takes at most {most} joints, {robot.name} has {robot.n}: see codegen")
     system = lagrange.robot_lagrangian(robot, symbols=options.symbols, motors=options.motors, friction=options.friction)
     if options.equations == "latex":
-        return lagrange.latex(system, options.order).rstrip("\n")
-    return lagrange.code(system, options.equations, options.order).rstrip("\n")
+        return lagrange.latex(system, options.order)
+    return lagrange.code(system, options.equations, options.order)

@@ -10,13 +10,13 @@ for player and simulate; name it as the motion of the next call. Refused where l
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
+from ..results import Result
 from .arguments import add_json, add_number, add_output_file, add_robot_arguments, load
 from .options import add_options, options_of
 from .types import path, path_with
@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, Uncertainty)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Learn, write and print; returns the exit code, 1 where learning is refused."""
+def run(options: argparse.Namespace) -> Result:
+    """Learn and write; it fails where learning is refused."""
     require("replay")
     require("simulate")
     from ...elastic import ElasticArm
@@ -66,9 +66,8 @@ def run(options: argparse.Namespace) -> int:
         read_correction,
     )
     from ..learn import measured_run
-    from ..pages.units import position_units, together
+    from ..quantity_text import position_units, together
     from ..writing import whole_file
-    from .console import complain
 
     robot = load(options)
     last = read_correction(Path(options.motion))
@@ -88,25 +87,24 @@ def run(options: argparse.Namespace) -> int:
     try:
         found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
     except LearningError as refusal:
-        for line in sentences:
-            complain(options.program, line)
-        complain(options.program, f"refused: {refusal}")
-        return 1
+        return Result(lead=sentences, failures=[f"refused: {refusal}"])
     with whole_file(options.output, force=options.force) as aside:
         found.write(aside)
-    if options.json:
-        ratio = {"ratio": bound.ratio, "frequency": bound.frequency}
-        listed = [{key: None if x != x else x for key, x in joint._asdict().items()} for joint in shares]
-        result = {"errors": found.errors, "shares": listed, "contraction": ratio, "motion": str(options.output)}
-        print(json.dumps(result, indent=2))
-    else:
-        errors = ", ".join(f"{x:.3g}" for x in found.errors)
-        print(f"error of the links: {errors} {together(position_units(robot))} rms, run by run")
-        print(
-            f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
-        )
-        print("\n".join([*sentences, f"motion of the next run: {options.output}"]))
-    return 0
+    errors = ", ".join(f"{x:.3g}" for x in found.errors)
+    return Result(
+        lead=[
+            f"error of the links: {errors} {together(position_units(robot))} rms, run by run",
+            f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at "
+            f"{bound.frequency:.2g} Hz",
+            *sentences,
+        ],
+        files={"motion": options.output},
+        json={
+            "errors": found.errors,
+            "shares": [{key: None if x != x else x for key, x in joint._asdict().items()} for joint in shares],
+            "contraction": {"ratio": bound.ratio, "frequency": bound.frequency},
+        },
+    )
 
 
 def _sentences(shares: tuple[ErrorShares, ...], options: argparse.Namespace, *, efforts: bool) -> list[str]:

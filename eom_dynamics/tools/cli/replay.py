@@ -9,8 +9,7 @@ a folder OUT with an output for each.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,15 +19,16 @@ from ...extras import require
 from ...option_fields import option
 from ...terminal import printable
 from ..recording_options import CommandOptions, Sampling
+from ..results import Result
 from ..robot_options import RobotOptions
 from ..writing import whole_file
 from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load
-from .console import complain, fail, progress_bars
+from .console import progress_bars
 from .options import add_options, options_of
 from .types import path, path_with
 
 if TYPE_CHECKING:
-    from ..replay import Job, Result
+    from ..replay import Job
 
 SUMMARY = "replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts"
 
@@ -114,15 +114,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_options(parser, options)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Replay, compare and print; returns the exit code, 1 if a bag or a check fails."""
+def run(options: argparse.Namespace) -> Result:
+    """Replay and compare; it fails if a bag or a check fails."""
     require("replay")
     if options.page is not None:
         require("report")
 
     # After the check for the libraries that these import.
     from ..replay import EffortTolerances, Golden, Match, Tolerances, exceeding, incomplete, replay
-    from ..replay.text import as_json, as_text
+    from ..replay.results import as_junit, replay_result
 
     checked, sampling = options_of(_Checks, options), options_of(Sampling, options)
     checked.refuse_contradictions(sampling)
@@ -160,10 +160,18 @@ def run(options: argparse.Namespace) -> int:
         else []
         for result in results
     ]
-    every = [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
-    print(json.dumps(as_json(results, every), indent=2) if options.json else as_text(results))
-    _write_files(options, results, every)
-    return _complain(options, results, checks)
+    robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
+    about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
+    result = replay_result(results, checks, options.compare, about, options.page)
+    if options.junit is not None:
+        with whole_file(options.junit, force=True) as aside:
+            aside.write_bytes(as_junit(results, checks))
+    if options.page is not None:
+        from ..pages.page import html_page
+
+        with whole_file(options.page, force=True) as aside:
+            aside.write_text(html_page("replay", result), encoding="utf-8")
+    return result
 
 
 def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
@@ -184,40 +192,6 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
         force=options.force,
         robot_options=options_of(RobotOptions, options),
     )
-
-
-def _write_files(options: argparse.Namespace, results: Sequence[Result], failures: list[list[str]]) -> None:
-    """Write the JUnit file and the page, if they are wanted; failures are those of each result."""
-    if options.junit is not None:
-        from ..replay.text import as_junit
-
-        with whole_file(options.junit, force=True) as aside:
-            aside.write_bytes(as_junit(results, failures))
-    if options.page is not None:
-        from .. import provenance
-        from ..replay.results_page import results_page
-
-        robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
-        compared = {"compared_with": str(options.compare)} if options.compare else {}
-        with whole_file(options.page, force=True) as aside:
-            aside.write_text(
-                results_page(results, failures, provenance.about(robot=robot, **compared)), encoding="utf-8"
-            )
-
-
-def _complain(options: argparse.Namespace, results: Sequence[Result], checks: list[list[str]]) -> int:
-    """Print a line for each failure, and for bags that differ; returns the exit code."""
-    failed = [result.outcome for result in results if result.outcome.report is None]
-    for outcome in failed:
-        complain(options.program, outcome.error)
-    differing = sum(result.differs for result in results)
-    if differing:
-        compared = sum(result.differences is not None for result in results)
-        complain(options.program, f"{differing} of {compared} bags differ from {options.compare}")
-    failures = [
-        f"{result.outcome.job.bag}: {line}" for result, lines in zip(results, checks, strict=True) for line in lines
-    ]
-    return max(fail(options.program, failures), bool(failed or differing))
 
 
 def _format(output: Path, given: str | None) -> str:

@@ -11,17 +11,16 @@ motion.csv.
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import packaged_robots
+from ..results import Result
 from ..simulate import SimulationRequest
 from ..writing import check_folder
 from .arguments import add_json, add_output_folder, add_robot_arguments, load
-from .console import complain, fail, progress_bars
+from .console import progress_bars
 from .options import add_options, options_of
 
 if TYPE_CHECKING:
@@ -43,20 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, SimulationRequest)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Simulate, write and print; returns the exit code.
-
-    It is 1 if no arm can be followed to the end, or if energy and work differ.
-    """
+def run(options: argparse.Namespace) -> Result:
+    """Simulate and write; it fails if no arm can be followed to the end, or if energy and work differ."""
     request = options_of(SimulationRequest, options)
     require("simulate")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation import SimulationError
     from ...simulation.integrators import check_method
-    from .. import provenance
-    from ..simulate.simulation_page import write_results
-    from ..simulate.summary import endings, failures
+    from ..simulate.results import comparison_result, write_results
     from ..simulate.trajectory import read_trajectory
 
     if request.method is not None or request.efforts is None:
@@ -76,25 +70,21 @@ def run(options: argparse.Namespace) -> int:
         try:
             comparison = _compared(request, robot, motion, times, bars)
         except SimulationError as error:
-            complain(options.program, str(error))
-            return 1
-        about = provenance.about(robot=f"{options.robot:.200}", trajectory=request.trajectory)
+            return Result(failures=[str(error)])
+        about = {"robot": f"{options.robot:.200}", "trajectory": request.trajectory}
         if options.robot in packaged_robots():
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
         bar = bars.add_task("page", total=None)  # which shows that it is under way
-        page = write_results(options.output, comparison, about, force=options.force)
+        result = comparison_result(comparison, options.output / "index.html", about, audited=request.audit)
+        write_results(options.output, comparison, result, force=options.force)
         bars.update(bar, total=1, completed=1)
-    _show(options, comparison, page)
-    for ending in endings(comparison):
-        complain(options.program, f"note: {ending}")
-    return fail(options.program, failures(comparison))
+    return result
 
 
-def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> int:
-    """Simulate without a trajectory, write and print; returns the exit code."""
+def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> Result:
+    """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
-    from .. import provenance
-    from ..simulate.open_loop import read_efforts, run_open_loop, write_results
+    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_results
 
     robot, start = arm.robot, []
     for name, values in (("--start", request.start), ("--velocity", request.velocity)):
@@ -106,16 +96,11 @@ def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm:
     try:
         motion = run_open_loop(arm, q, qd, efforts, duration=request.duration, method=request.method, step=request.step)
     except SimulationError as error:
-        complain(options.program, str(error))
-        return 1
-    about = provenance.about(robot=f"{options.robot:.200}", efforts=str(request.efforts or "none"))
-    page = write_results(options.output, motion, about, force=options.force)
-    found = motion.as_json()
-    if options.json:
-        print(json.dumps({**found, "page": str(page)}, indent=2))
-    else:
-        print(f"{motion.audit}\nq at {found['t']:g} s: {' '.join(f'{x:.6g}' for x in found['q'])}\npage: {page}")
-    return fail(options.program, motion.failures)
+        return Result(failures=[str(error)])
+    about = {"robot": f"{options.robot:.200}", "efforts": str(request.efforts or "none")}
+    result = open_loop_result(motion, options.output / "index.html", about)
+    write_results(options.output, motion, result, force=options.force)
+    return result
 
 
 def _compared(
@@ -135,17 +120,3 @@ def _compared(
         step=request.step,
         progress=lambda t: bars.update(bar, completed=t - times[0]),
     )
-
-
-def _show(options: argparse.Namespace, comparison: Comparison, page: Path) -> None:
-    """Print the results."""
-    from ..simulate import summary
-
-    if options.json:
-        result = summary.as_json(comparison, audited=options.audit)
-        print(json.dumps({**result, "page": str(page)}, indent=2))
-        return
-    print(f"{summary.as_text(comparison)}\n\nsimulated arm: {summary.model_error(comparison)}")
-    print(f"page: {page}")
-    if options.audit:
-        print(f"\n{summary.audit(comparison).table()}")

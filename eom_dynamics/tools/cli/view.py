@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from ...extras import require
 from ..recording_options import Sampling
+from ..results import Result
 from ..robot_options import RobotOptions
 from .arguments import add_number, add_robot_arguments, load
 from .console import complain
@@ -36,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, Sampling)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Show the robot until Ctrl-C; returns the exit code.
+def run(options: argparse.Namespace) -> Result:
+    """Show the robot until Ctrl-C.
 
     Raises:
         EomDynamicsError: the robot or recording cannot be loaded, the port is in use, or a library is missing.
@@ -70,4 +71,4 @@ def run(options: argparse.Namespace) -> int:
             viewer.advance(now - last)
             last = now
     server.stop()
-    return 0
+    return Result()

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
-from . import elastic_summary, summary
+from . import summary
 from .commands import CommandTiming, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
 from .read import TABLES
@@ -80,24 +79,6 @@ class IdentificationResult:
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [(self.timing.as_text(),)]
         return tuple(dict.fromkeys(line for part in parts for line in part))
-
-    def as_text(self) -> str:
-        """The tables that the command prints."""
-        parts = [] if self.link_fit is None else [summary.as_text(self.link_fit)]
-        parts += [] if self.elastic is None else [elastic_summary.as_text(self.elastic)]
-        parts += [] if self.timing is None else [self.timing.as_text()]
-        return "\n\n".join(parts)
-
-    def as_json(self) -> dict[str, Any]:
-        """The results for JSON."""
-        if self.link_fit is None:
-            found: dict[str, Any] = {"robot": self.robot.name, "joints": list(self.robot.joint_names)}
-        else:
-            found = summary.as_json(self.link_fit)
-        return found | {
-            "elastic": None if self.elastic is None else elastic_summary.as_json(self.elastic),
-            "timing": None if self.timing is None else self.timing.as_json(),
-        }
 
 
 def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:

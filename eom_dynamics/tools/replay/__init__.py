@@ -11,10 +11,11 @@ from .compare_tables import compare_tables
 from .job import EffortTolerances, Format, Job, Report, exceeding, incomplete
 from .many import find_bags, replay_bags
 from .one import Outcome, replay_bag
-from .run import Golden, Result, replay
+from .run import BagResult, Golden, replay
 
 __all__ = [
     "FIELDS",
+    "BagResult",
     "CommandOptions",
     "Difference",
     "EffortTolerances",
@@ -24,7 +25,6 @@ __all__ = [
     "Match",
     "Outcome",
     "Report",
-    "Result",
     "Tolerances",
     "check_golden",
     "compare_bags",

@@ -39,7 +39,7 @@ class Golden:
 
 
 @dataclass(frozen=True)
-class Result:
+class BagResult:
     """The result of one bag.
 
     Attributes:
@@ -77,7 +77,7 @@ def replay(
     scheduler: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-) -> list[Result]:
+) -> list[BagResult]:
     """Replay bags and compare the outputs.
 
     A single bag is replayed in this process, and its errors are raised. Several, or those in folders, are replayed in
@@ -195,9 +195,9 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
     return refused
 
 
-def _compared(outcome: Outcome, golden: Golden | None, goldens: dict[Job, Path]) -> Result:
+def _compared(outcome: Outcome, golden: Golden | None, goldens: dict[Job, Path]) -> BagResult:
     if golden is None or outcome.report is None:
-        return Result(outcome)
+        return BagResult(outcome)
     job = outcome.job
     compare = compare_tables if job.format is Format.PARQUET else compare_bags
-    return Result(outcome, compare(job.output, goldens[job], golden.tolerances, golden.match))
+    return BagResult(outcome, compare(job.output, goldens[job], golden.tolerances, golden.match))

@@ -15,7 +15,7 @@ from ...bags import message_blocks
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ...units import unit
-from ..pages.units import effort_units, milli, position_units
+from ..quantity_text import effort_units, milli, position_units
 from .findings import Deviation, Interruption, interpolated, interruptions
 
 Nanoseconds = NDArray[np.int64]

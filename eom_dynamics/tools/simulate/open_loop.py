@@ -21,14 +21,14 @@ from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, s
 from ...simulation.integrators import output_times
 from ...spelling import listed
 from ...states import real_array
-from ..pages.charts import add_joints, over_time, place
-from ..pages.html_page import lines, results_page, section, table
-from ..pages.style import CURVE_POINTS
-from ..pages.units import effort_units, position_units, together
+from ..pages.charts import CURVE_POINTS, add_joints, over_time
+from ..pages.page import html_page
+from ..quantity_text import effort_units, position_units, together
+from ..results import Result, ResultSection
 from ..states_files import write_table
 from ..writing import whole_folder
 from . import LONGEST
-from .summary import ENERGY_TOLERANCE
+from .results import energy_failures, energy_table
 
 _RATE = 500.0
 
@@ -79,28 +79,6 @@ class OpenLoop:
     simulation: Simulation
     effort: Array
     audit: EnergyAudit
-
-    @property
-    def failures(self) -> list[str]:
-        """An early end, and energy that differs from the work; one line each."""
-        (end,) = self.simulation.ends
-        found = [] if end is None else [f"the simulation ends at {end.t:.3g} s: {end.reason}"]
-        if (miss := float(self.audit.relative_imbalance)) > ENERGY_TOLERANCE:
-            found.append(f"energy and work differ by {miss:.1e}, tolerance {ENERGY_TOLERANCE:.0e}, relative")
-        return found
-
-    def as_json(self) -> dict[str, Any]:
-        """Last state and energy, for JSON."""
-        rows = np.flatnonzero(np.isfinite(self.simulation.work))
-        q, _, qd, _ = self.plant.parts(self.simulation.states[rows[-1]])
-        return {
-            "robot": self.plant.arm.robot.name,
-            "t": float(self.simulation.t[rows[-1]]),
-            "q": q.tolist(),
-            "qd": qd.tolist(),
-            "energy_imbalance": float(self.audit.relative_imbalance),
-            "failures": self.failures,
-        }
 
 
 def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
@@ -215,8 +193,56 @@ def run_open_loop(
     return OpenLoop(plant, found, effort, energy_audit(plant, found))
 
 
-def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, force: bool = False) -> Path:
-    """Write index.html, data.npz and motion.csv; returns the path of the page."""
+def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> Result:
+    """Make the result of a motion: its last state, energy, and charts over time.
+
+    Args:
+        page: path of the page.
+        about: names and values for its foot.
+    """
+    robot, simulation, audit = motion.plant.arm.robot, motion.simulation, motion.audit
+    t = simulation.t
+    q, _, qd, _ = motion.plant.parts(simulation.states)
+    last = int(np.flatnonzero(np.isfinite(simulation.work))[-1])
+    imbalance = float(audit.relative_imbalance)
+    (end,) = simulation.ends
+    failures = [] if end is None else [f"the simulation ends at {end.t:.3g} s: {end.reason}"]
+    failures += energy_failures(imbalance)
+    position, effort = position_units(robot), effort_units(robot)
+    of_motors = [effort[i] for i in motion.plant.arm.motor_joint]
+    drawn = {
+        "position": (robot.joint_names, position, q),
+        "velocity": (robot.joint_names, [f"{unit}/s" for unit in position], qd),
+        "effort": (motion.plant.arm.motor_names, of_motors, motion.effort),
+        "energy": (_ENERGIES, ["J"] * len(_ENERGIES), _energies(audit)),
+    }
+    charts = {}
+    for name, (names, units, values) in drawn.items():
+        charts[name] = over_time(name.capitalize(), together(units), t[0], t[-1])
+        add_joints(charts[name], names, units, t, values, points=CURVE_POINTS)
+    return Result(
+        title=f"Motion of {robot.name} {'under given efforts' if np.any(motion.effort) else 'without efforts'}",
+        sections=[
+            ResultSection(charts=charts),
+            ResultSection(lines=[f"q at {t[last]:g} s: {' '.join(f'{x:.6g}' for x in q[last])}"]),
+            ResultSection("Energy", tables=[energy_table(audit.thinned())]),
+        ],
+        failures=failures,
+        files={"page": page},
+        json={
+            "robot": robot.name,
+            "t": float(t[last]),
+            "q": q[last].tolist(),
+            "qd": qd[last].tolist(),
+            "energy_imbalance": imbalance,
+            "failures": failures,
+        },
+        about=about,
+    )
+
+
+def write_results(folder: Path, motion: OpenLoop, result: Result, *, force: bool = False) -> None:
+    """Write index.html, data.npz and motion.csv."""
     robot, t = motion.plant.arm.robot, motion.simulation.t
     q, theta, qd, thetad = motion.plant.parts(motion.simulation.states)
     names, motors = robot.joint_names, motion.plant.arm.motor_names
@@ -237,36 +263,9 @@ def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, f
         header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names)]
         header += [f"{x}.{name}" for x in ("motor_effort", "motor_position") for name in motors]
         write_table(aside / "motion.csv", header, (t, q, qd, motion.effort, theta))
-        _write_page(aside / "index.html", motion, about)
-    return folder / "index.html"
+        (aside / "index.html").write_text(html_page("simulate", result), encoding="utf-8")
 
 
 def _energies(audit: EnergyAudit) -> Array:
     """Energies, work and heat (T, 5), J."""
     return np.stack([getattr(audit, name) for name in _ENERGIES], axis=1)
-
-
-def _write_page(path: Path, motion: OpenLoop, about: Mapping[str, str]) -> None:
-    robot, t = motion.plant.arm.robot, motion.simulation.t
-    q, _, qd, _ = motion.plant.parts(motion.simulation.states)
-    position, effort = position_units(robot), effort_units(robot)
-    of_motors = [effort[i] for i in motion.plant.arm.motor_joint]
-    drawn = {
-        "position": (robot.joint_names, position, q),
-        "velocity": (robot.joint_names, [f"{unit}/s" for unit in position], qd),
-        "effort": (motion.plant.arm.motor_names, of_motors, motion.effort),
-        "energy": (_ENERGIES, ["J"] * len(_ENERGIES), _energies(motion.audit)),
-    }
-    figures = {}
-    for name, (names, units, values) in drawn.items():
-        figures[name] = over_time(name.capitalize(), together(units), t[0], t[-1])
-        add_joints(figures[name], names, units, t, values, points=CURVE_POINTS)
-    first, *rows = motion.audit.thinned().table().splitlines()
-    header = [f"{title}]" for title in first.split("]") if title.strip()]
-    sections = [
-        lines("verdict bad", (f"Failed: {line}." for line in motion.failures)),
-        section("Over time", *map(place, figures)),
-        section("Energy", table([[title.strip() for title in header], *(row.split() for row in rows)], text_columns=0)),
-    ]
-    heading = f"Motion of {robot.name} {'under given efforts' if np.any(motion.effort) else 'without efforts'}"
-    path.write_text(results_page("simulate", robot.name, heading, sections, figures, about), encoding="utf-8")

@@ -106,7 +106,8 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     source = tmp_path / "arm.urdf"
     source.write_text(urdf_arm())
     robot = replace(load_robot(source), command_period=1e-3)
-    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
+    found = run.IdentificationResult(robot, robot, None, None, (), ())
+    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), found)
     assert any("command_period and drive_delay are left out" in line for line in not_in_file)
 
 

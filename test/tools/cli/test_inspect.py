@@ -21,8 +21,7 @@ from eom_dynamics.number_rules import typical_degrees
 from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 _PARAMETERS = """
 /**:
@@ -37,7 +36,7 @@ _PARAMETERS = """
 def test_text_and_json_are_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     expected = robot_facts(eom.load_robot("planar_2r"))
     assert main(["inspect", "planar_2r"]) == 0
-    assert capsys.readouterr().out == f"{as_text(expected)}\n"
+    assert capsys.readouterr().out == facts_result(expected).as_text()
     assert main(["inspect", "planar_2r", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**expected, "warnings": []}
 

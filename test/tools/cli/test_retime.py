@@ -81,7 +81,7 @@ def test_reads_waypoints_in_any_order_of_joints(name: str, tmp_path: Path) -> No
 
 
 def test_reads_the_trajectory_of_a_bag(tmp_path: Path) -> None:
-    from eom_dynamics.tools.excite.messages import write_trajectory
+    from eom_dynamics.tools.excite import write_trajectory
     from eom_dynamics.tools.retime.read import read_waypoints
 
     motion = rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 1.0)
