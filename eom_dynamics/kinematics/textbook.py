@@ -115,7 +115,7 @@ def newton_raphson(
     >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
     >>> found = eom.kinematics.newton_raphson(kinematics, kinematics.pose([0.4, 0.9]), [0.2, 0.5])
     >>> len(found.q), found.q[-1].round(9).tolist()
-    (6, [0.4, 0.9])
+    (4, [0.4, 0.9])
 
     Raises:
         StateError: an argument has the wrong shape, is not finite or out of range, or there is no such frame.
