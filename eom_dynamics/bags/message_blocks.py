@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,10 +68,10 @@ class MessageBlock:
         """A field as floats (N, length of the field)."""
         return self.layout.numbers(self.rows, field).astype(float)
 
-    def values(self, fields: Mapping[str, str], count: int) -> dict[str, Array]:
-        """Fields (N, count) by the names given for them; those with another number of entries are left out."""
-        own = self.layout.fields()
-        return {name: self.numbers(field) for name, field in fields.items() if own.get(field) == count}
+    def values(self, fields: Sequence[str], count: int) -> dict[str, Array]:
+        """Fields (N, count) by their names; those with another number of entries are left out."""
+        lengths = self.layout.fields()
+        return {field: self.numbers(field) for field in fields if lengths.get(field) == count}
 
 
 def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[MessageBlock]:
@@ -93,27 +93,6 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
             else:
                 place, error = found
                 unreadable(str(error), times[place])
-
-
-def joined(parts: Sequence[tuple[int, Sequence[str], Mapping[str, Array]]]) -> tuple[tuple[str, ...], dict[str, Array]]:
-    """Join messages that may name different joints.
-
-    Args:
-        parts: number of messages N, their joints (n,), and fields (N, n).
-
-    Returns:
-        All joints, and fields with a column for each; NaN where a message lacks it.
-    """
-    names = tuple(dict.fromkeys(name for _, own, _ in parts for name in own))
-    shape = sum(count for count, _, _ in parts), len(names)
-    fields = {field: np.full(shape, np.nan) for _, _, values in parts for field in values}
-    start = 0
-    for count, own, values in parts:
-        rows = slice(start, start := start + count)
-        columns = [names.index(name) for name in own]
-        for field, numbers in values.items():
-            fields[field][rows, columns] = numbers
-    return names, fields
 
 
 def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:

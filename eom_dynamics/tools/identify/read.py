@@ -16,23 +16,21 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import joined, read_blocks
 from ...bags.types import COMMAND, JOINT_STATE
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
-from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
+from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...spelling import duplicates, listed
-from ..drive_numbers import DriveNumbers, is_of_motors
-from ..replay.conventions import DEFAULT, Conventions
+from ..recordings import DEFAULT, Conventions, DriveNumbers, Stream, is_of_motors, joined, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -73,20 +71,6 @@ class Source:
     side: str | None = None
 
 
-@dataclass
-class Columns:
-    """Values by field and joint, at stamps (N,), ns."""
-
-    stamp: NDArray[np.int64]
-    names: tuple[str, ...]
-    values: dict[str, Array]
-    bad: int = 0
-
-    def seconds(self, origin: int) -> Array:
-        """Times (N,) since a stamp, s."""
-        return np.asarray((self.stamp - origin) * 1e-9, dtype=float)
-
-
 @dataclass(frozen=True, eq=False)
 class NumericTable:
     """Columns of numbers (N,) of a table, by name; aliases are replaced."""
@@ -123,11 +107,9 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     columns, efforts = (
         _bag(file, source, DriveNumbers(robot)) if isinstance(file, Bag) else (_table(file, source.columns), None)
     )
-    origin = int(columns.stamp[0]) if len(columns.stamp) else 0
-    columns.names = tuple(source.conventions.names(columns.names))
+    origin = int(columns.stamp[0]) if len(columns) else 0
     recording = _recording(file.path.name, robot, columns, origin, source)
     if efforts is not None:
-        efforts.names = tuple(source.conventions.names(efforts.names))
         recording = _with_efforts(recording, efforts, origin, source)
     recording = _in_radians(recording, robot, source.position_unit)
     if source.effort_delay:
@@ -135,11 +117,11 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     return recording, origin
 
 
-def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Columns, Columns | None]:
+def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Stream, Stream | None]:
     topic = _topic(bag, source.topic)
     of_motors = source.side is not None
     columns = read_topic(bag, topic, source.conventions, drives, of_motors)
-    if not len(columns.stamp):
+    if not len(columns):
         raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
     if source.effort_topic is None:
         return columns, None
@@ -173,7 +155,7 @@ def read_topic(
     conventions: Conventions = DEFAULT,
     drives: DriveNumbers | None = None,
     of_motors: bool = False,
-) -> Columns:
+) -> Stream:
     """Read the messages of a topic: joint states, or commands of motors.
 
     Args:
@@ -189,21 +171,23 @@ def read_topic(
     if topic.type not in (JOINT_STATE, COMMAND):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")
     command = topic.type == COMMAND
-    fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
-    stamps, parts = [np.zeros(0, dtype=np.int64)], []
+
+    def contents(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
+        return [("", message.joint_names, MOTOR_FIELDS) if command else ("", message.name, MEASURED_FIELDS)]
+
     bad: list[str] = []
-    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason)):
-        names = block.message.joint_names if command else block.message.name
-        stamps.append(block.stamps().times)
-        parts.append((len(block), names, block.values(fields, len(names))))
-    columns = Columns(np.concatenate(stamps), *joined(parts), len(bad))
-    if drives is not None and columns.values:
-        names, _ = _matched(drives.motor_names, conventions.names(columns.names))
-        columns.values = drives.in_si_units(topic, names, columns.values, of_motors)
-    return columns
+    parts = [part for _, part in read_streams(bag, topic, contents, lambda reason, _: bad.append(reason))]
+    stream = joined(topic.name, parts)
+    values = dict(stream.values)
+    if command:
+        values = {name: values[field] for name, field in MOTOR_SETPOINT_FIELDS.items() if field in values}
+    elif drives is not None and values:
+        names, _ = _matched(drives.motor_names, conventions.names(stream.names))
+        values = drives.in_si_units(topic, names, values, of_motors)
+    return replace(stream, values=values, unreadable=len(bad))
 
 
-def _table(table: NumericTable, columns: Sequence[str]) -> Columns:
+def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
     named, path = table.values, table.path
     if "t" in named:
         t = named["t"]
@@ -224,7 +208,7 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Columns:
         if any(column is not None for column in there):
             fields[own] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
     stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
-    return Columns(stamp, joints, fields, int(np.sum(~known)))
+    return Stream("", stamp, stamp, joints, fields, unreadable=int(np.sum(~known)))
 
 
 def _read_table(path: Path) -> NumericTable:
@@ -301,23 +285,24 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     return columns
 
 
-def _recording(name: str, robot: Robot, columns: Columns, origin: int, source: Source) -> Recording:
-    notes = [f"{columns.bad:,} messages or rows could not be read"] if columns.bad else []
+def _recording(name: str, robot: Robot, columns: Stream, origin: int, source: Source) -> Recording:
+    notes = [f"{columns.unreadable:,} messages or rows could not be read"] if columns.unreadable else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
-    names, note = _matched(robot.joint_names, columns.names)
+    recorded = source.conventions.names(columns.names)
+    names, note = _matched(robot.joint_names, recorded)
     notes += [note] if note else []
     place = {joint: k for k, joint in enumerate(names)}
     missing = [joint for joint in robot.joint_names if joint not in place]
     if len(missing) == robot.n:
         raise IdentificationError(
             f"{name}: has none of the joints of {robot.name} ({', '.join(robot.joint_names)}); it has "
-            f"{', '.join(columns.names[:20])}; rename them, --rename PATTERN=REPLACEMENT"
+            f"{', '.join(recorded[:20])}; rename them, --rename PATTERN=REPLACEMENT"
         )
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
 
     def of_robot(field: str, otherwise: float) -> Array:
-        values: Array = np.full((len(columns.stamp), robot.n), otherwise)
+        values: Array = np.full((len(columns), robot.n), otherwise)
         for k, joint in enumerate(robot.joint_names):
             if joint in place and field in columns.values:
                 values[:, k] = columns.values[field][:, place[joint]]
@@ -331,11 +316,12 @@ def _recording(name: str, robot: Robot, columns: Columns, origin: int, source: S
     return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing))
 
 
-def _with_efforts(recording: Recording, efforts: Columns, origin: int, source: Source) -> Recording:
+def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: Source) -> Recording:
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
         raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
-    names, _ = _matched(recording.joint_names, efforts.names)
+    recorded = source.conventions.names(efforts.names)
+    names, _ = _matched(recording.joint_names, recorded)
     at, t = efforts.seconds(origin), recording.t
     tau = np.full(recording.q.shape, np.nan)
     for k, joint in enumerate(recording.joint_names):
@@ -346,7 +332,7 @@ def _with_efforts(recording: Recording, efforts: Columns, origin: int, source: S
     if np.isnan(tau).all():
         raise IdentificationError(
             f"{recording.name}: topic {source.effort_topic} has no efforts of these joints at these times; it has "
-            f"{', '.join(efforts.names[:20])}"
+            f"{', '.join(recorded[:20])}"
         )
     return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
 

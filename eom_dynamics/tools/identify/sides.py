@@ -19,7 +19,8 @@ from ...bags.types import COMMAND, JOINT_STATE
 from ...identification import IdentificationError, Recording
 from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
-from .read import Columns, NumericTable, Source, only_one, opened, read_stamped, read_topic
+from ..recordings import Stream
+from .read import NumericTable, Source, only_one, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
@@ -71,7 +72,7 @@ class TwoSidedRecording:
     motors: Recording | None = None
     currents: Recording | None = None
     origin: int = 0
-    commands: Mapping[str, Columns] = field(default_factory=dict)
+    commands: Mapping[str, Stream] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -20,12 +20,11 @@ from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..contents import bag_hash, hashed_aside, robot_hash
-from ..drive_numbers import is_of_motors
+from ..recordings import is_of_motors
 from ..robot_options import RobotOptions
 from .evaluation import Commands, Evaluation
-from .job import Job, Report
-from .manifest import Manifest, read_manifest
-from .sinks import open_sink
+from .job import Job, Manifest, Report, read_manifest
+from .outputs import open_sink
 from .sources import Sampling, choose_topic, command_lead
 
 

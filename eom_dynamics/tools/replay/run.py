@@ -14,8 +14,8 @@ from .compare import MISSING, Difference, Match, Tolerances, check_golden, compa
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
 from .many import find_bags, replay_bags
-from .messages import output_topics
 from .one import Outcome, replay_bag
+from .outputs import output_topics
 from .sources import choose_topic
 
 _FILES = (*ENDINGS, ".parquet")

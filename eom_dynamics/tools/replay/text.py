@@ -11,7 +11,7 @@ from ...terminal import printable
 from ..text_tables import columns
 from .compare import MISSING, Difference
 from .job import Report
-from .repeats import CONSEQUENCE
+from .joint_states import CONSEQUENCE
 from .run import Result
 
 # At most as many lines of one kind are printed per bag.

@@ -15,8 +15,9 @@ from ..pages.charts import add_joints, add_limits, over_time
 from ..pages.style import color
 from ..pages.timing import by_percentile, over_run
 from ..pages.units import together
+from ..recordings import Stream
 from .limits import limits_by_name
-from .record import Record, Stream, Units
+from .record import Record, Units
 
 _SECTIONS = {
     "motion": (

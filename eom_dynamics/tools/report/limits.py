@@ -13,7 +13,8 @@ from ...elastic.bounds import Bounds, bounds
 from ...elastic.limit_violations import beyond, nearest_end, range_ratio
 from ...robot import Robot
 from ...trajectory.limits import Peak
-from .record import Record, Stream
+from ..recordings import Stream
+from .record import Record
 
 _MOTION = ("position", "velocity", "acceleration", "jerk")
 

@@ -1,56 +1,97 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording as arrays, by topic."""
+"""A recording as arrays, by topic, with deviations from measurements and interruptions of commands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...bags import message_blocks
 from ...elastic import ElasticArm
 from ...robot import Robot
+from ...stream.watchdog import Status
 from ...units import unit
 from ..pages.units import effort_units, milli, position_units
-from .findings import Deviation, Interruption, interpolated, interruptions
+from ..recordings import Stream
 
-Nanoseconds = NDArray[np.int64]
+# A measured sample is compared if it is within this many usual intervals of a setpoint.
+_REACH = 5.0
+
+DOING = {
+    Status.STOPPING: "bring the arm to rest",
+    Status.RAMPING: "fade efforts to zero",
+    Status.HELD: "repeat an earlier one",
+}
+"""What commands of a status do after a loss of setpoints."""
+
+_ANSWERING_NONE = [status.value for status in DOING]
 
 
 @dataclass(frozen=True)
-class Stream:
-    """N messages of one topic, in the order of their stamps.
+class Deviation:
+    """A quantity minus its measurement, at the times of measurement.
 
     Attributes:
-        topic: its name; of computed samples a description.
-        stamp: (N,) times of the headers, ns.
-        recorded: (N,) times of recording, ns.
-        names: of the joints or motors (n,).
-        values: (N, n) by field of the message, SI units; NaN where a message lacks it.
-        is_recorded: False if the samples were computed from other messages.
-        is_fitted: whether they are a fit to measured positions.
+        t: (N,) s.
+        names: of the joints (n,).
+        value: (N, n); NaN where either is unknown.
+        measured: (N, n).
     """
 
-    topic: str
-    stamp: Nanoseconds
-    recorded: Nanoseconds
+    t: Array
     names: tuple[str, ...]
-    values: Mapping[str, Array]
-    is_recorded: bool = True
-    is_fitted: bool = False
+    value: Array
+    measured: Array
 
-    def __len__(self) -> int:
-        return len(self.stamp)
+    @property
+    def rms(self) -> Array:
+        """(n,) root mean square; NaN for a joint without a known deviation."""
+        return _of_known(self.value, lambda x: np.sqrt(np.mean(x**2)))
 
-    def ordered(self, names: tuple[str, ...]) -> Stream:
-        """Select and order the columns by ``names``, all of which the stream has."""
-        columns = [self.names.index(name) for name in names]
-        values = {field: values[:, columns] for field, values in self.values.items()}
-        return replace(self, names=names, values=values)
+    @property
+    def peak(self) -> Array:
+        """(n,) largest absolute value."""
+        return _of_known(self.value, lambda x: np.max(np.abs(x)))
+
+    @property
+    def mean(self) -> Array:
+        """(n,) mean."""
+        return _of_known(self.value, np.mean)
+
+    @property
+    def spread(self) -> Array:
+        """(n,) standard deviation of the measured quantity, where the deviation is known."""
+        return _of_known(np.where(np.isnan(self.value), np.nan, self.measured), np.std)
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """Consecutive commands that do not answer setpoints, for one reason.
+
+    Attributes:
+        status: of the commands.
+        start, end: times of the first of them and of the command after them, s.
+        count: number of commands.
+        lost: whether setpoints were lost: the arm is brought to rest in this phase, or in one that joins it.
+        begins: whether it is the first phase of a loss.
+    """
+
+    status: Status
+    start: float
+    end: float
+    count: int
+    lost: bool
+    begins: bool
+
+
+def _of_known(values: Array, what: Callable[[Array], Any]) -> Array:
+    columns = (column[~np.isnan(column)] for column in values.T)
+    return np.array([what(column) if len(column) else np.nan for column in columns])
 
 
 @dataclass(frozen=True)
@@ -113,8 +154,7 @@ class Record:
 
     def t(self, stream: Stream) -> Array:
         """Return the stamps of a stream since the origin (N,), s."""
-        since: Array = np.multiply(stream.stamp - self.origin, 1e-9, dtype=float)
-        return since
+        return stream.seconds(self.origin)
 
     @cached_property
     def position_deviation(self) -> Deviation | None:
@@ -130,7 +170,7 @@ class Record:
         """A field of a stream minus the measured one.
 
         The stream is interpolated linearly at the times of measurement: exact where stamps agree, else with an error of
-        at most h²/8 times the second derivative, for samples h apart.
+        at most h²/8 times the second derivative, for samples h apart; it is unknown outside, and within pauses.
         """
         measured = self.measured
         if stream is None or measured is None or not len(stream) or not len(measured):
@@ -139,8 +179,15 @@ class Record:
             return None
         names = tuple(name for name in stream.names if name in measured.names)
         values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
-        difference = interpolated(self.t(stream), values, self.t(measured)) - theirs
-        return None if np.isnan(difference).all() else Deviation(self.t(measured), names, difference, theirs)
+        t, wanted = self.t(stream), self.t(measured)
+        columns = [np.interp(wanted, t, x, left=np.nan, right=np.nan) for x in values.T]
+        found = np.stack(columns, axis=1)
+        if len(t) > 1:
+            after = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
+            pause = t[after] - t[after - 1] > _REACH * np.median(np.diff(t))
+            found[pause & (wanted != t[after]) & (wanted != t[after - 1])] = np.nan
+        difference = found - theirs
+        return None if np.isnan(difference).all() else Deviation(wanted, names, difference, theirs)
 
     @cached_property
     def spring_deflection(self) -> tuple[Array, tuple[str, ...], Array] | None:
@@ -178,27 +225,23 @@ class Record:
     @cached_property
     def interruptions(self) -> list[Interruption]:
         """The phases in which commands do not answer setpoints, in order."""
-        stream = self.status
-        return [] if stream is None else interruptions(self.t(stream), stream.values["status"][:, 0])
+        if self.status is None:
+            return []
+        t, status = self.t(self.status), self.status.values["status"][:, 0]
+        cuts = [0, *(np.flatnonzero(np.diff(status)) + 1).tolist(), len(status)]
+        found: list[Interruption] = []
+        for unanswered, group in groupby(pairwise(cuts), key=lambda phase: status[phase[0]] in _ANSWERING_NONE):
+            phases = list(group) if unanswered else []  # without a fresh command between them
+            lost = any(status[start] != Status.HELD.value for start, _ in phases)
+            for k, (start, end) in enumerate(phases):
+                what, until = Status(int(status[start])), float(t[min(end, len(t) - 1)])
+                found.append(Interruption(what, float(t[start]), until, end - start, lost, lost and k == 0))
+        return found
 
     @cached_property
     def duration(self) -> float:
         """Time from the first stamp to the last, s."""
         return max(float(self.t(stream)[-1]) for stream in self.streams)
-
-
-def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
-    """Join messages into one stream, in the order of their stamps, or of recording if no message has a stamp.
-
-    If messages name different joints, the stream has all of them, with NaN where a message lacks one.
-    """
-    names, values = message_blocks.joined([(len(part), part.names, part.values) for part in parts])
-    recorded = np.concatenate([part.recorded for part in parts])
-    stamp = np.concatenate([part.stamp for part in parts])
-    order = np.argsort(stamp if stamp.any() else recorded, kind="stable")
-    values = {field: x[order] for field, x in values.items()}
-    recorded = recorded[order]
-    return Stream(topic, stamp[order] if stamp.any() else recorded, recorded, names, values, is_recorded, is_fitted)
 
 
 _PAIR = ("_agonist", "_antagonist")

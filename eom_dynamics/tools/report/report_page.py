@@ -14,10 +14,10 @@ from ...trajectory.limits import Peak
 from ..pages.charts import place
 from ..pages.html_page import choice, lines, results_page, section, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
+from ..recordings import Stream
 from .charts import SHADES, heading, points_of_curve, position_name, sections
-from .findings import DOING, Deviation
 from .limits import limit_utilization, percent_used
-from .record import Record, Stream, Units
+from .record import DOING, Deviation, Record, Units
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number

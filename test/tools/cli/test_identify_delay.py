@@ -32,8 +32,9 @@ from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.read import Columns, Source
+from eom_dynamics.tools.identify.read import Source
 from eom_dynamics.tools.identify.sides import MotorSource, TwoSidedRecording
+from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
 
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -128,7 +129,7 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
 
 
 def test_several_topics_of_commands_are_told() -> None:
-    none = Columns(np.zeros(0, dtype=np.int64), (), {})
+    none = Stream("", *np.zeros((2, 0), dtype=np.int64), (), {})
     sides = TwoSidedRecording(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
     timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
     assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]

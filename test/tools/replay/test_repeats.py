@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rosbags")
 
-from eom_dynamics.tools.replay.repeats import Repeats, repeated
+from eom_dynamics.tools.replay.joint_states import Repeats, repeated
 
 POSITION = np.array(
     [[0.0, 1.0]] * 5 + [[x, 1.0] for x in (0.1, 0.2, 0.2, 0.3, 0.4, 0.4, 0.5)] + [[0.5, 1.0]] * 5, dtype=float

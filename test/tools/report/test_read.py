@@ -16,10 +16,10 @@ pytest.importorskip("rosbags", reason="reads bags")
 pytest.importorskip("rosbags", reason="reads bags")
 
 from eom_dynamics.bags import BagError
+from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.charts import heading
 from eom_dynamics.tools.report.read import read_records
-from eom_dynamics.tools.report.record import Stream
 
 STREAMS = ("setpoint", "command", "motors", "measured")
 
