@@ -9,15 +9,12 @@ have arrays: t (T,), q, qd, tau (T, n) with joint_names (n,), and theta, thetad 
 
 from __future__ import annotations
 
-import warnings
-import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -29,6 +26,7 @@ from ...extras import require
 from ...identification import IdentificationError, Recording
 from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
+from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recordings import DEFAULT, Conventions, DriveNumbers, Stream, is_of_motors, joined, read_streams
 
@@ -37,8 +35,6 @@ _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
 
 TABLES = (".csv", ".parquet", ".npz")
 """Endings of tables."""
-
-_UNREADABLE = (ValueError, KeyError, EOFError, TypeError, MemoryError, NotImplementedError, BadZipFile, zlib.error)
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
@@ -214,7 +210,10 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
 def _read_table(path: Path) -> NumericTable:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
-    columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
+    try:
+        columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
+    except ValueError as error:
+        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
     named = [(_unaliased(name), values) for name, values in columns]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
@@ -227,21 +226,10 @@ def _unaliased(name: str) -> str:
 
 
 def _csv(path: Path) -> list[tuple[str, Array]]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            header = [name.strip().strip('"') for name in file.readline().split(",")]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of a file without rows
-                rows = np.loadtxt(file, delimiter=",", ndmin=2)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
-    if not rows.size:
-        raise IdentificationError(f"{path}: has no rows of numbers")
-    if rows.shape[1] != len(header):
-        raise IdentificationError(
-            f"{path}: the first line names {len(header)} columns, the others have {rows.shape[1]}"
-        )
-    return list(zip(header, rows.T, strict=True))
+    names, table = read_table(path)
+    if names is None:
+        raise ValueError("the first line must name the columns")
+    return list(zip(names, table.T, strict=True))
 
 
 def _parquet(path: Path) -> list[tuple[str, Array]]:
@@ -251,8 +239,8 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
 
     try:
         table = parquet.read_table(path)
-    except (pa.ArrowInvalid, pa.ArrowException) as error:
-        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from None
     result = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_timestamp(column.type):
@@ -263,16 +251,9 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
 
 
 def _npz(path: Path) -> list[tuple[str, Array]]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-    except (*_UNREADABLE, AttributeError) as error:  # an array alone has no files
-        lines = str(error).splitlines()
-        raise IdentificationError(
-            f"{path}: cannot be read as .npz: {lines[0] if lines else type(error).__name__}"
-        ) from None
+    arrays = read_arrays(path)
     if lacking := [name for name in ("t", "joint_names") if name not in arrays]:
-        raise IdentificationError(f"{path}: has no array {listed(lacking)}; it has {listed(arrays)}")
+        raise ValueError(f"has no array {listed(lacking)}; it has {listed(arrays) or 'nothing'}")
     t, joints = arrays.pop("t"), [str(name) for name in arrays.pop("joint_names").ravel()]
     motors = [str(name) for name in arrays.pop("motor_names", np.array(joints)).ravel()]
     columns = [("t", np.asarray(t, dtype=float))]

@@ -113,7 +113,7 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("path.csv", "", "has no table of waypoints"),
+        ("path.csv", "", "cannot be read as waypoints: has no rows of numbers"),
         ("path.csv", "joint_1\n0\n1\n", "lacks joint_2; it has joint_1"),
         ("path.csv", "joint_1,joint_2\n0,x\n", "waypoints: line 2 must have numbers, separated by commas, is '0,x'"),
         ("path.csv", "joint_1 joint_2\n\n0.5 0.4\n", "line 3 must have numbers, separated by commas, is '0.5 0.4'"),

@@ -99,8 +99,8 @@ def test_files_that_commands_write_are_played(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"PK\x03\x04", "cannot be read as .npz: "),
-        ({}, "has no array t, joint_names; it has "),
+        (b"PK\x03\x04", "is not a .npz archive"),
+        ({}, "has no array t, joint_names; it has nothing"),
         ({"t": np.arange(2.0), "joint_names": ["joint_1"], "q": np.zeros((3, 1))}, "has no columns position.NAME"),
     ],
 )
