@@ -65,7 +65,7 @@ class BagWriter:
         Raises:
             OSError: the file cannot be written.
         """
-        messages = [_each(part) for part in rows]
+        messages = [[message.tobytes() for message in part] for part in rows]
         write = self._writer.write
         with _as_oserror():
             for k, time in enumerate(times.tolist()):
@@ -94,8 +94,3 @@ def _as_oserror() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise OSError(str(error)) from None
-
-
-def _each(rows: Bytes) -> list[bytes]:
-    data, size = rows.tobytes(), rows.shape[1]
-    return [data[at : at + size] for at in range(0, len(data), size)]

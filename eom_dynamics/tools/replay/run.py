@@ -106,11 +106,11 @@ def replay(
         raise BagError(f"{output}: is the name of a file; several bags are replayed into a folder, name one")
     jobs = [replace(settings, bag=bags[0], output=output)] if single else _jobs(bags, output, settings)
     goldens: dict[Job, Path] = {}
-    for job in jobs if golden else ():
-        goldens[job] = golden.path if single else golden.path / job.output.relative_to(output)
-        if goldens[job].resolve() == job.output.resolve():
-            what = "is the output itself; name another golden bag, or another output"
-            raise BagError(f"golden bag {goldens[job]}: {what}")
+    if golden:
+        goldens = {job: golden.path if single else golden.path / job.output.relative_to(output) for job in jobs}
+    for job, path in goldens.items():
+        if path.resolve() == job.output.resolve():
+            raise BagError(f"golden bag {path}: is the output itself; name another golden bag, or another output")
     refused = _refused(goldens)
     if single and not (scheduler or resume):
         began = time.perf_counter()

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -52,10 +54,14 @@ def bag(path: Path, storage: str = "mcap", **topics) -> Path:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replay several bags one after another, without processes."""
 
-    def one_by_one(jobs, outcomes, processes, tell) -> None:
-        outcomes.update({index: run_job(job) for index, job in jobs.items()})
+    @contextmanager
+    def one_by_one(jobs, processes):
+        futures = {Future(): index for index in jobs}
+        for future, index in futures.items():
+            future.set_result(run_job(jobs[index]))
+        yield futures, list
 
-    monkeypatch.setattr(many, "over_cores", one_by_one)
+    monkeypatch.setattr(many, "_cores", one_by_one)
 
 
 def replay(*arguments) -> int:
