@@ -13,9 +13,8 @@ except ImportError:
     require("replay")
     raise
 
-from .bag import Bag
+from .bag import Bag, BagWriter, Storage
 from .layout import Layout, LayoutError, Layouts, Rows
-from .output import BagWriter, Storage
 from .types import BagError, Topic, own_definitions, typestore
 
 __all__ = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte layout of serialised messages, to read and write a block of messages as one array.
+"""Byte layout of serialised messages, to read and write blocks of messages as arrays.
 
 Messages of one type whose strings and lengths agree have their numbers at the same offsets (CDR, OMG formal/02-06-51,
 as used by DDS). The offsets follow from the definition of the type, and each layout is checked against rosbags: its
@@ -9,8 +9,8 @@ deserialiser must find the same numbers, and its serialiser write the same bytes
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +20,9 @@ from rosbags.serde import SerdeError
 from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
-from .types import BagError, serialized, typestore
+from ..arrays import Array
+from .bag import Bag
+from .types import BagError, Topic, serialized, typestore
 
 Bytes = NDArray[np.uint8]
 
@@ -263,6 +265,101 @@ class Layouts:
         layout = Layout(self._store, self._name, row.tobytes())
         self._known = [layout, *self._known[: _KEPT_LAYOUTS - 1]]
         return layout
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Times of N messages, ns.
+
+    Attributes:
+        recorded: (N,) times of recording.
+        header: (N,) stamps of the headers.
+    """
+
+    recorded: NDArray[np.int64]
+    header: NDArray[np.int64]
+
+    def __getitem__(self, rows: Any) -> Stamps:
+        return Stamps(self.recorded[rows], self.header[rows])
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """(N,) header stamps, or times of recording if all stamps are zero."""
+        return self.header if self.header.any() else self.recorded
+
+
+@dataclass(frozen=True)
+class MessageBlock:
+    """N consecutive messages of a topic that differ in numbers only.
+
+    Attributes:
+        recorded: (N,) times of recording, ns.
+        layout: of the messages.
+        rows: (N, size) bytes of the messages.
+    """
+
+    recorded: NDArray[np.int64]
+    layout: Layout
+    rows: Bytes
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def message(self) -> Any:
+        """One of the messages, for its strings and lengths, which all share."""
+        return self.layout.message
+
+    def stamps(self) -> Stamps:
+        """Times of messages with a header."""
+        sec, nanosec = (self.layout.numbers(self.rows, f"header.stamp.{unit}")[:, 0] for unit in ("sec", "nanosec"))
+        return Stamps(self.recorded, sec.astype(np.int64) * 1_000_000_000 + nanosec)
+
+    def numbers(self, field: str) -> Array:
+        """A field as floats (N, length of the field)."""
+        return self.layout.numbers(self.rows, field).astype(float)
+
+    def values(self, fields: Sequence[str], count: int) -> dict[str, Array]:
+        """Fields (N, count) by their names; those with another number of entries are left out."""
+        lengths = self.layout.fields()
+        return {field: self.numbers(field) for field in fields if lengths.get(field) == count}
+
+
+def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[MessageBlock]:
+    """Read the messages of a topic in the order of recording.
+
+    Args:
+        unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
+
+    Raises:
+        BagError: the type is not known, or its messages are not serialised as CDR.
+    """
+    layouts = Layouts(topic.types(), topic.type)
+    for times, messages in bag.messages(topic):
+        recorded = np.array(times, dtype=np.int64)
+        for found in layouts.rows(messages):
+            if isinstance(found, Rows):
+                start, layout, rows = found
+                yield MessageBlock(recorded[start : start + len(rows)], layout, rows)
+            else:
+                place, error = found
+                unreadable(str(error), times[place])
+
+
+def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:
+    """Read the messages of a topic one by one, with their times of recording, ns; arguments as of :func:`read_blocks`.
+
+    For types of few messages, whose parts are messages themselves.
+    """
+    store = topic.types()
+    for times, messages in bag.messages(topic):
+        for time, data in zip(times, messages, strict=True):
+            try:
+                message = Layout(store, topic.type, data).message
+            except LayoutError as error:
+                unreadable(str(error), time)
+            else:
+                yield time, message
 
 
 def _leading(layout: Layout, rows: Bytes) -> int:

@@ -7,7 +7,7 @@ import csv
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..spelling import duplicates, listed, shown
+from ..states import STATE_NAMES
+from ..trajectory import Samples
 
 # Exceptions of NumPy and zipfile for archives that are damaged, encrypted, or claim more than the memory holds.
 _UNREADABLE = (
@@ -97,3 +99,18 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def write_table(path: Path, header: Sequence[str], columns: Sequence[Array]) -> None:
+    """Write columns (N,) and (N, n) as CSV; names with a comma are quoted, against formula injection."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow(header)
+        np.savetxt(file, np.column_stack(columns), fmt="%.17g", delimiter=",")
+
+
+def write_states(folder: Path, samples: Samples, joint_names: Sequence[str]) -> None:
+    """Write setpoints.npz and trajectory.csv with the states of a motion."""
+    arrays: dict[str, Any] = dict(zip(STATE_NAMES, samples[1:], strict=True))
+    np.savez_compressed(folder / "setpoints.npz", t=samples.t, joint_names=np.array(joint_names), **arrays)
+    header = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in joint_names)]
+    write_table(folder / "trajectory.csv", header, samples)

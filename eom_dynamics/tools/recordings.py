@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..bags import Bag, BagError, Topic
-from ..bags.message_blocks import read_blocks
+from ..bags.layout import read_blocks
 from ..bags.types import JOINT_STATE
 from ..elastic import DriveState, ElasticArm
 from ..messages.fields import MEASURED_FIELDS

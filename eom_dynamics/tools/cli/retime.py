@@ -48,12 +48,12 @@ def run(options: argparse.Namespace) -> int:
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...elastic.bounds import bounds
+    from ...simulation.number_files import write_states
     from ...trajectory import minimum_time, sample
     from .. import provenance
     from ..excite.messages import trajectory_fields
     from ..retime.page import write_page
     from ..retime.read import read_waypoints
-    from ..states_files import write_states
 
     robot = load(options)
     check_folder(options.output, force=options.force)

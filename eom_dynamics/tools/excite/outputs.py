@@ -9,8 +9,8 @@ from typing import Any
 
 from ...bags import Storage
 from ...identification.excitation import Excitation, OptimalExcitation
+from ...simulation.number_files import write_states
 from ...trajectory import sample
-from ..states_files import write_states
 from ..writing import whole_folder
 from .messages import trajectory_fields, write_setpoints, write_trajectory
 from .summary import as_json

@@ -100,9 +100,20 @@ def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
     """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
-    columns, efforts = (
-        _bag(file, source, DriveNumbers(robot)) if isinstance(file, Bag) else (_table(file, source.columns), None)
-    )
+    efforts = None
+    if isinstance(file, Bag):
+        drives, of_motors, topic = DriveNumbers(robot), source.side is not None, _topic(file, source.topic)
+        columns = read_topic(file, topic, source.conventions, drives, of_motors)
+        if not len(columns):
+            raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
+        if source.effort_topic is not None:
+            others = file.named(source.effort_topic)
+            if not others:
+                raise BagError(f"{file.path}: has no topic {source.effort_topic}; it has {file.topics_in_words}")
+            in_amperes = source.side == "currents"
+            efforts = read_topic(file, others[0], source.conventions, None if in_amperes else drives, of_motors)
+    else:
+        columns = _table(file, source.columns)
     origin = int(columns.stamp[0]) if len(columns) else 0
     recording = _recording(file.path.name, robot, columns, origin, source)
     if efforts is not None:
@@ -111,21 +122,6 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     if source.effort_delay:
         recording = recording.without_delay(source.effort_delay)
     return recording, origin
-
-
-def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Stream, Stream | None]:
-    topic = _topic(bag, source.topic)
-    of_motors = source.side is not None
-    columns = read_topic(bag, topic, source.conventions, drives, of_motors)
-    if not len(columns):
-        raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
-    if source.effort_topic is None:
-        return columns, None
-    found = bag.named(source.effort_topic)
-    if not found:
-        raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-    in_amperes = source.side == "currents"
-    return columns, read_topic(bag, found[0], source.conventions, None if in_amperes else drives, of_motors)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -266,34 +262,39 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     return columns
 
 
+def _of_joints(stream: Stream, joints: Sequence[str], source: Source) -> tuple[dict[str, Array], list[str], str | None]:
+    """Fields (N, n) of the robot's joints, NaN where they were not recorded, those recorded, and a note on names."""
+    recorded = source.conventions.names(stream.names)
+    names, note = _matched(joints, recorded)
+    place = {name: k for k, name in enumerate(names) if name in joints}
+    unknown = np.full(len(stream), np.nan)
+    fields = {
+        field: np.column_stack([x[:, place[joint]] if joint in place else unknown for joint in joints])
+        for field, x in stream.values.items()
+    }
+    return fields, list(place), note
+
+
 def _recording(name: str, robot: Robot, columns: Stream, origin: int, source: Source) -> Recording:
     notes = [f"{columns.unreadable:,} messages or rows could not be read"] if columns.unreadable else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
-    recorded = source.conventions.names(columns.names)
-    names, note = _matched(robot.joint_names, recorded)
-    notes += [note] if note else []
-    place = {joint: k for k, joint in enumerate(names)}
-    missing = [joint for joint in robot.joint_names if joint not in place]
-    if len(missing) == robot.n:
+    fields, recorded, note = _of_joints(columns, robot.joint_names, source)
+    if not recorded:
         raise IdentificationError(
             f"{name}: has none of the joints of {robot.name} ({', '.join(robot.joint_names)}); it has "
-            f"{', '.join(recorded[:20])}; rename them, --rename PATTERN=REPLACEMENT"
+            f"{', '.join(source.conventions.names(columns.names)[:20])}; rename them, --rename PATTERN=REPLACEMENT"
         )
+    missing = [joint for joint in robot.joint_names if joint not in recorded]
+    notes += [note] if note else []
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
-
-    def of_robot(field: str, otherwise: float) -> Array:
-        values: Array = np.full((len(columns), robot.n), otherwise)
-        for k, joint in enumerate(robot.joint_names):
-            if joint in place and field in columns.values:
-                values[:, k] = columns.values[field][:, place[joint]]
-        return values
-
-    tau = source.conventions.efforts(robot.joint_names, of_robot("effort", np.nan))
-    qd = of_robot("velocity", 0.0) if "velocity" in columns.values else None
+    lacks = [joint in missing for joint in robot.joint_names]
+    q = np.where(lacks, 0.0, fields["position"])
+    qd = np.where(lacks, 0.0, fields["velocity"]) if "velocity" in fields else None
     if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
         qd = None
-    t, q = columns.seconds(origin), of_robot("position", 0.0)
+    tau = source.conventions.efforts(robot.joint_names, fields.get("effort", np.full(q.shape, np.nan)))
+    t = columns.seconds(origin)
     return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing))
 
 
@@ -301,19 +302,17 @@ def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: So
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
         raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
-    recorded = source.conventions.names(efforts.names)
-    names, _ = _matched(recording.joint_names, recorded)
-    at, t = efforts.seconds(origin), recording.t
-    tau = np.full(recording.q.shape, np.nan)
-    for k, joint in enumerate(recording.joint_names):
-        if joint in names:
-            known = np.isfinite(own := efforts.values["effort"][:, names.index(joint)])
-            order = np.argsort(at[known], kind="stable")
-            tau[:, k] = np.interp(t, at[known][order], own[known][order], np.nan, np.nan) if known.any() else np.nan
+    fields, _, _ = _of_joints(efforts, recording.joint_names, source)
+    at, tau = efforts.seconds(origin), np.full(recording.q.shape, np.nan)
+    for k, column in enumerate(fields["effort"].T):
+        known = np.isfinite(column)
+        order = np.argsort(at[known], kind="stable")
+        if known.any():
+            tau[:, k] = np.interp(recording.t, at[known][order], column[known][order], np.nan, np.nan)
     if np.isnan(tau).all():
         raise IdentificationError(
             f"{recording.name}: topic {source.effort_topic} has no efforts of these joints at these times; it has "
-            f"{', '.join(recorded[:20])}"
+            f"{', '.join(source.conventions.names(efforts.names)[:20])}"
         )
     return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
 
@@ -341,8 +340,8 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
     if unit == "rad" or not turning.any():
         return recording
-    lower = np.array([joint.limits.lower for joint in robot.independent_joints])
-    upper = np.array([joint.limits.upper for joint in robot.independent_joints])
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = (np.array([getattr(each, end) for each in limits]) for end in ("lower", "upper"))
     q = recording.q[np.isfinite(recording.q).all(axis=1)]
     if not len(q):
         return recording

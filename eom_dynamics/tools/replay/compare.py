@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import read_blocks
+from ...bags.layout import read_blocks
 from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, Topic
-from ...bags.message_blocks import Stamps
+from ...bags.layout import Stamps
 from ...elastic import DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...exceptions import LimitError

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, Topic
-from ...bags.message_blocks import Stamps, read_blocks
+from ...bags.layout import Stamps, read_blocks
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import read_blocks
+from ...bags.layout import read_blocks
 from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import Stamps, read_blocks, read_messages
+from ...bags.layout import Stamps, read_blocks, read_messages
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS

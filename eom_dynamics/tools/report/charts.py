@@ -16,8 +16,7 @@ from ..pages.style import color
 from ..pages.timing import by_percentile, over_run
 from ..pages.units import together
 from ..recordings import Stream
-from .limits import limits_by_name
-from .record import Record, Units
+from .record import Record, Units, limits_by_name
 
 _SECTIONS = {
     "motion": (

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import Stamps
+from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
@@ -79,7 +79,7 @@ def read_records(
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
-    return [_with_loss_note(_with_repeat_note(record)) for record in records]
+    return [replace(record, notes=(*record.notes, *_findings(record))) for record in records]
 
 
 def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: bool) -> Record:
@@ -109,7 +109,7 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
         kind: str, stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]
     ) -> None:
         own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
-        parts[kind].append(Stream("", stamps.header, stamps.recorded, tuple(names), own, is_recorded=False))
+        parts[kind].append(Stream("", stamps.header, stamps.recorded, tuple(names), own))
 
     for batch, computed in evaluation.of_topic(bag, topic, sampling):
         add("states", batch.stamps, batch.names, batch.fields, STATE_FIELDS)
@@ -130,17 +130,14 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     }[topic.type]
     note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == JOINT_STATE
-    setpoint, command, motors = (
-        replace(_in_order(f"{name}, {suffix}", parts[kind]), is_recorded=False)
-        for kind, name, suffix in (
-            ("states", topic.name, "fit" if fitted else "interpolated"),
-            ("efforts", "commands", "computed"),
-            ("motors", "commands", "computed"),
-        )
+    name = f"{topic.name}, {'fit' if fitted else 'interpolated'}"
+    setpoint = _in_order(name, parts["states"], is_recorded=False, is_fitted=fitted)
+    command, motors = (
+        _in_order("commands, computed", parts[kind], is_recorded=False) for kind in ("efforts", "motors")
     )
     return replace(
         record,
-        setpoint=record.setpoint or replace(setpoint, is_fitted=fitted),
+        setpoint=record.setpoint or setpoint,
         command=command,
         motors=record.motors or motors,
         computed_note=note,
@@ -148,40 +145,30 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     )
 
 
-def _with_repeat_note(record: Record) -> Record:
-    """Add a warning if measurements repeat earlier ones."""
-    measured = record.measured
-    if measured is None or "position" not in measured.values:
-        return record
-    places = repeated(measured.values["position"])
-    if not len(places):
-        return record
-    note = (
-        f"{measured.topic}: {len(places):,} messages repeat the positions of the previous one during a motion (the "
-        f"first at {record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
-    )
-    return replace(record, notes=(*record.notes, note))
-
-
-def _with_loss_note(record: Record) -> Record:
-    """Add notes on commands that answer no setpoint."""
-    if record.status is None:
-        return record
-    found, topic = record.interruptions, record.status.topic
-    lost = [phase for phase in found if phase.lost]
-    others = sum(phase.count for phase in found if not phase.lost)
+def _findings(record: Record) -> list[str]:
+    """Return notes on measurements that repeat earlier ones, and on commands that answer no setpoint."""
     notes = []
-    if lost:
-        counts = {status: sum(phase.count for phase in lost if phase.status is status) for status in DOING}
-        doing = ", ".join(f"{count:,} {DOING[status]}" for status, count in counts.items() if count)
+    measured, status = record.measured, record.status
+    if measured is not None and "position" in measured.values:
+        places = repeated(measured.values["position"])
+        if len(places):
+            notes.append(
+                f"{measured.topic}: {len(places):,} messages repeat the positions of the previous one during a motion "
+                f"(the first at {record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
+            )
+    lost = [phase for phase in record.interruptions if phase.lost]
+    others = sum(phase.count for phase in record.interruptions if not phase.lost)
+    if status is not None and lost:
+        counts = {what: sum(phase.count for phase in lost if phase.status is what) for what in DOING}
+        doing = ", ".join(f"{count:,} {DOING[what]}" for what, count in counts.items() if count)
         times = sum(phase.begins for phase in lost)
         notes.append(
-            f"{topic}: setpoints were lost {'once' if times == 1 else f'{times:,} times'}, first before "
+            f"{status.topic}: setpoints were lost {'once' if times == 1 else f'{times:,} times'}, first before "
             f"{lost[0].start:.3f} s; of the commands after that, {doing}"
         )
-    if others:
-        notes.append(f"{topic}: {others:,} commands repeat an earlier one for refused setpoints")
-    return replace(record, notes=(*record.notes, *notes))
+    if status is not None and others:
+        notes.append(f"{status.topic}: {others:,} commands repeat an earlier one for refused setpoints")
+    return notes
 
 
 def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
@@ -278,9 +265,9 @@ class _Reader:
         return {kind: _in_order(topic.name, of_kind) for kind, of_kind in parts.items()}
 
 
-def _in_order(topic: str, parts: Sequence[Stream]) -> Stream:
+def _in_order(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
     """Join parts into one stream in the order of its stamps."""
-    stream = joined(topic, parts)
+    stream = replace(joined(topic, parts), is_recorded=is_recorded, is_fitted=is_fitted)
     return stream[np.argsort(stream.stamp, kind="stable")]
 
 

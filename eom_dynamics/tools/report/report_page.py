@@ -16,8 +16,7 @@ from ..pages.html_page import choice, lines, results_page, section, table, tiles
 from ..pages.numbers import NOTHING, microseconds, number
 from ..recordings import Stream
 from .charts import SHADES, heading, points_of_curve, position_name, sections
-from .limits import limit_utilization, percent_used
-from .record import DOING, Deviation, Record, Units
+from .record import DOING, Deviation, Record, Units, limit_utilization, percent_used
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number

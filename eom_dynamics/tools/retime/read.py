@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags import Bag
-from ...bags.message_blocks import read_messages
+from ...bags.layout import read_messages
 from ...bags.types import JOINT_TRAJECTORY
 from ...exceptions import StateError
 from ...messages.joint_order import JointOrder

@@ -17,14 +17,13 @@ from ...elastic import ElasticArm
 from ...exceptions import StateError
 from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, simulate
 from ...simulation.integration import output_times
-from ...simulation.number_files import read_arrays, read_table
+from ...simulation.number_files import read_arrays, read_table, write_table
 from ...spelling import listed
 from ...states import real_array
 from ..pages.charts import add_joints, over_time, place
 from ..pages.html_page import lines, results_page, section, table
 from ..pages.style import CURVE_POINTS
 from ..pages.units import effort_units, position_units, together
-from ..states_files import write_table
 from ..writing import whole_folder
 from . import LONGEST
 from .summary import ENERGY_TOLERANCE

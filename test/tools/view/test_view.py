@@ -24,11 +24,11 @@ import trimesh
 import eom_dynamics as eom
 from eom_dynamics.kinematics.forward import body_poses
 from eom_dynamics.robot.model import Limits
+from eom_dynamics.simulation.number_files import write_states
 from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
-from eom_dynamics.tools.states_files import write_states
 from eom_dynamics.tools.view.motion import PlayedMotion, read_motion
 from eom_dynamics.tools.view.scene import Viewer, shown_urdf, start_server
 from eom_dynamics.trajectory import Samples
