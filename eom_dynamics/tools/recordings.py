@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as arrays: streams of messages, with names and units as the robot's."""
+"""Recordings as arrays: streams of messages, and motors in SI units."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..bags import Bag, BagError, Topic
+from ..bags import Bag, Topic
 from ..bags.layout import read_blocks
 from ..bags.types import JOINT_STATE
 from ..elastic import DriveState, ElasticArm
 from ..messages.fields import MEASURED_FIELDS
 from ..robot import Robot
-from ..spelling import hint
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
@@ -106,55 +104,6 @@ def joined(topic: str, parts: Sequence[Stream]) -> Stream:
         for field, numbers in part.values.items():
             fields[field][rows, columns] = numbers
     return Stream(topic, stamp if stamp.any() else recorded, recorded, names, fields)
-
-
-@dataclass(frozen=True)
-class Conventions:
-    """Mapping of a recording's names and efforts to the robot's; by default they are the same.
-
-    Attributes:
-        rename: regular expressions and their replacements, applied in this order to each name of a joint.
-        effort_scale: effort for a recorded 1, such as N m/A of a recorded current; by joint, None for all others.
-        effort_offset: added after that, N m or N; by joint, None for all others.
-    """
-
-    rename: tuple[tuple[str, str], ...] = ()
-    effort_scale: tuple[tuple[str | None, float], ...] = ()
-    effort_offset: tuple[tuple[str | None, float], ...] = ()
-
-    def names(self, recorded: Iterable[str]) -> list[str]:
-        """Return the robot's names for those of a recording."""
-        names = list(recorded)
-        for pattern, replacement in self.rename:
-            names = [re.sub(pattern, replacement, name) for name in names]
-        return names
-
-    def efforts(self, joints: Sequence[str], recorded: Array) -> Array:
-        """Return efforts (N, n) of the robot's joints for recorded ones, N m or N."""
-        if not self.effort_scale and not self.effort_offset:
-            return recorded
-        given: list[dict[str | None, float]] = [
-            {None: 1.0, **dict(self.effort_scale)},
-            {None: 0.0, **dict(self.effort_offset)},
-        ]
-        scale, offset = (np.array([values.get(joint, values[None]) for joint in joints]) for values in given)
-        return recorded * scale + offset
-
-    def check(self, robot: str, joints: Sequence[str]) -> None:
-        """Raise BagError if an effort is given for a joint that the robot does not have."""
-        for option, given in (("--effort-scale", self.effort_scale), ("--effort-offset", self.effort_offset)):
-            for joint, _ in given:
-                if joint is not None and joint not in joints:
-                    raise BagError(f"{option}: robot {robot} has no joint {joint!r}; {hint(joint, joints)}")
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the conventions that are not the defaults, ready for JSON."""
-        given = {"rename": self.rename, "effort_scale": self.effort_scale, "effort_offset": self.effort_offset}
-        return {name: [list(pair) for pair in pairs] for name, pairs in given.items() if pairs}
-
-
-DEFAULT = Conventions()
-"""Names and efforts are the robot's."""
 
 
 def is_of_motors(topic: Topic) -> bool:

@@ -18,7 +18,7 @@ from ...robot.subtree import BRANCHES
 from ..robot_options import RobotOptions
 
 if TYPE_CHECKING:
-    from ..recordings import Conventions
+    from ..recording_options import Conventions
 
 _Value = TypeVar("_Value")
 
@@ -270,7 +270,7 @@ def add_convention_arguments(parser: argparse.ArgumentParser) -> None:
 
 def conventions(options: argparse.Namespace) -> Conventions:
     """Return the conventions that the arguments describe."""
-    from ..recordings import Conventions  # needs the libraries for bags
+    from ..recording_options import Conventions  # needs the libraries for bags
 
     scale, offset = (
         tuple((joint or None, x) for joint, x in given) for given in (options.effort_scale, options.effort_offset)

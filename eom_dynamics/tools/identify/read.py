@@ -28,7 +28,8 @@ from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIE
 from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
-from ..recordings import DEFAULT, Conventions, DriveNumbers, Stream, is_of_motors, joined, read_streams
+from ..recording_options import DEFAULT, Conventions
+from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}

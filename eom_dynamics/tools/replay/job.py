@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import __version__
 from ..contents import file_hash
-from ..recordings import DEFAULT, Conventions
+from ..recording_options import DEFAULT, Conventions
 from ..robot_options import RobotOptions
 from .batch import Refusals
 from .evaluation import CommandOptions

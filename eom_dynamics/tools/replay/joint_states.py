@@ -25,7 +25,8 @@ from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
-from ..recordings import DEFAULT, Conventions, DriveNumbers
+from ..recording_options import DEFAULT, Conventions
+from ..recordings import DriveNumbers
 from .batch import Batch, Refusals
 
 WINDOW = 16384

@@ -23,7 +23,8 @@ from ...messages.waypoints import read_points, read_positions, read_times
 from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through
-from ..recordings import DEFAULT, Conventions, DriveNumbers, is_of_motors
+from ..recording_options import DEFAULT, Conventions
+from ..recordings import DriveNumbers, is_of_motors
 from .batch import Batch, Refusals
 from .joint_states import FitFigures, joint_state_batches
 

@@ -21,7 +21,8 @@ from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..recordings import Conventions, DriveNumbers, Stream, is_of_motors, joined, read_streams
+from ..recording_options import Conventions
+from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import CONSEQUENCE, repeated
 from ..replay.one import described_robot

@@ -18,7 +18,7 @@ from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
 from eom_dynamics.tools.identify.read import Source, read_recording
-from eom_dynamics.tools.recordings import Conventions
+from eom_dynamics.tools.recording_options import Conventions
 
 ROBOT = load_robot("planar_2r")
 NAMES = ROBOT.joint_names

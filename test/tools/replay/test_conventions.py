@@ -17,7 +17,7 @@ from bag_files import JOINT_STATE, START, joint_state, write_bag
 import eom_dynamics as eom
 from eom_dynamics.bags import BagError
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.recordings import Conventions
+from eom_dynamics.tools.recording_options import Conventions
 from eom_dynamics.tools.replay.sources import Sampling
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.trajectory import paper_motion
