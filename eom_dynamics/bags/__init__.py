@@ -14,7 +14,7 @@ except ImportError:
     raise
 
 from .bag import Bag, BagWriter, Storage
-from .layout import Layout, LayoutError, Layouts, Rows
+from .layout import Layout, LayoutError, Layouts
 from .types import BagError, Topic, own_definitions, typestore
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Layout",
     "LayoutError",
     "Layouts",
-    "Rows",
     "Storage",
     "Topic",
     "own_definitions",

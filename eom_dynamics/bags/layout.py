@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -71,6 +72,8 @@ class Layout:
         Raises:
             LayoutError: it is not a message of this type.
         """
+        if len(data) <= _ENCAPSULATION:
+            raise LayoutError("too short for a message")
         self.template: Bytes = np.frombuffer(data, np.uint8)
         self._order: Literal["<", ">"] = "<" if data[1] else ">"
         self._data, self._store = data, store
@@ -211,62 +214,6 @@ class Layout:
             raise LayoutError(f"a message of type {name} is not serialised as CDR specifies")
 
 
-class Rows(NamedTuple):
-    """Consecutive messages with one layout.
-
-    Attributes:
-        start: index of the first message in the block.
-        layout: of the messages.
-        rows: (N, size) bytes of the messages.
-    """
-
-    start: int
-    layout: Layout
-    rows: Bytes
-
-
-class Layouts:
-    """Layouts of the messages of a topic."""
-
-    def __init__(self, store: Typestore, name: str) -> None:
-        self._store, self._name = store, name
-        self._known: list[Layout] = []
-
-    def rows(self, block: Sequence[bytes]) -> Iterator[Rows | tuple[int, LayoutError]]:
-        """Yield the messages of a block in order, as rows; an unreadable one as its index and the error."""
-        if not block:
-            return
-        sizes = np.fromiter(map(len, block), np.intp, len(block))
-        changes = np.flatnonzero(np.diff(sizes)) + 1
-        for start, end in zip([0, *changes.tolist()], [*changes.tolist(), len(block)], strict=True):
-            if sizes[start] <= _ENCAPSULATION:
-                yield from ((place, LayoutError("too short for a message")) for place in range(start, end))
-                continue
-            rows = np.frombuffer(b"".join(block[start:end]), np.uint8).reshape(end - start, sizes[start])
-            yield from self._of_one_size(start, rows)
-
-    def _of_one_size(self, start: int, rows: Bytes) -> Iterator[Rows | tuple[int, LayoutError]]:
-        at = 0
-        while at < len(rows):
-            try:
-                layout = self._layout(rows[at])
-            except LayoutError as error:
-                yield start + at, error
-                at += 1
-                continue
-            count = _leading(layout, rows[at:])
-            yield Rows(start + at, layout, rows[at : at + count])
-            at += count
-
-    def _layout(self, row: Bytes) -> Layout:
-        for layout in self._known:
-            if len(layout.template) == len(row) and layout.fits(row[np.newaxis])[0]:
-                return layout
-        layout = Layout(self._store, self._name, row.tobytes())
-        self._known = [layout, *self._known[: _KEPT_LAYOUTS - 1]]
-        return layout
-
-
 @dataclass(frozen=True)
 class Stamps:
     """Times of N messages, ns.
@@ -325,6 +272,45 @@ class MessageBlock:
         return {field: self.numbers(field) for field in fields if lengths.get(field) == count}
 
 
+class Layouts:
+    """Layouts of the messages of a topic."""
+
+    def __init__(self, store: Typestore, name: str) -> None:
+        self._store, self._name = store, name
+        self._known: list[Layout] = []
+
+    def blocks(
+        self, times: Sequence[int], messages: Sequence[bytes], unreadable: Callable[[str, int], object]
+    ) -> Iterator[MessageBlock]:
+        """Yield messages in order, as blocks of one layout; arguments as for :func:`read_blocks`.
+
+        Args:
+            times, messages: at least one.
+        """
+        recorded, sizes = np.array(times, dtype=np.int64), np.array([len(message) for message in messages])
+        cuts = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(sizes)]
+        for start, end in pairwise(cuts):
+            rows = np.frombuffer(b"".join(messages[start:end]), np.uint8).reshape(end - start, sizes[start])
+            while len(rows):
+                count, at = 1, end - len(rows)
+                try:
+                    layout = self._layout(rows[0])
+                except LayoutError as error:
+                    unreadable(str(error), times[at])
+                else:
+                    count = _leading(layout, rows)
+                    yield MessageBlock(recorded[at : at + count], layout, rows[:count])
+                rows = rows[count:]
+
+    def _layout(self, row: Bytes) -> Layout:
+        for layout in self._known:
+            if len(layout.template) == len(row) and layout.fits(row[np.newaxis])[0]:
+                return layout
+        layout = Layout(self._store, self._name, row.tobytes())
+        self._known = [layout, *self._known[: _KEPT_LAYOUTS - 1]]
+        return layout
+
+
 def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[MessageBlock]:
     """Read the messages of a topic in the order of recording.
 
@@ -336,14 +322,7 @@ def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]
     """
     layouts = Layouts(topic.types(), topic.type)
     for times, messages in bag.messages(topic):
-        recorded = np.array(times, dtype=np.int64)
-        for found in layouts.rows(messages):
-            if isinstance(found, Rows):
-                start, layout, rows = found
-                yield MessageBlock(recorded[start : start + len(rows)], layout, rows)
-            else:
-                place, error = found
-                unreadable(str(error), times[place])
+        yield from layouts.blocks(times, messages, unreadable)
 
 
 def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:

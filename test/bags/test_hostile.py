@@ -35,7 +35,7 @@ from rosbags.rosbag2 import CompressionMode
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from eom_dynamics.bags import Bag, BagError, Layouts, bounds, typestore
+from eom_dynamics.bags import Bag, BagError, bounds, typestore
 from eom_dynamics.tools.cli.main import main
 
 DATA = [(START + k, joint_state(k, ["a"], [float(k)])) for k in range(100)]
@@ -332,7 +332,3 @@ def test_chunks_within_chunks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bag.mcap").write_bytes(data + summary + MCAP0_MAGIC)
     with pytest.raises(BagError, match="its index does not list the chunks of the file"):
         Bag(tmp_path / "bag.mcap")
-
-
-def test_an_empty_block_has_no_rows() -> None:
-    assert list(Layouts(STORE, JOINT_STATE).rows([])) == []
