@@ -237,7 +237,7 @@ def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
     entry["files"] = files
     with job.manifest.open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(json.dumps(entry, default=_plain) + "\n")
+        file.write(json.dumps(entry, default=np.generic.item) + "\n")
         file.flush()
 
 
@@ -256,9 +256,3 @@ def read_manifest(path: Path) -> Manifest:
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             continue
     return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{value!r} is not for JSON")
