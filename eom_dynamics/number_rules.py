@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .spelling import shown
 
-_RULES = {
+_RULES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "finite": (lambda x: True, ""),
     "positive": (lambda x: x > 0, "must be positive"),
     "not negative": (lambda x: x >= 0, "must not be negative"),
@@ -21,13 +22,13 @@ def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, larges
 
     Args:
         value: a number or an array; bools and texts are none.
-        rule: one of finite, positive, not negative.
+        rule: one of finite, positive, not negative; or an interval, such as ``[0, 1)``.
         smallest, largest: bounds of sizes, with which computations neither overflow nor vanish.
     """
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         return f"must be {'numbers' if array.ndim else 'a number'}, is {shown(value)}"
-    holds, words = _RULES[rule]
+    holds, words = _RULES.get(rule) or _interval(rule)
     if not np.all(np.isfinite(array)):
         return f"must be finite, is {_written(array)}"
     if np.any(np.abs(array) > largest):
@@ -37,6 +38,14 @@ def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, larges
     if np.any(np.abs(array) < smallest):
         return f"must be at least {smallest:g}, is {_written(array)}"
     return ""
+
+
+def _interval(rule: str) -> tuple[Callable[[Any], Any], str]:
+    """Test and words of an interval: a square bracket includes its end."""
+    least, most = map(float, rule[1:-1].split(","))
+    above = np.greater_equal if rule[0] == "[" else np.greater
+    below = np.less_equal if rule[-1] == "]" else np.less
+    return (lambda x: above(x, least) & below(x, most)), f"must be within {rule}"
 
 
 def _written(array: np.ndarray) -> str:

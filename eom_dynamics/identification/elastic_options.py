@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..actuators.springs import SPRINGS
 from ..exceptions import RobotDescriptionError
+from ..option_fields import check_options, option
 from ..robot import Joint, Robot
 from ..spelling import hint
 from .exceptions import IdentificationError
@@ -34,31 +35,26 @@ def joint_laws() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ElasticOptions:
-    """Options of the identification of springs and motors.
+    """Identification of springs and motors, of joints with a spring and a motor each.
 
     Attributes:
-        laws: of springs by joint, one of :func:`joint_laws` or KEEP, None for all others; by default that of the file.
-        spring_terms: of SPRING_TERMS.
-        motor_terms: of ACTUATOR_TERMS; None for viscous and Coulomb friction, rotor inertia, offset and, where the file
-            has gear loss, efficiency.
+        laws: law of the spring, or keep for the spring of the file, of all joints or of one; default: that of the file.
+        spring_terms: terms besides the law, or none; default: all.
+        motor_terms: terms of the motors, or none; omitted friction is zero; default: rotor_inertia, viscous, coulomb,
+            offset, torque_constant, and efficiency if the file has gear loss.
         points: number of points of a table.
     """
 
-    laws: Mapping[str | None, str] = field(default_factory=dict)
-    spring_terms: tuple[str, ...] = SPRING_TERMS
-    motor_terms: tuple[str, ...] | None = None
-    points: int = 9
+    laws: Mapping[str | None, str] = option(
+        {}, flag="--spring-law", choices=lambda: (*joint_laws(), KEEP), metavar="[JOINT=]LAW"
+    )
+    spring_terms: tuple[str, ...] = option(SPRING_TERMS, choices=SPRING_TERMS, metavar="NAME,…")
+    motor_terms: tuple[str, ...] | None = option(choices=ACTUATOR_TERMS, metavar="NAME,…")
+    points: int = option(9, flag="--spring-points", rule="[1, 10000]", metavar="N")
 
     def __post_init__(self) -> None:
-        """Check names; raises IdentificationError."""
-        for what, given, known in (
-            ("laws", tuple(self.laws.values()), (*joint_laws(), KEEP)),
-            ("spring_terms", self.spring_terms, SPRING_TERMS),
-            ("motor_terms", self.motor_terms or (), ACTUATOR_TERMS),
-        ):
-            for name in given:
-                if name not in known:
-                    raise IdentificationError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
+        """Check names and numbers; raises IdentificationError."""
+        check_options(self, IdentificationError)
 
     def check(self, robot: Robot) -> None:
         """Raise RobotDescriptionError if a law names a joint that the robot does not have."""

@@ -25,6 +25,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.bounds import GivenLimits
 from ..exceptions import TrajectoryError
+from ..option_fields import option
 from ..robot import Robot
 from ..trajectory import Fourier, Verdict, check
 from .excitation_information import Information, InformationModel
@@ -75,51 +76,52 @@ class OptimalExcitation:
 
 @dataclass(frozen=True)
 class ExcitationSeries:
-    """The family of motions.
+    """Family of motions.
 
     Attributes:
         period: duration of a period, s; the longer it is, the more the joints move.
         harmonics: number of harmonics of 1/period in the motion.
-        periods: how often the motion is repeated.
+        periods: number of periods.
     """
 
-    period: float = 10.0
-    harmonics: int = 8
-    periods: int = 1
+    period: float = option(10.0, rule="positive", metavar="S")
+    harmonics: int = option(8, rule="[3, 50]", metavar="L")
+    periods: int = option(1, rule="[1, 10000]", metavar="N")
 
 
 @dataclass(frozen=True, eq=False)
 class ExcitationBounds:
-    """What the motion keeps.
+    """Limits of the motion.
 
     Attributes:
         limits: as of :func:`eom_dynamics.trajectory.check`, in place of those in the robot's file.
-        share: share of each limit to use, in (0, 1]: efforts are those of a model that is not identified yet.
+        share: share of each limit to use; efforts are those of a model that is not identified yet.
         spheres: spheres on bodies that must not overlap, see :class:`.Spheres`; without them, only the ranges of
             positions keep the robot away from itself.
-        clearance: distance to keep between them, m.
+        clearance: distance to keep between spheres, m.
     """
 
     limits: GivenLimits | None = None
-    share: float = 0.9
+    share: float = option(0.9, rule="(0, 1]", metavar="X")
     spheres: Mapping[str, ArrayLike] | None = None
-    clearance: float = 0.0
+    clearance: float = option(0.0, rule="not negative", metavar="M")
 
 
 @dataclass(frozen=True, eq=False)
 class ExcitationCriterion:
-    """What the motion is informative about.
+    """Information to maximise.
 
     Attributes:
-        terms: of the joints, in addition to the base parameters, such as ``rotor_inertia``; see :class:`.Regressor`.
+        terms: term of each joint to identify besides the inertias, such as viscous or rotor_inertia.
         noise: (n,) standard deviations of the measured efforts, N m or N, up to a common factor; by default
             proportional to the limits of effort.
-        condition_weight: weight of the logarithm of the condition number; with 0 the motion is D-optimal.
+        condition_weight: weight of the logarithm of the condition number beside that of the determinant of the
+            information; with 0 the motion is D-optimal.
     """
 
-    terms: Sequence[str] = ()
+    terms: Sequence[str] = option((), flag="--term", metavar="NAME")
     noise: ArrayLike | None = None
-    condition_weight: float = 2.0
+    condition_weight: float = option(2.0, rule="not negative", metavar="C")
 
 
 class Excitation:

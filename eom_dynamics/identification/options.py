@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..option_fields import check_options, option
 from ..robot import Robot
 from .estimators import ESTIMATORS
 from .exceptions import IdentificationError
@@ -12,63 +13,56 @@ from .joint_terms import TERMS
 from .parallel_springs import LINE, spring_terms
 from .pseudo_inertia import KINDS
 
-_CHOICES = {
-    "estimator": ESTIMATORS,
-    "prior": KINDS,
-    "side": ("joint", "motor"),
-    "keep": ("joint", "file"),
-    "offset": ("arm", "sensor"),
-    "suspect": ("keep", "use"),
-}
-
 _COMMON_TERMS = ("viscous", "coulomb", "offset")
+
+# The others are entries of the law of a parallel spring, which follow from the robot's file.
+_ELECTIVE_TERMS = tuple(name for name in TERMS if not name.startswith("spring_"))
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an identification.
+    """Identification of links.
 
     Attributes:
-        side: where efforts were measured: ``joint``, between gear and link, or ``motor``, in units of the joint; None
-            for ``joint`` if the robot has springs, else ``motor``.
-        terms: names in :data:`.joint_terms.TERMS`; None for viscous and Coulomb friction and offset, with rotor
-            inertia on the motor side, and parallel springs if the file has any. ``parallel_spring`` stands for those of
-            all kinds.
-        inertia: identify the inertias of bodies; else those of the file stay.
-        estimator: ``huber``, which is ``weighted`` where only terms are identified, ``weighted``, ``ordinary`` or
-            ``total``.
-        prior: distance from the file, ``entropic`` or ``geodesic``.
-        prior_weight: of that distance; None to choose it by blocks of the training data that are held out.
-        cutoff: of the filter, Hz; None to choose it.
-        measured_velocity: use recorded velocities; None to choose.
-        offset: what offsets are: ``arm``, constant efforts, in the robot's file, or ``sensor``, biases of a recording.
-        keep: what is kept of the file if it predicts a joint better: that ``joint``, or the whole ``file``.
-        suspect: if a recording contradicts the file, ``keep`` the file's parameters, or ``use`` it all the same.
-        payload: joint whose body carries a payload, which is identified alone with the offsets.
+        side: where efforts were measured: at the joints, behind the gears, or at the motors, in units of the joints;
+            default: joint if the robot's joints have springs, else motor.
+        terms: terms besides inertias, or none; default: viscous, coulomb and offset, rotor_inertia on the motor side,
+            and parallel springs of the file; offset where springs and motors are identified, too.
+        inertia: if False, keep the inertias of the file, and identify terms alone.
+        estimator: linear estimator; huber is weighted where only terms are identified.
+        prior: distance from the file.
+        prior_weight: weight of that distance: 1 if inertias of the file are known to a factor of e; default: chosen by
+            held-out blocks of the training data.
+        cutoff: cut-off frequency of the filter, Hz; default: chosen in the same way.
+        measured_velocity: recorded velocities, or differences of positions; default: whichever predicts held-out
+            efforts better.
+        offset: whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or
+            sensor biases; one recording cannot distinguish them.
+        keep: if the identified parameters predict a joint worse than those of the file, the exit code is 1, and those
+            of the file are kept for that joint, or for the whole file.
+        suspect: if a recording contradicts the robot's file in signs, units, joint order or time, the exit code is 1
+            and the parameters of the file are kept, or it is used nevertheless.
+        payload: identify only a payload on the body of this joint, and offsets; all else as in the file.
     """
 
-    side: str | None = None
-    terms: tuple[str, ...] | None = None
-    inertia: bool = True
-    estimator: str = "huber"
-    prior: str = "entropic"
-    prior_weight: float | None = None
-    cutoff: float | None = None
-    measured_velocity: bool | None = None
-    offset: str = "arm"
-    keep: str = "joint"
-    suspect: str = "keep"
-    payload: str | None = None
+    side: str | None = option(choices=("joint", "motor"))
+    terms: tuple[str, ...] | None = option(choices=_ELECTIVE_TERMS, metavar="NAME,…")
+    inertia: bool = option(True)
+    estimator: str = option("huber", choices=ESTIMATORS)
+    prior: str = option("entropic", choices=KINDS)
+    prior_weight: float | None = option(rule="positive", metavar="W")
+    cutoff: float | None = option(rule="positive", metavar="HZ")
+    measured_velocity: bool | None = option(
+        flag="--velocity", choices={"auto": None, "measured": True, "position": False}
+    )
+    offset: str = option("arm", choices=("arm", "sensor"))
+    keep: str = option("joint", choices=("joint", "file"))
+    suspect: str = option("keep", choices=("keep", "use"))
+    payload: str | None = option(metavar="JOINT")
 
     def __post_init__(self) -> None:
-        """Check names; raises IdentificationError."""
-        for name, known in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in known and not (name == "side" and value is None):
-                raise IdentificationError(f"{name} must be {' or '.join(known)}, is {value!r}")
-        for name in self.terms or ():
-            if name not in TERMS:
-                raise IdentificationError(f"terms: there is no {name!r}; there are {', '.join(TERMS)}")
+        """Check names and numbers; raises IdentificationError."""
+        check_options(self, IdentificationError, terms=tuple(TERMS))
 
     def for_robot(self, robot: Robot) -> Options:
         """These options, completed by defaults that depend on the robot."""

@@ -23,7 +23,7 @@ which :func:`contraction` bounds for errors of the model; from 1 on, learning di
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -32,11 +32,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 
-from ..arguments import not_negative, positive
+from ..arguments import not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import EomDynamicsError, LimitError, StateError
+from ..option_fields import check_options, option
 from ..simulation.number_files import read_arrays
 from ..states import STATE_NAMES, real_array
 
@@ -54,33 +55,39 @@ class LearningError(EomDynamicsError):
     """Learning is refused because it would diverge, or has diverged."""
 
 
-class LearningSettings(NamedTuple):
+@dataclass(frozen=True)
+class LearningSettings:
     """Parameters of iterative learning.
 
     Attributes:
         bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
-        gain: part of an error that is corrected in the next run, 0 to 1.
-        forgetting: part of the correction that is kept, 0 to 1; below 1, errors that do not repeat fade, and some of
-            those that do remain.
+        gain: part of an error that is corrected in the next run.
+        forgetting: part of the correction that is kept; below 1, errors that do not repeat fade, and some of those that
+            do remain.
     """
 
-    bandwidth: float = 10.0
-    gain: float = 0.8
-    forgetting: float = 1.0
+    bandwidth: float = option(10.0, rule="positive", metavar="HZ")
+    gain: float = option(0.8, rule="(0, 1]", metavar="X")
+    forgetting: float = option(1.0, rule="(0, 1]", metavar="X")
+
+    def __post_init__(self) -> None:
+        """Raise StateError if a setting is out of range."""
+        check_options(self, StateError)
 
 
-class Uncertainty(NamedTuple):
-    """Largest relative errors of the model, of both signs, and of the delay in s.
+@dataclass(frozen=True)
+class Uncertainty:
+    """Errors of the model, of both signs, for which learning must converge.
 
     Attributes:
-        stiffness, mass, rotor_inertia: relative.
-        delay: s.
+        stiffness, mass, rotor_inertia: largest relative error.
+        delay: largest error of the delay, s.
     """
 
-    stiffness: float = 0.1
-    mass: float = 0.1
-    rotor_inertia: float = 0.1
-    delay: float = 0.0
+    stiffness: float = option(0.1, flag="--stiffness-error", rule="[0, 1)", metavar="X")
+    mass: float = option(0.1, flag="--mass-error", rule="[0, 1)", metavar="X")
+    rotor_inertia: float = option(0.1, flag="--rotor-inertia-error", rule="[0, 1)", metavar="X")
+    delay: float = option(0.0, flag="--delay-error", rule="not negative", metavar="S")
 
 
 DEFAULT, USUAL = LearningSettings(), Uncertainty()
@@ -192,7 +199,6 @@ def learn(
         StateError: an argument has the wrong shape, is not finite or out of range, or the motion is not longer than a
             period of the bandwidth.
     """
-    check_settings(settings)
     shape = last.reference.shape[1:]
     runs = real_array(measured, "measured")
     if runs.shape[-2:] != shape or runs.ndim not in (2, 3) or not np.isfinite(runs).all():
@@ -249,7 +255,6 @@ def contraction(
         uncertainty: of the model.
         natural_frequency: of the motors' PD, rad/s.
     """
-    check_settings(settings)
     w0 = not_negative(natural_frequency, "natural_frequency")
     q = real_array(positions, "positions")
     poses = q[:: max(1, len(q) // _POSES)]
@@ -272,7 +277,7 @@ def contraction(
     theta = E + np.linalg.solve(K, E @ tau)
     command = (s**2 + w0**2 + 2 * w0 * s) * B @ theta + E @ tau
     zero, worst = np.zeros((*command.shape[:2], n, n)), Contraction(0.0, 0.0)
-    for stiffness, mass, rotor, delay in product(*((-x, x) if x else (0.0,) for x in uncertainty)):
+    for stiffness, mass, rotor, delay in product(*((-x, x) if x else (0.0,) for x in vars(uncertainty).values())):
         Kr = (1 + stiffness) * K
         links = (1 + mass) * tau + E.T @ Kr @ E
         motors = s**2 * (1 + rotor) * B + (w0**2 + 2 * w0 * s) * B + Kr
@@ -293,15 +298,6 @@ def contraction(
     return worst
 
 
-def check_settings(settings: LearningSettings) -> None:
-    """Raise StateError if a setting is out of range."""
-    positive(settings.bandwidth, "bandwidth")
-    for name in ("gain", "forgetting"):
-        value = getattr(settings, name)
-        if not 0 < value <= 1:
-            raise StateError(f"{name} must be above 0 and at most 1, is {value}")
-
-
 def _largest_bandwidth(
     arm: ElasticArm, last: Correction, settings: LearningSettings, uncertainty: Uncertainty, natural_frequency: float
 ) -> str:
@@ -310,7 +306,7 @@ def _largest_bandwidth(
     low, high = least, settings.bandwidth
     while high > 1.02 * low:
         middle = float(f"{np.sqrt(low * high):.3g}")
-        tried = settings._replace(bandwidth=middle)
+        tried = replace(settings, bandwidth=middle)
         found = contraction(arm, last.reference[0], tried, uncertainty, natural_frequency=natural_frequency)
         low, high = (middle, high) if found.ratio < 1 else (low, middle)
     if low == least:
@@ -323,7 +319,7 @@ def _in_words(uncertainty: Uncertainty) -> str:
     units = {"delay": (1e3, "ms")}
     return ", ".join(
         f"{name.replace('_', ' ')} ± {x * scale:.3g} {unit}"
-        for name, x in uncertainty._asdict().items()
+        for name, x in vars(uncertainty).items()
         for scale, unit in [units.get(name, (100.0, "%"))]
         if x
     )

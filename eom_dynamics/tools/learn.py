@@ -17,7 +17,8 @@ from ..learning import Correction
 from ..robot import Robot
 from ..spelling import listed
 from ..units import unit
-from .identify.read import Source, read_stamped
+from .identify.read import read_stamped
+from .recording_options import Source
 from .recordings import joined, read_streams
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts. So may setpoints end.

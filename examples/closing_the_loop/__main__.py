@@ -19,8 +19,8 @@ from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.cli.arguments import path
 from eom_dynamics.tools.cli.console import complain, progress_bars
+from eom_dynamics.tools.cli.types import path
 from eom_dynamics.tools.demo.processes import RunError
 
 from .experiment import IdentificationResult, IdentificationTask, close_circle, plan

@@ -25,8 +25,8 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import DRIVE_INTERPOLATIONS
 from eom_dynamics.simulation.simulated_robot import SensorNoise
-from eom_dynamics.tools.cli.arguments import path
 from eom_dynamics.tools.cli.console import complain
+from eom_dynamics.tools.cli.types import path
 from eom_dynamics.tools.demo.processes import RunError
 from eom_dynamics.tools.pages.charts import add_joints, over_time, place
 from eom_dynamics.tools.pages.html_page import results_page, section, table

@@ -20,8 +20,8 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
-from eom_dynamics.tools.identify.read import Source
 from eom_dynamics.tools.identify.sides import read_sides
+from eom_dynamics.tools.recording_options import Source
 
 from .experiment import NATURAL_FREQUENCY, IdentificationTask
 

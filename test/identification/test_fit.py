@@ -591,10 +591,10 @@ def test_useless_recordings(change, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": "magic"}, "estimator must be huber or weighted or ordinary or total, is 'magic'"),
-        ({"prior": "flat"}, "prior must be entropic or geodesic"),
-        ({"side": "left"}, "side must be joint or motor"),
-        ({"terms": ("stiction",)}, "terms: there is no 'stiction'"),
+        ({"estimator": "magic"}, "estimator must be one of huber, weighted, ordinary, total, is 'magic'"),
+        ({"prior": "flat"}, "prior must be one of entropic, geodesic"),
+        ({"side": "left"}, "side must be one of joint, motor"),
+        ({"terms": ("stiction",)}, "terms must be one of viscous, .*, is 'stiction'"),
     ],
 )
 def test_wrong_options(options: dict[str, object], message: str) -> None:

@@ -29,8 +29,9 @@ from ...robot import Robot
 from ...terminal import printable
 from ..text_tables import columns, operation_counts
 from ..writing import check_folder, whole_file, write_folder
-from .arguments import add_choice, add_output_file, add_robot_arguments, load, path
+from .arguments import add_output_file, add_robot_arguments, load
 from .console import complain
+from .types import listed, one_of, path
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
@@ -63,15 +64,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--functions",
-        type=_functions,
+        type=listed(one_of(FUNCTIONS)),
         metavar="NAME,…",
         help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
     languages = ", ".join(_WITH_PRECISION)
-    precision = f"of the numbers in the languages {languages}, the only ones that may be requested with single"
-    add_choice(parser, "--precision", PRECISIONS, precision)
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default=PRECISIONS[0],
+        help=f"precision of the numbers in the languages {languages}, the only ones that may be requested with single; "
+        "default: %(default)s",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -130,7 +136,7 @@ def _project(options: argparse.Namespace, robot: Robot) -> Project:
         wanted = [name for name in default if name in able.functions]
         if PLANT in able.missing:
             complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")
-    return project(robot, wanted, precision=options.precision)
+    return project(robot, list(dict.fromkeys(wanted)), precision=options.precision)
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:
@@ -142,11 +148,3 @@ def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:
         (printable(str(folder / name)), str(len(each)), f"{sum(each) / 1000:,.0f} kB") for name, each in sizes.items()
     ]
     return columns([("", "files", "size"), *rows], right_from=1)
-
-
-def _functions(text: str) -> list[str]:
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in FUNCTIONS:
-            raise argparse.ArgumentTypeError(f"must be some of {','.join(FUNCTIONS)}, has {name!r}")
-    return names

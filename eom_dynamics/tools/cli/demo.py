@@ -13,7 +13,7 @@ from pathlib import Path
 from ...extras import require, require_ros
 from ...terminal import printable
 from ..writing import check_folder
-from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load, number
+from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
 from .console import complain, fail, progress_bars
 
 SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
@@ -23,10 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
     # Below 100 Hz, numerical differentiation is too coarse to check derivatives.
-    rate = number(lambda x: 100 <= x <= 10_000, "a number from 100 to 10000")
-    add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", rate)
-    duration = number(lambda x: 0.5 <= x <= 600, "a number from 0.5 to 600")
-    add_number(parser, "--duration", "S", 5.0, "of the motion, s", duration)
+    add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", "[100, 10000]")
+    add_number(parser, "--duration", "S", 5.0, "duration of the motion, s", "[0.5, 600]")
     add_output_folder(parser, default=Path("demo"))
     add_json(parser)
 

@@ -17,19 +17,9 @@ from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from .arguments import (
-    add_hz,
-    add_json,
-    add_number,
-    add_output_file,
-    add_robot_arguments,
-    load,
-    not_negative,
-    number,
-    path,
-    path_with,
-    share,
-)
+from .arguments import add_json, add_number, add_output_file, add_robot_arguments, load
+from .options import add_options, options_of
+from .types import path, path_with
 
 if TYPE_CHECKING:
     from ...learning import ErrorShares
@@ -39,11 +29,11 @@ SUMMARY = "correct a repeated motion by the tracking error of its last run"
 # From this share on, errors of the model are worth identifying.
 _MOSTLY = 0.5
 
-_error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    from ...learning import LearningSettings, Uncertainty
+
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
     add_robot_arguments(parser, "--robot")
     parser.add_argument(
@@ -55,15 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output_file(parser, "FILE.npz", path_with(".npz"), "motion of the next run")
     parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")
-    add_hz(parser, "--bandwidth", 10.0, "up to which errors are learned")
-    parser.add_argument("--gain", metavar="X", type=share, default=0.8, help="part of an error that is corrected; 0.8")
-    add_number(parser, "--forgetting", "X", 1.0, "part of the correction that is kept", share)
-    model = parser.add_argument_group("errors of the model, of both signs, for which learning must converge")
-    for name, default in (("stiffness", 0.1), ("mass", 0.1), ("rotor-inertia", 0.1)):
-        add_number(model, f"--{name}-error", "X", default, "relative", _error)
-    add_number(model, "--delay-error", "S", 0.0, "s", not_negative)
-    add_number(parser, "--natural-frequency", "W", 70.0, "of the motors' PD, rad/s", not_negative)
+    add_number(parser, "--natural-frequency", "W", 70.0, "of the motors' PD, rad/s", "not negative")
     add_json(parser)
+    add_options(parser, LearningSettings)
+    add_options(parser, Uncertainty)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,10 +78,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(robot.joint_names)}"
         )
     arm = ElasticArm(robot)
-    settings = LearningSettings(options.bandwidth, options.gain, options.forgetting)
-    uncertainty = Uncertainty(
-        options.stiffness_error, options.mass_error, options.rotor_inertia_error, options.delay_error
-    )
+    settings, uncertainty = options_of(LearningSettings, options), options_of(Uncertainty, options)
     recorded = [measured_run(bag, robot, last, options.topic) for bag in options.bags]
     runs = [run.positions for run in recorded]
     w0 = options.natural_frequency

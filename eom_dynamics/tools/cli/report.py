@@ -17,19 +17,13 @@ from typing import TYPE_CHECKING
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
+from ..recording_options import Sampling
+from ..robot_options import RobotOptions
 from ..writing import check_file, whole_file
-from .arguments import (
-    add_convention_arguments,
-    add_motion_arguments,
-    add_output_file,
-    add_robot_arguments,
-    conventions,
-    html_path,
-    load,
-    path,
-    robot_options,
-)
+from .arguments import add_output_file, add_robot_arguments, html_path, load
 from .console import complain, progress_bars
+from .options import add_options, options_of
+from .types import path
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -45,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
     add_output_file(parser, "PAGE.html", html_path, "page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
-    add_motion_arguments(parser)
-    add_convention_arguments(parser)
+    add_options(parser, Sampling)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,11 +55,10 @@ def run(options: argparse.Namespace) -> int:
     # After the check for the libraries that these import.
     from .. import provenance
     from ..replay import find_bags
-    from ..replay.sources import Sampling
     from ..report.read import read_records
     from ..report.report_page import report_page
 
-    sampling = Sampling(options.cutoff, options.rate, conventions(options))
+    sampling = options_of(Sampling, options)
     records: list[Record] = []
     shown: list[Path] = []
     complaints: list[str] = []
@@ -75,7 +67,9 @@ def run(options: argparse.Namespace) -> int:
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _collecting_errors(bag, complaints):
-                found = read_records(bag, robot, sampling, robot_options(options), partial(_advance, bars, task))
+                found = read_records(
+                    bag, robot, sampling, options_of(RobotOptions, options), partial(_advance, bars, task)
+                )
                 records += found
                 shown.append(bag)
                 complaints += [f"{bag}: {line}" for line in found[0].unread]

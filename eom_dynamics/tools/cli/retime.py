@@ -12,8 +12,9 @@ import json
 from ...exceptions import TrajectoryError
 from ...extras import require
 from ..writing import check_folder, whole_folder
-from .arguments import add_hz, add_json, add_output_folder, add_robot_arguments, load, path
+from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
+from .types import path
 
 # Largest number of samples in a file.
 _MOST_SAMPLES = 1_000_000
@@ -32,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored",
     )
     add_output_folder(parser)
-    add_hz(parser, "--rate", 1000.0, "of the samples")
-    add_hz(parser, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
+    add_number(parser, "--rate", "HZ", 1000.0, "rate of the samples")
+    add_number(parser, "--waypoints", "HZ", 100.0, "rate of the points of the JointTrajectory")
     add_json(parser)
 
 

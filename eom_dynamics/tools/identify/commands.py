@@ -19,8 +19,8 @@ from ...identification.delay import Delay, combined, drive_delay, period_of
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS
-from .read import Source
-from .sides import MotorSource, TwoSidedRecording, arm_recordings
+from ..recording_options import MotorSource, Source
+from .sides import TwoSidedRecording, arm_recordings
 
 # Periods without a command after which the motion is that of a loss.
 _LOST = 5.0

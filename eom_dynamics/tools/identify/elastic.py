@@ -24,7 +24,8 @@ from ...identification.elastic_robot import with_resonance
 from ...identification.elastic_scores import ElasticScore, elastic_score
 from ...identification.residuals import EffortErrors
 from ...robot import Robot
-from .sides import MotorSource, TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
+from ..recording_options import MotorSource
+from .sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 
 # Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
 _CHANCE = 4.0

@@ -28,7 +28,7 @@ from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIE
 from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
-from ..recording_options import DEFAULT, Conventions
+from ..recording_options import DEFAULT, Conventions, Source
 from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
@@ -42,30 +42,6 @@ _BEYOND, _FAR = 0.2, 3.0
 
 # s: a stamp of 64 bits in ns holds no more.
 _LONGEST = 9e9
-
-
-@dataclass(frozen=True)
-class Source:
-    """Location of a recording in a file.
-
-    Attributes:
-        topic: of the positions and efforts; None for the only one with joint states.
-        effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
-        conventions: names of joints, and units of efforts.
-        position_unit: ``rad``, ``deg``, or ``auto`` for degrees where positions fit the robot's limits in these alone.
-        effort_delay: by which efforts are late, s.
-        columns: first parts of the names of a table's columns of positions, velocities and efforts.
-        side: whether topics are ``motors``, of drives in their units, or their ``currents``, whose efforts are A; by
-            default judged by their names.
-    """
-
-    topic: str | None = None
-    effort_topic: str | None = None
-    conventions: Conventions = DEFAULT
-    position_unit: str = "auto"
-    effort_delay: float = 0.0
-    columns: tuple[str, ...] = MEASURED_FIELDS
-    side: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

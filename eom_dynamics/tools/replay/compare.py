@@ -48,15 +48,15 @@ class Tolerances:
     """Tolerances: a number a differs from the golden b where abs(a - b) > absolute + relative abs(b).
 
     Attributes:
-        absolute, relative: by field; ``""`` holds for all fields that are not named.
+        absolute, relative: by field; None holds for all fields that are not named.
     """
 
-    absolute: Mapping[str, float] = field(default_factory=dict)
-    relative: Mapping[str, float] = field(default_factory=dict)
+    absolute: Mapping[str | None, float] = field(default_factory=dict)
+    relative: Mapping[str | None, float] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[float, float]:
         """Absolute and relative tolerance of a field."""
-        absolute, relative = (x.get(name, x.get("", DEFAULT)) for x in (self.absolute, self.relative))
+        absolute, relative = (x.get(name, x.get(None, DEFAULT)) for x in (self.absolute, self.relative))
         return absolute, relative
 
 

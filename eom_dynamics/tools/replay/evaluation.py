@@ -34,23 +34,10 @@ from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
 from ...messages.refusals import is_held, refusal_reason
 from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
-from .sources import Sampling, read_setpoints, recorded_payloads
-
-
-@dataclass(frozen=True)
-class CommandOptions:
-    """The node's parameters of the same names.
-
-    Attributes:
-        command_lead: s; None for the one that the recording names, or else that of the robot.
-    """
-
-    effort_command: str = "motor"
-    limits: str = "warn"
-    hold_last_command: str = "stiffness"
-    command_lead: float | None = None
+from .sources import read_setpoints, recorded_payloads
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ import numpy as np
 
 from ... import __version__
 from ..contents import file_hash
-from ..recording_options import DEFAULT, Conventions
+from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
-from .evaluation import CommandOptions
 
 MANIFEST = "replayed.jsonl"
 """Name of the file with what outputs were made of, a line for each."""
@@ -41,12 +40,10 @@ class Job:
         output: folder of the bag to write, .mcap file to write alone, or Parquet file.
         robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
         robot_options: part of the robot to take.
-        conventions: of the recording.
         topic: to replay; None for the only candidate.
         format: of the output.
         options: the node's parameters.
-        cutoff: Hz, of the fit to measured positions.
-        rate: Hz, of samples of planned trajectories.
+        sampling: fit of measured positions, samples of planned trajectories, and conventions of the recording.
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
         force: overwrite an output that exists.
         folder: of all outputs, with their manifest; None for a manifest in the folder of a bag, or beside a file.
@@ -58,12 +55,10 @@ class Job:
     topic: str | None = None
     format: Format = Format.MCAP
     options: CommandOptions = field(default_factory=CommandOptions)
-    cutoff: float = 5.0
-    rate: float = 1000.0
+    sampling: Sampling = field(default_factory=Sampling)
     against: str | None = None
     force: bool = False
     robot_options: RobotOptions = field(default_factory=RobotOptions)
-    conventions: Conventions = DEFAULT
     folder: Path | None = None
 
     @property
@@ -102,11 +97,11 @@ class Job:
             "topic": self.topic,
             "format": self.format.value,
             "options": asdict(self.options),
-            "cutoff": self.cutoff,
-            "rate": self.rate,
+            "cutoff": self.sampling.cutoff,
+            "rate": self.sampling.rate,
             "against": self.against,
             **({"robot_options": options} if (options := self.robot_options.as_json()) else {}),
-            **({"conventions": given} if (given := self.conventions.as_json()) else {}),
+            **({"conventions": given} if (given := self.sampling.conventions.as_json()) else {}),
         }
 
 
@@ -169,23 +164,21 @@ class EffortTolerances:
     """Largest allowed RMS difference of computed and recorded efforts, N m or N.
 
     Attributes:
-        every: of joints that are not named; None to check only those that are.
-        by_joint: by the joint's name.
+        by_joint: tolerance by the joint's name; None stands for all joints that are not named.
     """
 
-    every: float | None = None
-    by_joint: Mapping[str, float] = field(default_factory=dict)
+    by_joint: Mapping[str | None, float] = field(default_factory=dict)
 
     def failures(self, report: Report) -> list[str]:
         """Return a line for each joint that exceeds its tolerance, and for each that the robot lacks."""
-        unknown = [name for name in self.by_joint if name not in report.joint_names]
+        unknown = [name for name in self.by_joint if name is not None and name not in report.joint_names]
         lines = [
             f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
             f"{', '.join(report.joint_names)}"
             for name in unknown
         ]
         for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
-            allowed = self.by_joint.get(name, self.every)
+            allowed = self.by_joint.get(name, self.by_joint.get(None))
             if allowed is not None and not rms <= allowed:
                 lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
         return lines

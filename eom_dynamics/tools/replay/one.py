@@ -24,7 +24,7 @@ from ..robot_options import RobotOptions
 from .evaluation import Evaluation
 from .job import Job, Manifest, Report, read_manifest
 from .outputs import open_sink
-from .sources import Sampling, choose_topic, command_lead
+from .sources import choose_topic, command_lead
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,10 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
         evaluation = Evaluation(arm, job.options, report.command_lead)
         report.refusals, figures = evaluation.refusals, evaluation.figures
-        sampling = Sampling(job.cutoff, job.rate, job.conventions)
         first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
         with open_sink(job, report, robot, arm.motor_names) as write:
             bag.progress = progress
-            for _, computed in evaluation.of_topic(bag, topic, sampling):
+            for _, computed in evaluation.of_topic(bag, topic, job.sampling):
                 for commands in computed:
                     write(commands)
                     report.commands += len(commands)
@@ -110,7 +109,7 @@ def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
         if robot is None:
             raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
         arm = ElasticArm(robot)
-    job.conventions.check(robot.name, robot.joint_names)
+    job.sampling.conventions.check(robot.name, robot.joint_names)
     if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
         raise BagError(
             f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "

@@ -23,7 +23,7 @@ from ...messages.waypoints import read_points, read_positions, read_times
 from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through
-from ..recording_options import DEFAULT, Conventions
+from ..recording_options import Sampling
 from ..recordings import DriveNumbers, is_of_motors
 from .batch import Batch, Refusals
 from .joint_states import FitFigures, joint_state_batches
@@ -36,20 +36,6 @@ _BLOCK = 4096
 
 # A day at 1 kHz; a longer trajectory has a mistake in its times.
 _MOST_SAMPLES = 86_400_000
-
-
-class Sampling(NamedTuple):
-    """Sampling of motions that are not setpoints.
-
-    Attributes:
-        cutoff: Hz, of the fit to measured positions.
-        rate: Hz, of samples of planned trajectories.
-        conventions: of the recording.
-    """
-
-    cutoff: float = 5.0
-    rate: float = 1000.0
-    conventions: Conventions = DEFAULT
 
 
 def read_setpoints(

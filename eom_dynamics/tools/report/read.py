@@ -21,12 +21,12 @@ from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..recording_options import Conventions
+from ..recording_options import Conventions, Sampling
 from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import CONSEQUENCE, repeated
 from ..replay.one import described_robot
-from ..replay.sources import Sampling, choose_topic, command_lead
+from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
 from .record import DOING, Record
 

@@ -12,9 +12,9 @@ from ...arrays import Array
 from ...bags import BagError
 from ...bags.bag import METADATA, is_storage
 from ...robot import Robot
-from ..identify.read import TABLES, Source
+from ..identify.read import TABLES
 from ..identify.sides import read_sides
-from ..replay.sources import Sampling
+from ..recording_options import Sampling, Source
 from ..report.read import read_records
 from ..robot_options import RobotOptions
 

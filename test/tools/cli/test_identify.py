@@ -123,8 +123,8 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--terms", "viscous,stiction"], "there is no term 'stiction'; there are viscous, coulomb"),
-        (["--hold-out", "1.5"], "must be a number from 0 to below 1"),
+        (["--terms", "viscous,stiction"], "invalid choice: 'stiction' (choose from viscous, coulomb"),
+        (["--hold-out", "1.5"], "must be within [0, 1)"),
         (["--estimator", "magic"], "invalid choice"),
         (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
         (["-o", "arm.sdf"], "must end in .yaml, .yml, .xml, .mjcf, .urdf"),

@@ -32,8 +32,8 @@ from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.read import Source
-from eom_dynamics.tools.identify.sides import MotorSource, TwoSidedRecording
+from eom_dynamics.tools.identify.sides import TwoSidedRecording
+from eom_dynamics.tools.recording_options import MotorSource, Source
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
 

@@ -378,11 +378,11 @@ def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--spring-law", "soft"], "there is no law 'soft'; there are linear, damped, cubic"),
-        (["--spring-law", "=cubic"], "must be LAW or JOINT=LAW"),
-        (["--spring-terms", "stiction"], "there is no term 'stiction'; there are damping, hysteresis, offset"),
-        (["--motor-terms", "stiction"], "there is no term 'stiction'; there are rotor_inertia, viscous"),
-        (["--spring-points", "0"], "must be a whole number"),
+        (["--spring-law", "soft"], "invalid choice: 'soft' (choose from linear, damped, cubic"),
+        (["--spring-law", "=cubic"], "must be [JOINT=]LAW"),
+        (["--spring-terms", "stiction"], "invalid choice: 'stiction' (choose from damping, hysteresis, offset)"),
+        (["--motor-terms", "stiction"], "invalid choice: 'stiction' (choose from rotor_inertia, viscous"),
+        (["--spring-points", "0"], "must be within [1, 10000]"),
         (["--motor-unit", "grad"], "invalid choice"),
     ],
 )

@@ -189,8 +189,9 @@ def test_poses_require_a_number_for_each_joint(capsys: pytest.CaptureFixture[str
         main(["inspect", "planar_2r", "--pose", "0.1"])
     assert end.value.code == 2
     assert "--pose requires 2 joint variables, has 1: joint_1, joint_2" in capsys.readouterr().err
-    assert main(["inspect", "planar_2r", "--pose", "0.1", "nan"]) == 2
-    assert "q must be finite; entry [1] is nan" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["inspect", "planar_2r", "--pose", "0.1", "nan"])
+    assert "--pose: must be finite, is nan" in capsys.readouterr().err
 
 
 def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_files_of_one_seed_agree(tmp_path: Path) -> None:
         ((*RANGE, "--effort", "knee=3"), "--effort: sea_planar_2r has no joint 'knee'; it has joint_1, joint_2"),
         ((*RANGE, "--effort-rate", "joint_1=0"), "joint_1: limit effort_rate must be positive, is 0"),
         ((*RANGE, "--noise", "joint_1=1"), "--noise: no number for joint_2"),
-        ((*RANGE, "--harmonics", "2"), "harmonics must be an integer from 3"),
+        ((*RANGE, "--velocity", "joint_1=3,4"), "--velocity: 2 numbers, must be 1 or 1: joint_1"),
         ((*RANGE, "--term", "viscos"), "did you mean viscous?"),
     ],
 )
@@ -125,12 +125,12 @@ def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--velocity", "fast"), "--velocity: must be numbers, or JOINT=number"),
-        (("--velocity", "=3"), "--velocity: must be numbers, or JOINT=number"),
-        (("--velocity", "joint_1=3,4"), "--velocity: must be numbers, or JOINT=number"),
-        (("--share", "1.5"), "--share: must be a number above 0"),
-        (("--seed", "-1"), "--seed: must be a whole number"),
-        (("--period", "0"), "--period: must be a positive number"),
+        (("--velocity", "fast"), "--velocity: must be a number, is 'fast'"),
+        (("--velocity", "=3"), "--velocity: must be [JOINT=]X,…, is '=3'"),
+        (("--harmonics", "2"), "--harmonics: must be within [3, 50], is 2"),
+        (("--share", "1.5"), "--share: must be within (0, 1]"),
+        (("--seed", "-1"), "--seed: must not be negative"),
+        (("--period", "0"), "--period: must be positive"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:

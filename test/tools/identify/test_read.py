@@ -17,8 +17,8 @@ from bag_files import COMMAND, JOINT_STATE, START, STORE, header, joint_state, w
 from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
-from eom_dynamics.tools.identify.read import Source, read_recording
-from eom_dynamics.tools.recording_options import Conventions
+from eom_dynamics.tools.identify.read import read_recording
+from eom_dynamics.tools.recording_options import Conventions, Source
 
 ROBOT = load_robot("planar_2r")
 NAMES = ROBOT.joint_names

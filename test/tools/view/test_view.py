@@ -27,7 +27,7 @@ from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation.number_files import write_states
 from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.replay.sources import Sampling
+from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
 from eom_dynamics.tools.view.motion import PlayedMotion, read_motion
 from eom_dynamics.tools.view.scene import Viewer, shown_urdf, start_server
