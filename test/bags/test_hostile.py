@@ -249,7 +249,7 @@ OWN_STAMP = f"a/S stamp\nstring frame_id{RULE}MSG: a/S\n"
             TRAJECTORY,
             "builtin_interfaces/Duration time_from",
             "float64 time_from",
-            "Point with another time_from",
+            "Point with another time_from_start",
         ),
         (COMMAND, "uint8 status\n", "string status\n", "FeedforwardCommand with another status"),
     ],
