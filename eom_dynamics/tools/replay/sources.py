@@ -24,7 +24,7 @@ from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through
 from ..recording_options import DEFAULT, Conventions
-from ..recordings import DriveNumbers, is_of_motors
+from ..recordings import DriveNumbers, is_of_motors, only_one
 from .batch import Batch, Refusals
 from .joint_states import FitFigures, joint_state_batches
 
@@ -126,14 +126,7 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
         motors = listed(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise BagError(f"{bag.path}: has no {wanted}; it has {bag.topics_in_words}{remedy}")
-    if len(chosen) > 1:
-        names = listed(sorted({topic.name for topic in chosen}))
-        if len({topic.name for topic in chosen}) == 1:
-            raise BagError(f"{bag.path}: topic {names} was recorded with several definitions; split the bag by them")
-        raise BagError(
-            f"{bag.path}: has {len(chosen)} topics of type {chosen[0].type}; name one of them, --topic: {names}"
-        )
-    return chosen[0]
+    return only_one(bag, chosen, f"of type {chosen[0].type}", "--topic")
 
 
 def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:
