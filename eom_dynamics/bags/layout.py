@@ -96,12 +96,8 @@ class Layout:
         """Return which of the messages (N, size) differ from this one in numbers only, (N,)."""
         return np.asarray(np.any((rows ^ self.template) & self._mask, axis=1) == 0)
 
-    def has(self, field: str) -> bool:
-        """Return whether there is a numeric field at a path, such as ``header.stamp.sec``."""
-        return field in self._places
-
     def fields(self) -> dict[str, int]:
-        """Return the length of each numeric field by path."""
+        """Return the length of each numeric field by path, such as ``header.stamp.sec``."""
         return {path: place.length for path, place in self._places.items()}
 
     def texts(self) -> bytes:

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..bags import Bag, Topic
+from ..bags import Bag, BagError, Topic
 from ..bags.layout import read_blocks
 from ..bags.types import JOINT_STATE
 from ..elastic import DriveState, ElasticArm
 from ..messages.fields import MEASURED_FIELDS
 from ..robot import Robot
+from ..spelling import listed
 
 # Both are JointStates: of the node, and of a simulated robot.
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")
@@ -109,6 +110,16 @@ def joined(topic: str, parts: Sequence[Stream]) -> Stream:
 def is_of_motors(topic: Topic) -> bool:
     """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
     return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
+
+
+def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
+    """The topic of this kind; raises BagError if there are several, of which an option names one."""
+    names = sorted({topic.name for topic in topics})
+    if len(names) > 1:
+        raise BagError(f"{bag.path}: has {len(names)} topics {kind}; name one of them, {option}: {listed(names)}")
+    if len(topics) > 1:
+        raise BagError(f"{bag.path}: topic {names[0]} was recorded with several definitions; split the bag by them")
+    return topics[0]
 
 
 class DriveNumbers:

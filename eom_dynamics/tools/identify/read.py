@@ -29,7 +29,7 @@ from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recording_options import DEFAULT, Conventions, Source
-from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
+from ..recordings import DriveNumbers, Stream, is_of_motors, joined, only_one, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -108,14 +108,6 @@ def _topic(bag: Bag, name: str | None) -> Topic:
         wanted = f"topic {name}" if name else "topic"
         raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
     return only_one(bag, chosen, f"of type {JOINT_STATE}", "--topic")
-
-
-def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
-    """The topic of this kind; raises BagError if there are several, of which an option names one."""
-    if len(topics) > 1:
-        names = ", ".join(topic.name for topic in topics)
-        raise BagError(f"{bag.path}: has {len(topics)} topics {kind}; name one of them, {option}: {names}")
-    return topics[0]
 
 
 def read_topic(

@@ -20,8 +20,8 @@ from ...identification import IdentificationError, Recording
 from ...identification.both_sides import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
-from ..recordings import Stream
-from .read import NumericTable, only_one, opened, read_stamped, read_topic
+from ..recordings import Stream, only_one
+from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")

@@ -243,7 +243,7 @@ def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
     for block in read_blocks(bag, topic, refuse):
         keys = block.recorded
         if match is Match.STAMP:
-            has_header = block.layout.has("header.stamp.sec")
+            has_header = "header.stamp.sec" in block.layout.fields()
             keys = block.stamps().header if has_header else np.arange(place, place + len(block))
         numbers: dict[str, list[Array]] = {}
         for name in block.layout.fields():

@@ -55,12 +55,9 @@ def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ..
     _superseded(job)
     with (whole_file if job.is_file else whole_folder)(job.output, force=job.force) as target:
         folder = target.parent if job.is_file else target
-        if job.format is Format.PARQUET:
-            with _table_sink(target, robot, motor_names) as write:
-                yield write
-        else:
-            with _bag_sink(folder, job, report.topic.rpartition("/")[0]) as write:
-                yield write
+        table = job.format is Format.PARQUET
+        with _table_sink(target, robot, motor_names) if table else _bag_sink(folder, job, report.topic) as write:
+            yield write
         files = {name: file_hash(folder / name) for name in job.files}
         superseded = _superseded(job)  # again: computing takes its time
     for path in superseded:
@@ -95,9 +92,11 @@ def _superseded(job: Job) -> list[Path]:
 
 
 @contextmanager
-def _bag_sink(folder: Path, job: Job, namespace: str) -> Iterator[Sink]:
+def _bag_sink(folder: Path, job: Job, topic: str) -> Iterator[Sink]:
+    """Messages in the namespace of the topic that is replayed."""
     layouts: dict[tuple[Any, ...], list[Layout]] = {}
-    with BagWriter(folder, job.bag_name, Storage(job.format.value), output_topics(namespace)) as writer:
+    topics = output_topics(topic.rpartition("/")[0])
+    with BagWriter(folder, job.bag_name, Storage(job.format.value), topics) as writer:
         yield lambda commands: writer.write(commands.stamps.recorded, _messages(commands, layouts))
 
 

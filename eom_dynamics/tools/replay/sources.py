@@ -24,7 +24,7 @@ from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through
 from ..recording_options import Sampling
-from ..recordings import DriveNumbers, is_of_motors
+from ..recordings import DriveNumbers, is_of_motors, only_one
 from .batch import Batch, Refusals
 from .joint_states import FitFigures, joint_state_batches
 
@@ -72,11 +72,9 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
 
 def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[int, Any]]:
     """Times of recording, ns, and messages of the payloads in the namespace of a motion, in order."""
-
-    def refuse(reason: str, time: int) -> None:
-        refusals.add(f"payload cannot be read: {reason}", time)
-
-    found = [pair for other in _beside(bag, topic, PAYLOAD) for pair in read_messages(bag, other, refuse)]
+    found: list[tuple[int, Any]] = []
+    for other in _beside(bag, topic, PAYLOAD):
+        found += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -112,14 +110,7 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
         motors = listed(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise BagError(f"{bag.path}: has no {wanted}; it has {bag.topics_in_words}{remedy}")
-    if len(chosen) > 1:
-        names = listed(sorted({topic.name for topic in chosen}))
-        if len({topic.name for topic in chosen}) == 1:
-            raise BagError(f"{bag.path}: topic {names} was recorded with several definitions; split the bag by them")
-        raise BagError(
-            f"{bag.path}: has {len(chosen)} topics of type {chosen[0].type}; name one of them, --topic: {names}"
-        )
-    return chosen[0]
+    return only_one(bag, chosen, f"of type {chosen[0].type}", "--topic")
 
 
 def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:

@@ -17,7 +17,7 @@ from ...bags.types import JOINT_TRAJECTORY
 from ...exceptions import StateError
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_positions
-from ...simulation.number_files import archive, read_table
+from ...simulation.number_files import read_arrays, read_table
 from ...spelling import listed
 
 MOST = 1000
@@ -43,7 +43,8 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         names, positions = readers.get(path.suffix, _bag)(path)
         waypoints = np.asarray(positions, dtype=float)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StateError(f"{path}: cannot be read as waypoints: {error}") from None
+        reason = f"has no {error}" if isinstance(error, KeyError) else error
+        raise StateError(f"{path}: cannot be read as waypoints: {reason}") from None
     if waypoints.ndim != 2 or not len(waypoints):
         raise StateError(f"{path}: has no table of waypoints, one row for each")
     if len(waypoints) > MOST:
@@ -70,8 +71,8 @@ def _json(path: Path) -> tuple[list[str] | None, Any]:
 
 
 def _npz(path: Path) -> tuple[list[str] | None, Any]:
-    with archive(path) as content:
-        return content["joint_names"].tolist() if "joint_names" in content else None, content["q"]
+    arrays = read_arrays(path)
+    return arrays["joint_names"].tolist() if "joint_names" in arrays else None, arrays["q"]
 
 
 def _bag(path: Path) -> tuple[list[str] | None, Any]:

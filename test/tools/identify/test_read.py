@@ -139,6 +139,7 @@ def test_tables(kind: str, tmp_path: Path) -> None:
     [
         ("position.joint_1\n1\n", "has no column t or time; it has position.joint_1"),
         ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
+        ("0,1\n1,2\n", "the first line must name the columns"),
         ("t,q.joint_1\n0,x\n", "line 2 must have numbers, separated by commas, is '0,x'"),
         ("t,q.joint_1\n0\n", "the first line names 2 columns, the others have 1"),
         ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
