@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
     robot = load(options)
     check_folder(options.output, force=options.force)
     limits: dict[str, dict[str, float]] = {name: {} for name in robot.joint_names}
-    for quantity, given in vars(options_of(_Limits, options)).items():
-        for name, value in _by_joint(robot, f"--{quantity.replace('_', '-')}", given).items():
+    for quantity, values in vars(options_of(_Limits, options)).items():
+        for name, value in _by_joint(robot, f"--{quantity.replace('_', '-')}", values).items():
             limits[name][quantity] = value
     noise = _by_joint(robot, "--noise", options.noise)
     if noise and len(noise) != robot.n:
