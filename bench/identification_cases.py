@@ -23,7 +23,7 @@ from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
-from eom_dynamics.actuators.gear import LOSSLESS
+from eom_dynamics.actuators.actuator import LOSSLESS
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.actuators.transmission import Transmission

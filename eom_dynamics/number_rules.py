@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from .exceptions import RobotDescriptionWarning
 from .spelling import shown
 
 _RULES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "finite": (lambda x: True, ""),
     "positive": (lambda x: x > 0, "must be positive"),
     "not negative": (lambda x: x >= 0, "must not be negative"),
+    "not zero": (lambda x: x != 0, "must not be 0"),
 }
 
 
@@ -22,7 +26,7 @@ def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, larges
 
     Args:
         value: a number or an array; bools and texts are none.
-        rule: one of finite, positive, not negative; or an interval, such as ``[0, 1)``.
+        rule: one of finite, positive, not negative, not zero; or an interval, such as ``[0, 1)``.
         smallest, largest: bounds of sizes, with which computations neither overflow nor vanish.
     """
     array = np.asarray(value)
@@ -50,3 +54,21 @@ def _interval(rule: str) -> tuple[Callable[[Any], Any], str]:
 
 def _written(array: np.ndarray) -> str:
     return str(array) if array.ndim else f"{float(array):g}"
+
+
+LARGEST, SMALLEST = 1e12, 1e-12
+"""Bounds of plausible values in SI units; products of values beyond them overflow."""
+
+
+def typical_degrees(angle: float) -> bool:
+    """Whether an angle, rad, is more than a turn, and a usual number of degrees: a multiple of 2.5, up to 360."""
+    return 2 * math.pi < abs(angle) <= 360 and angle % 2.5 == 0
+
+
+def warn_of_degrees(where: str, angles: Iterable[float]) -> None:
+    """Warn of the first angle that looks like degrees; :class:`RobotDescriptionWarning`."""
+    for angle in angles:
+        if typical_degrees(angle):
+            reason = f"angle {angle:g} rad is more than a turn; if it is in degrees, it is {math.radians(angle):.4g}"
+            warnings.warn(f"{where}: {reason}", RobotDescriptionWarning, stacklevel=3)
+            return

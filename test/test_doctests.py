@@ -15,7 +15,7 @@ MODULES = (
     "kinematics.inverse",
     "kinematics.motion",
     "kinematics.planar",
-    "lagrange.variables",
+    "lagrange.lagrangian",
     "lie.exponential",
     "lie.screws",
     "robot.solids",

@@ -27,7 +27,7 @@ from eom_dynamics.learning import (
     uncorrected,
 )
 from eom_dynamics.learning.iteration import _low_pass
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.reference import read_motion
 
 PERIOD, COUNT, NOISE, REPEATED = 1e-3, 2000, 2e-5, 3

@@ -24,8 +24,7 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
 from ..states import real_array
-from .friction_cone import FrictionCone
-from .wrench_cone import WrenchCone
+from .cones import FrictionCone, WrenchCone
 
 # Of rotation matrices and unit vectors.
 _ORTHONORMAL = 1e-9
@@ -163,8 +162,7 @@ def axes_of_normal(normal: ArrayLike) -> Array:
     n = n / largest
     x, y, z = turn @ n / np.linalg.norm(n)
     v = lie.skew([-y, x, 0.0])
-    rotation: Array = turn @ (np.eye(3) + v + v @ v / (1 + z))
-    return rotation
+    return turn @ (np.eye(3) + v + v @ v / (1 + z))
 
 
 def _check_placement(contact: Contact) -> None:

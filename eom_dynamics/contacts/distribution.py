@@ -18,10 +18,8 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
 from ..states import number_or_vector
-from .conic_program import minimize
+from .cones import WrenchCone, checked_faces, minimize, second_order_rows
 from .contact import Contact, by_contact
-from .friction_cone import checked_faces, second_order_rows
-from .wrench_cone import WrenchCone
 
 # Singular values below this share of the largest one are zero, as for constraints.
 _SINGULAR = 1e-12
@@ -81,8 +79,7 @@ def _least_squares(J_b: Array, e_b: Array, J_j: Array, e_j: Array, reference: Ar
     free = V[rank:].T
     rows = np.concatenate([np.sqrt(W_f)[:, np.newaxis] * free, np.sqrt(W_t)[:, np.newaxis] * (J_j.T @ free)])
     wanted = np.concatenate([np.sqrt(W_f) * (reference - fixed), np.sqrt(W_t) * (e_j - J_j.T @ fixed)])
-    solution: Array = fixed + free @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
-    return solution
+    return fixed + free @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
 
 
 def _inside(
@@ -122,8 +119,7 @@ def _inside(
         A = np.concatenate([A, rows, -rows])
         a = np.concatenate([a, bound + e_j[limited], bound - e_j[limited]])
     u = minimize(P, p, (J_b.T @ T, e_b), (A, a), cones, reason)
-    forces: Array = T @ u
-    return forces
+    return T @ u
 
 
 def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, Array, Array]:

@@ -144,7 +144,7 @@ class _Carried:
         robot, self._rotors = arm.robot, arm.rotors
         self._axes, spins = _axes(robot, states)
         self._links = [_turning(robot, joint) for joint in range(robot.n)]
-        self._carriers = [_ancestors(robot, mount.carrier) for mount in self._rotors.mounts]
+        self._carriers = [robot.path(mount.carrier) for mount in self._rotors.mounts]
         self._own: list[Vector] = []  # spin axes, in the base frame
         self._turn: list[Jet] = []  # angular velocities of the carriers about the spin axes
         frames = _rotations(robot, states[0])
@@ -222,7 +222,7 @@ def _felt(arm: ElasticArm, joint: int) -> set[int]:
     return {
         int(other)
         for other, mount, inertia in zip(arm.motor_joint, arm.rotors.mounts, arm.rotors.inertia, strict=True)
-        if inertia and bodies & set(_ancestors(arm.robot, mount.carrier))
+        if inertia and bodies & set(arm.robot.path(mount.carrier))
     }
 
 
@@ -234,15 +234,6 @@ def _turning(robot: Robot, joint: int) -> list[tuple[int, float]]:
         for body, element in enumerate(robot.joints)
         if E[body, joint] and element.type != "prismatic"
     ]
-
-
-def _ancestors(robot: Robot, body: int) -> list[int]:
-    """Index of a body and of those before it in the tree."""
-    row = []
-    while body >= 0:
-        row.append(body)
-        body = robot.joints[body].parent
-    return row
 
 
 def _axes(robot: Robot, states: Sequence[Array]) -> tuple[list[Vector], list[Vector]]:

@@ -30,8 +30,7 @@ class MotorFunctions:
 
     def program(self, name: str, **details: Any) -> Program:
         """A program of the motor side."""
-        program: Program = getattr(motor_programs, name)(self._side, **details)
-        return program
+        return getattr(motor_programs, name)(self._side, **details)
 
     def function(self, name: str, **details: Any) -> CompiledFunction:
         """Compiled function of a program."""

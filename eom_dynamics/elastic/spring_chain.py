@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.checks import not_negative, refuse
 from ..actuators.friction import FRICTIONLESS, Friction
+from ..actuators.parameters import not_negative, refuse
 from ..actuators.springs import Spring
 from ..arguments import count
 from ..exceptions import RobotDescriptionError, StateError

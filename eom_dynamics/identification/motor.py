@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.actuator import Actuator
+from ..actuators.actuator import Actuator, Gear
 from ..actuators.friction import Friction
-from ..actuators.gear import Gear
 from ..arrays import Array
 from .curve_fit import CurveEstimate, curve_fit
 from .exceptions import IdentificationError

@@ -14,8 +14,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..actuators.actuator import LOSSLESS
 from ..actuators.friction import Friction
-from ..actuators.gear import LOSSLESS
 from ..arrays import Array
 from ..recursion import PARAMETERS
 from ..robot import Joint, Robot

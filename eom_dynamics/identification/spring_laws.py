@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ..actuators.checks import ParameterError, not_negative, positive
-from ..actuators.declared import LARGEST
+from ..actuators.parameters import LARGEST, ParameterError, not_negative, positive
 from ..actuators.springs import SPRINGS, AntagonisticPair, DampedSpring, LinearSpring, Spring, TabulatedSpring
 from ..arrays import Array
 from .exceptions import IdentificationError

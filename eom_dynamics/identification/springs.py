@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.checks import ParameterError
+from ..actuators.parameters import ParameterError
 from ..actuators.springs import CoupledSpring, Spring
 from ..arrays import Array
 from .curve_fit import CurveEstimate, curve_fit

@@ -36,7 +36,7 @@ from ..arguments import not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
-from ..exceptions import EomDynamicsError, LimitError, StateError
+from ..exceptions import EomDynamicsError, StateError
 from ..option_fields import check_options, option
 from ..simulation.number_files import read_arrays
 from ..states import STATE_NAMES, real_array
@@ -225,11 +225,7 @@ def learn(
         )
     target = settings.forgetting * last.correction[0] - settings.gain * error
     found = Correction(
-        last.joint_names,
-        last.t,
-        last.reference,
-        smooth(last.t, target, settings.bandwidth),
-        (*last.errors, rms),
+        last.joint_names, last.t, last.reference, smooth(last.t, target, settings.bandwidth), (*last.errors, rms)
     )
     _keep_limits(arm, last.reference, found.motion)
     return found
@@ -332,15 +328,13 @@ def _low_pass(x: Array) -> Array:
     asymptotic equivalence with Shannon's sampling theorem", IEEE Trans. Inf. Theory 38 (1992), of the first alias.
     """
     other = np.maximum(2.0 - x, 1e-9)
-    response: Array = 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
-    return response
+    return 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
 
 
 def spline_basis(t: Array, bandwidth: float) -> Array:
     """Splines (N, p) at times (N,) with knots at half the period of the bandwidth."""
     knots = _knots(t, bandwidth)
-    basis: Array = BSpline.design_matrix(t, knots, _DEGREE).toarray()
-    return basis
+    return BSpline.design_matrix(t, knots, _DEGREE).toarray()
 
 
 def smooth(t: Array, values: Array, bandwidth: float, *, at_rest: bool = True) -> Array:
@@ -374,9 +368,4 @@ def _keep_limits(arm: ElasticArm, reference: Array, motion: Array) -> None:
     before = {(x.name, x.quantity): x.ratio for x in check.violations(reference, arm.feedforward(*reference))}
     for worst in check.violations(motion, arm.feedforward(*motion)):
         if worst.ratio > before.get((worst.name, worst.quantity), 1.0) * (1 + TOLERANCE):
-            raise LimitError(
-                f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down",
-                f"{worst.name}: {worst.quantity}",
-                worst.numbers,
-                worst.ratio,
-            )
+            raise worst.error(f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down")

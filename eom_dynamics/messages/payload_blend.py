@@ -23,7 +23,7 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Payload, Robot
 from ..robot.payload import payload_shape
-from ..trajectory.smooth_step import falling
+from ..trajectory.rest_to_rest import falling
 
 LONGEST_BLEND = 60.0
 """Longest time of a change, s."""
@@ -95,8 +95,7 @@ class PayloadBlend:
     @property
     def masses(self) -> list[float]:
         """Masses at the tools after all changes, kg."""
-        masses: list[float] = self._target[:, 0].tolist()
-        return masses
+        return self._target[:, 0].tolist()
 
     @property
     def target(self) -> list[Array]:

@@ -317,6 +317,14 @@ class Robot:
             elastic[list(self.coupled_stiffness[0])] = True
         return np.where(elastic, 0.0, self.rotor_inertia)
 
+    def path(self, body: int) -> list[int]:
+        """Indices of a body and of those before it, toward the base; empty for the base, -1."""
+        path = []
+        while body >= 0:
+            path.append(body)
+            body = self.joints[body].parent
+        return path
+
     @property
     def command_lead(self) -> float:
         """Lead of commands, s; of commands without a known period the drive delay alone."""

@@ -20,10 +20,9 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.joint_order import JointOrders
-from ..messages.refusals import refusal_reason
-from ..messages.request_identity import RequestNames
+from ..messages.setpoint_to_command import refusal_reason
 from ..messages.spline_trajectory import check_waypoints, write_spline
-from ..messages.waypoints import read_times, require_rest_at_the_end
+from ..messages.waypoints import RequestNames, read_times, require_rest_at_the_end
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked

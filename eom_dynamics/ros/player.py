@@ -38,9 +38,8 @@ from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..arrays import Array
 from ..exceptions import EomDynamicsError
-from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..messages.samples import doubles
-from ..messages.wrenches import wrench_messages
+from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ..messages.spatial import wrench_messages
 from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable
 from .dynamics.statistics import STATUS_NAME

@@ -31,11 +31,10 @@ from ..elastic import BaseMotion, ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
+from ..robot.readers.files import PACKAGE
 from ..robot.readers.loading import read_description
-from ..robot.readers.packages import PACKAGE
-from ..robot.readers.parameter_tree import description_from_parameters
+from ..robot.readers.parameter_tree import description_from_parameters, robot_with
 from ..robot.readers.urdf import description_from_urdf
-from ..robot.readers.urdf_section import robot_with
 from ..robot.readers.xacro import expand_xacro
 from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream

@@ -23,8 +23,8 @@ from std_msgs.msg import Float64MultiArray
 
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
+from ..messages.fields import doubles
 from ..messages.joint_order import MotorOrder
-from ..messages.samples import doubles
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable

@@ -44,7 +44,14 @@ class SampledMotion:
         self._states = np.stack(joint_states(given.shape[2], *given))
         if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0):
             raise StateError("t must increase from sample to sample")
-        self._refuse_other_derivatives()
+        step = np.diff(self.t)[:, np.newaxis]
+        for k in range(len(STATE_NAMES) - 1):
+            change = np.diff(self._states[k], axis=0)
+            miss = np.abs(_taylor(self._states[:, :-1], k, step) - self._states[k, :-1] - change)
+            # A rough motion misses in some steps, a wrong column in most.
+            largest = np.max(np.abs(change), initial=1e-12)
+            if np.median(np.max(miss, axis=1)) > _LARGEST_MISS * largest:
+                raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """q and its time derivatives up to ``order`` <= 4.
@@ -64,16 +71,6 @@ class SampledMotion:
         return tuple(
             (1 - share) * _taylor(first, k, before) + share * _taylor(second, k, after) for k in range(order + 1)
         )
-
-    def _refuse_other_derivatives(self) -> None:
-        step = np.diff(self.t)[:, np.newaxis]
-        for k in range(len(STATE_NAMES) - 1):
-            change = np.diff(self._states[k], axis=0)
-            miss = np.abs(_taylor(self._states[:, :-1], k, step) - self._states[k, :-1] - change)
-            # A rough motion misses in some steps, a wrong column in most.
-            largest = np.max(np.abs(change), initial=1e-12)
-            if np.median(np.max(miss, axis=1)) > _LARGEST_MISS * largest:
-                raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
 
 
 def _taylor(states: Array, order: int, step: Array) -> Array:

@@ -13,7 +13,7 @@ from ..elastic import BaseMotion, ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedCommand
-from ..trajectory.stop_polynomial import StopPolynomial
+from ..trajectory.rest_to_rest import StopPolynomial
 
 GROWTH = 1.5
 """Each duration that is tried is this many times the one before."""

@@ -26,7 +26,6 @@ from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import MessageLayout
-from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import (
     BASE_FIELD,
     BASE_SHAPE,
@@ -36,10 +35,10 @@ from ..messages.fields import (
     STATE_FIELDS,
     STIFFNESS_FIELDS,
     WRENCH_FIELDS,
+    getter,
 )
 from ..messages.joint_order import JointOrder
-from ..messages.samples import getter
-from ..messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedCommand, SetpointEvaluator
+from ..messages.setpoint_to_command import LIMIT_POLICIES, LONGEST_GAP, EvaluatedCommand, SetpointEvaluator
 from ..robot.payload import payload_shape
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 

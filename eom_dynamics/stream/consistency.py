@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array
-from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import STATE_FIELDS
+from ..messages.setpoint_to_command import LONGEST_GAP
 
 # Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
 # it only just.

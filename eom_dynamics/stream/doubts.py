@@ -12,8 +12,8 @@ import numpy as np
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..exceptions import DoubtfulSetpointError
-from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import STATE_FIELDS
+from ..messages.setpoint_to_command import LONGEST_GAP
 from .consistency import ConsistencyCheck
 
 DOUBT_POLICIES = ("ignore", "warn", "refuse")

@@ -14,7 +14,7 @@ from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedCommand
 from ..states import all_finite
-from ..trajectory.smooth_step import falling
+from ..trajectory.rest_to_rest import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
 from .setpoint_age import SetpointAge

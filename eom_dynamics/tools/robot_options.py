@@ -9,7 +9,7 @@ from typing import Any
 from ..option_fields import option
 from ..robot import Robot, load_robot
 from ..robot.assembly import UNPHYSICAL
-from ..robot.subtree import BRANCHES
+from ..robot.tree import BRANCHES
 
 
 def xacro_argument(text: str) -> tuple[str, str]:

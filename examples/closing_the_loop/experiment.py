@@ -23,7 +23,7 @@ from eom_dynamics.identification.elastic_options import check_elastic
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import Joint
 from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.trajectory import Fourier
 

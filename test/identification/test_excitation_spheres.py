@@ -13,7 +13,7 @@ import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries
 from eom_dynamics.identification.excitation_spheres import Spheres
-from eom_dynamics.kinematics.forward import body_poses
+from eom_dynamics.kinematics.frames import body_poses
 
 # On the base, and on the second link of a planar arm of two links, whose first is 0.5 m long.
 SPHERES = {"base": [[0.0, 0.0, 0.0, 0.2]], "joint_2": [[0.2, 0.0, 0.0, 0.05], [0.4, 0.0, 0.0, 0.05]]}

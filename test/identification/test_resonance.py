@@ -114,7 +114,7 @@ def test_arm_of_two_joints() -> None:
 
     states = [start]
     for at in t[:-1]:
-        states.append(rk4(rate, at, states[-1], 4e-3, 1))
+        states.append(rk4(rate, at, states[-1], 4e-3))
     u = control(drive[::2], np.array(states))
     theta = plant.parts(np.array(states)).theta
     q0 = np.array([-np.pi / 2, 0.0])

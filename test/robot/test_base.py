@@ -22,14 +22,14 @@ from eom_dynamics import (
     load_robot,
     robot_from_parameters,
 )
-from eom_dynamics.codegen.fingerprint import kernel_fingerprint
 from eom_dynamics.codegen.floating_programs import recipe
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.recipe import kernel_fingerprint
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.robot.writers.written import Written
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.tools.inspect.facts import robot_facts
 from eom_dynamics.tools.inspect.text import as_text
 

@@ -14,7 +14,7 @@ from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 ARM = eom.ElasticArm(eom.load_robot("panda"))
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])

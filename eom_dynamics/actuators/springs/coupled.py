@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...jet import Jet
-from ..checks import refuse, square
-from .base import EffortJets, Parameter, Scalar, Spring
+from ..parameters import refuse, square
+from .base import EffortJets, Jets, Parameter, Spring
 
 # Largest difference from symmetry, relative to the largest entry.
 _SYMMETRY = 1e-9
@@ -54,9 +54,7 @@ class CoupledSpring(Spring):
         """Diagonal of K (g,)."""
         return np.diag(self.matrix).copy()
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """The compliance times the efforts."""
         return _product(self.compliance, tau), tau
 

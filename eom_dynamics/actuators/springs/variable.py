@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...jet import Jet
 from ...jet_functions import quotient
-from ..checks import positive, refuse
-from .base import EffortJets, Parameter, Scalar, Spring
+from ..parameters import positive, refuse
+from .base import EffortJets, Jets, Parameter, Spring
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,7 @@ class VariableSpring(Spring, kind="variable"):
         """``lower`` and ``upper``."""
         return self.lower, self.upper
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """delta = tau/k, deltad = (taud - kd delta)/k, deltadd = (taudd - kdd delta - 2 kd deltad)/k, …"""
         return [quotient(tau[0], self.commanded(tau[0], stiffness))], tau
 

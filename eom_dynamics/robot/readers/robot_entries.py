@@ -14,18 +14,19 @@ Payloads are bodies fixed to a link or tool, whose mass and inertia are added to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from ...spelling import duplicates, hint
-from ..description import Description
-from ..inertia import Inertial, symmetric
+from ...actuators.springs import CoupledSpring
+from ...actuators.transmission import Transmission
+from ...arrays import Array
+from ...spelling import duplicates, hint, listed
+from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, SharedElement
+from ..inertia import Inertial, body_violation, symmetric
 from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS
-from ..physical_consistency import body_violation
-from .elasticity import read_groups
 from .section import Section
 
 
@@ -35,10 +36,10 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
     Args:
         groups: whether to read the spring and the transmission that several joints share.
     """
-    robot.skip("coupled_stiffness", "transmission")
+    robot.skip("coupled_stiffness", "transmission")  # also where others prevent reading them
     coupled, transmissions = description.coupled_stiffness, description.transmissions
     if groups:
-        given, transmission = robot.attempt(partial(read_groups, description.joints), (None, None), one_entry=True)
+        given, transmission = robot.attempt(partial(_groups, description.joints), (None, None))
         coupled = given or coupled
         if transmission is not None:
             own = set(transmission.joints)
@@ -58,11 +59,39 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         drive_interpolation=robot.choice(
             "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
         ),
-        compensated_by_robot=robot.attempt(
-            partial(_compensations, description.compensated_by_robot), (), one_entry=True
-        ),
+        compensated_by_robot=robot.attempt(partial(_compensations, description.compensated_by_robot), ()),
     )
-    return robot.attempt(partial(_with_payloads, description), description, one_entry=True)
+    return robot.attempt(partial(_with_payloads, description), description)
+
+
+def _groups(
+    joints: Sequence[JointDescription], robot: Section
+) -> tuple[JointGroup[CoupledSpring] | None, JointGroup[Transmission] | None]:
+    """The coupled spring and the transmission; None where absent. An error in one leaves the other unread."""
+    actuated = [joint for joint in joints if joint.type in SINGLE_TYPES and joint.mimic is None]
+    coupled = transmission = None
+    if "coupled_stiffness" in robot:
+        free = [joint.name for joint in actuated if joint.spring.is_rigid]
+        coupled = _group(robot, "coupled_stiffness", free, "without an elasticity", CoupledSpring)
+    if "transmission" in robot:
+        single = [joint.name for joint in actuated if len(joint.spring.motors) == 1]
+        transmission = _group(robot, "transmission", single, "with one motor", Transmission)
+    return coupled, transmission
+
+
+def _group(
+    robot: Section, key: str, joints: Sequence[str], what: str, make: Callable[[Array], SharedElement]
+) -> JointGroup[SharedElement]:
+    """Read a coupling of joints by a square matrix."""
+    with robot.section(key) as section:
+        names = tuple(section.names("joints"))
+        for name in names:
+            if name not in joints:
+                section.refuse("joints", f"{name!r} is not a joint {what}; those are {listed(joints) or 'none'}")
+        if len(names) < 2:
+            section.refuse("joints", "must be at least two")
+        g = len(names)
+        return JointGroup(names, make(section.vector("matrix", g * g).reshape(g, g)), section.name)
 
 
 def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
@@ -89,7 +118,7 @@ def _with_payloads(description: Description, robot: Section) -> Description:
     frames = {frame.name: frame for frame in description.frames}
     with robot.section("payloads") as payloads:
         for name in payloads:
-            payload = payloads.attempt(partial(_read, name, [*links, *frames]), None, one_entry=True)
+            payload = payloads.attempt(partial(_read, name, [*links, *frames]), None)
             if payload is None:
                 continue
             if name in frames:

@@ -17,9 +17,8 @@ from std_msgs.msg import Float64MultiArray, Header
 
 from ...arrays import Array
 from ...elastic import DriveCommand
-from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS
+from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
 from ...messages.joint_order import JointOrder
-from ...messages.samples import doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
 from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapeCall
 from ...stream.watchdog import Status

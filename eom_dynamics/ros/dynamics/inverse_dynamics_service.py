@@ -10,9 +10,8 @@ from rclpy.qos import QoSProfile
 
 from ...elastic.limit_violations import summary
 from ...exceptions import StateError
-from ...messages.refusals import refusal_reason
-from ...messages.samples import doubles
-from ...messages.setpoint_to_command import SetpointEvaluator, matrices
+from ...messages.fields import doubles
+from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
 from ..interfaces import ComputeInverseDynamics
 from ..robot_node import RobotNode
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from ...exceptions import EomDynamicsError, StateError
 from ...messages.payload_blend import read_payload
-from ...messages.refusals import refusal_reason
-from ...messages.setpoint_to_command import SetpointEvaluator
+from ...messages.setpoint_to_command import SetpointEvaluator, refusal_reason
 from ...terminal import printable
 from ..interfaces import Payload, SetPayload
 from ..robot_node import RobotNode

@@ -18,8 +18,7 @@ from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...messages.cdr import stamp_of
 from ...messages.payload_blend import PayloadBlend
-from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
+from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator, is_held, refusal_reason
 from ...stream.compiled_stream import CompiledStream, ShapeCall
 from ...stream.final_command import final_command
 from ...stream.learned_shapes import LearnedShapes

@@ -14,8 +14,7 @@ from rclpy.subscription import Subscription
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.refusals import refusal_reason
-from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, refusal_reason
 from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog

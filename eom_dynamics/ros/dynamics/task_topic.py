@@ -16,12 +16,11 @@ from ... import lie
 from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
-from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
-from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ...messages.joint_states import JointPositions
-from ...messages.poses import read_task_setpoint
-from ...messages.refusals import refusal_reason
-from ...messages.samples import doubles
+from ...kinematics.motion import LARGEST_JUMP, ToolTracker, predicted
+from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ...messages.measured import JointPositions
+from ...messages.setpoint_to_command import refusal_reason
+from ...messages.spatial import read_task_setpoint
 from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...spelling import hint

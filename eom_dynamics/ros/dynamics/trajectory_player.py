@@ -16,15 +16,12 @@ from rclpy.node import Node
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
-from ...kinematics.tracking import predicted
-from ...messages.fields import STATE_FIELDS
-from ...messages.refusals import refusal_reason
-from ...messages.samples import doubles
-from ...messages.setpoint_to_command import Ahead
+from ...kinematics.motion import predicted
+from ...messages.fields import STATE_FIELDS, doubles
+from ...messages.setpoint_to_command import Ahead, refusal_reason
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
-from ...trajectory.handover import Handover, Shifted
-from ...trajectory.takeover import take_over
+from ...trajectory.takeover import Handover, Shifted, take_over
 from ..executors import keep_pace
 from ..interfaces import JointTrajectorySetpoint
 from .clock_watch import ClockWatch

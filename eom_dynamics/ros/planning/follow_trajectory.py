@@ -25,11 +25,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
 from ...exceptions import StateError, TrajectoryError
+from ...messages.fields import doubles
 from ...messages.joint_order import places
-from ...messages.refusals import refusal_reason
-from ...messages.request_identity import RequestNames
-from ...messages.samples import doubles
-from ...messages.tolerances import JointTolerances
+from ...messages.measured import JointTolerances
+from ...messages.setpoint_to_command import refusal_reason
+from ...messages.waypoints import RequestNames
 from ...terminal import printable
 from ...trajectory import Spline
 from ..interfaces import TrajectoryStatus

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.joint_states import JointPositions
+from ...messages.measured import JointPositions
 from ..stream_qos import JOINT_STATES_QOS
 
 # Time within which a joint state must arrive, s.

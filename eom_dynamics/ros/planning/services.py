@@ -15,7 +15,7 @@ from rclpy.qos import QoSProfile
 
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError
-from ...messages.refusals import refusal_reason
+from ...messages.setpoint_to_command import refusal_reason
 from ...terminal import printable
 from ..interfaces import (
     ComputeForwardDynamics,

@@ -12,8 +12,7 @@ from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
 from ...messages.joint_order import JointOrder
-from ...messages.tool_trajectory import read_tool_trajectory
-from ...messages.waypoints import read_points
+from ...messages.waypoints import read_points, read_tool_trajectory
 from ...robot import Robot
 from ...trajectory import Spline, follow
 

@@ -12,9 +12,8 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import LimitError, StateError, TrajectoryError
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.samples import doubles, write
 from ...messages.waypoints import fill_in, read_points, read_positions, read_times
 from ...trajectory import Peak, Spline, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward

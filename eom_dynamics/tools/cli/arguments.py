@@ -10,7 +10,7 @@ from typing import Any
 
 from ...robot import Robot, packaged_robots
 from ...robot.formats import FORMATS, WRITABLE
-from ...robot.readers.packages import PACKAGE, located
+from ...robot.readers.files import PACKAGE, located
 from ..robot_options import RobotOptions
 from .options import add_options, options_of
 from .types import number, path, path_with

@@ -9,7 +9,7 @@ import warnings
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...extras import missing
 from ...robot import formats, load_robot
-from ...robot.file_formats import MJCF
+from ...robot.formats import MJCF
 from ..writing import whole_file
 from .arguments import add_output_file, add_robot_arguments, load, robot_path
 from .console import complain

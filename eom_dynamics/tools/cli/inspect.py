@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...elastic import ElasticArm
-from ...elastic.limit_check import LimitCheck
+from ...elastic.bounds import LimitCheck
 from ...elastic.limit_violations import IN_DEGREES
 from ...exceptions import RobotDescriptionWarning
 from ...option_fields import option

@@ -13,8 +13,7 @@ from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...identification import Fit
 from ...identification.parallel_springs import LINE, SCALE, TABLE
 from ...robot import Joint, Robot
-from ...robot.file_formats import URDF
-from ...robot.formats import PARAMETER_FILE, written_format
+from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia
 from ..robot_options import RobotOptions
 from .elastic import ElasticFit, ResonanceResult

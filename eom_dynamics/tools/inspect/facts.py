@@ -15,8 +15,8 @@ from ...arrays import Array
 from ...codegen.programs import PROGRAMS
 from ...kinematics import Kinematics
 from ...robot import Joint, Robot
-from ...robot.physical_consistency import joints_without_inertia
-from ...robot.reach import reach
+from ...robot.inertia import joints_without_inertia
+from ...robot.task_space import reach
 from ..pages.numbers import for_json
 from .motors import motors
 from .plausibility import elastic_joints, poses

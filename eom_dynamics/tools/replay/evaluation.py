@@ -19,8 +19,6 @@ from ...bags.layout import Stamps
 from ...elastic import DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...exceptions import LimitError
-from ...messages.base_motion import base_of_rows, force_is_unset
-from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
     BASE_FIELD,
     COMMAND_FIELDS,
@@ -32,8 +30,14 @@ from ...messages.fields import (
 )
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
-from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from ...messages.setpoint_to_command import (
+    DeflectionFilter,
+    EvaluatedCommand,
+    SetpointEvaluator,
+    is_held,
+    refusal_reason,
+)
+from ...messages.spatial import base_of_rows, force_is_unset
 from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
 from .joint_states import FitFigures

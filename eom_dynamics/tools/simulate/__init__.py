@@ -40,8 +40,7 @@ class SimulationRequest:
         exact: simulate the model itself, without these errors.
         duration: duration, s; default: all of a file, 5 s of the example motion and of --free.
         rate: samples per second of a .npz file without t, as for the player.
-        method: integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: euler,
-            semi_implicit_euler, rk4.
+        method: integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: euler, rk4.
         step: step of the integrators that have a fixed one, s.
         audit: print energy, work and heat of the arm with flatness and the highest gain.
     """

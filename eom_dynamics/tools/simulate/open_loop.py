@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import StateError
 from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, simulate
-from ...simulation.integration import output_times
+from ...simulation.integrators import output_times
 from ...simulation.number_files import read_arrays, read_table, write_table
 from ...spelling import listed
 from ...states import real_array

@@ -160,23 +160,6 @@ class Constraints:
             self._slopes[k, :-1] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
         self._offset = np.append(value - self._slopes[0, :-1], np.zeros((1, len(self.q))), axis=0)
         self._slopes[0, -1] = 1 / speed.capped(np.minimum(largest, _LARGEST_SPEED))
-        self._affine_heat = self._affine_efforts() if len(hot) else None
-
-    def _affine_efforts(self) -> tuple[Array, Array] | None:
-        """Slopes (4, H, M) and offset (H, M) of efforts with limits of RMS that are affine in x and x', else None."""
-        unit = np.zeros((4, len(self.q)))
-        unit[0] = 1.0
-        try:
-            value, ahead, beside, other = (
-                self._evaluated([self._heat], unit + np.reshape(step, (4, 1)), changes=False)[0]
-                for step in ([0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1.3, -1.7, 2.0, 5.0])
-            )
-        except StateError:
-            return None
-        slopes = np.stack([ahead - value, beside - value, 0 * value, 0 * value])
-        expected = value + 1.3 * slopes[0] - 1.7 * slopes[1]
-        scale = np.max(np.abs(value) + np.abs(slopes[0]) + np.abs(slopes[1]))
-        return (slopes, value - slopes[0]) if np.max(np.abs(other - expected)) < 1e-9 * scale else None
 
     def thinned(self, speed: SquaredSpeed, index: NDArray[np.intp]) -> Constraints:
         """The limits at some of the nodes, those of another speed."""
@@ -186,8 +169,6 @@ class Constraints:
         thin.at_rest = self.at_rest[:, index]
         if self._tool is not None:
             thin._tool = self._tool[0][:, index], self._tool[1][:, index]
-        if self._affine_heat is not None:
-            thin._affine_heat = self._affine_heat[0][..., index], self._affine_heat[1][:, index]
         return thin
 
     def tighten(self, factors: Array) -> None:
@@ -224,7 +205,7 @@ class Constraints:
     @property
     def affine(self) -> bool:
         """Whether values are affine, without friction and motors."""
-        return not self._general and (self._affine_heat is not None or not len(self._heat.columns))
+        return not self._general and not len(self._heat.columns)
 
     @property
     def heat_limits(self) -> Array:
@@ -234,9 +215,6 @@ class Constraints:
     def tighten_heat(self, factors: Array) -> None:
         """Reduce limits of RMS efforts by factors (H,)."""
         self._heat = self._heat._replace(limits=self._heat.limits * factors)
-        if self._affine_heat is not None:
-            slopes, offset = self._affine_heat
-            self._affine_heat = slopes / factors[:, np.newaxis], offset / factors[:, np.newaxis]
 
     def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
         """Distances from the limits of RMS efforts.
@@ -282,7 +260,8 @@ class Constraints:
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
-        values, bound = [self._affine(self._slopes, self._offset, x)], self._shares * self._allowed
+        affine = self._offset + np.einsum("krm,km->rm", self._slopes, x[: len(self._slopes)])
+        values, bound = [affine], self._shares * self._allowed
         change, bound_change = [self._slopes] if changes else [], None
         if np.any(self._rooted):
             root = 1 / np.sqrt(x[0])
@@ -290,12 +269,7 @@ class Constraints:
             bound = np.where(self._rooted, root, 1.0) * bound
         count = len(self._heat.columns)
         heat = np.zeros((count, len(self.q))), np.zeros((4, count, len(self.q)))
-        kinds = self._general
-        if self._affine_heat is not None:
-            heat, count = (self._affine(*self._affine_heat, x), self._affine_heat[0]), 0
-        elif count:
-            kinds = [*kinds, self._heat]
-        if kinds:
+        if kinds := [*self._general, self._heat] if count else self._general:
             try:
                 general, by_x = self._evaluated(kinds, x, changes=changes)
             except StateError:
@@ -320,11 +294,6 @@ class Constraints:
         else:
             slopes = np.zeros((0, *value.shape))
         return ConstraintRows(value, bound, slopes, bound_change, heat)
-
-    @staticmethod
-    def _affine(slopes: Array, offset: Array, x: Array) -> Array:
-        """Offset (R, M) and the sum of slopes (K, R, M) times x and its derivatives (4, M)."""
-        return offset + np.einsum("krm,km->rm", slopes, x[: len(slopes)])
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
         """Values (R, M) relative to the limits, and derivatives by x and its derivatives (4, R, M) if asked for.

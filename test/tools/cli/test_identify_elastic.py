@@ -23,7 +23,7 @@ from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
 from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.tools.cli.main import main
 
 ROBOT = load_robot("sea_planar_2r")

@@ -17,7 +17,7 @@ from urdf_arms import MASSLESS_TIP, urdf_arm
 import eom_dynamics as eom
 from eom_dynamics.elastic.limit_violations import IN_DEGREES
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.robot.readers.numbers import typical_degrees
+from eom_dynamics.number_rules import typical_degrees
 from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts

@@ -21,7 +21,7 @@ from urdf_arms import urdf_arm
 from eom_dynamics import load_robot
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import Comparison, compare_feedforward
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main

@@ -13,7 +13,7 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.robot.reach import reach
+from eom_dynamics.robot.task_space import reach
 from eom_dynamics.tools.inspect import facts
 from eom_dynamics.tools.inspect.facts import robot_facts
 from eom_dynamics.tools.inspect.text import as_text

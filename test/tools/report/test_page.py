@@ -15,7 +15,7 @@ from recorded_bags import NOISE, START, record
 
 pytest.importorskip("plotly", reason="the page needs plotly")
 
-from eom_dynamics.actuators.springs.rigid import RigidSpring
+from eom_dynamics.actuators.springs.linear import RigidSpring
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.report.record import Record
 from eom_dynamics.tools.report.report_page import report_page

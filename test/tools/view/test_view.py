@@ -22,7 +22,7 @@ pytest.importorskip("yourdfpy", reason="the viewer needs yourdfpy")
 import trimesh
 
 import eom_dynamics as eom
-from eom_dynamics.kinematics.forward import body_poses
+from eom_dynamics.kinematics.frames import body_poses
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation.number_files import write_states
 from eom_dynamics.tools.cli import view
