@@ -86,7 +86,7 @@ class Commands:
 
 
 @dataclass
-class Violations:
+class ExceededLimits:
     """Limits of joints and motors that commands exceed, before any clipping.
 
     Attributes:
@@ -145,7 +145,7 @@ class Evaluation:
 
     def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
         """Prepare for an arm; ``lead`` is that of the commands, s."""
-        self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), Violations(), FitFigures()
+        self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), ExceededLimits(), FitFigures()
         self._options, self._lead = options or CommandOptions(), lead
         self._evaluator = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)
