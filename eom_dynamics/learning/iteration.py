@@ -38,6 +38,7 @@ from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import EomDynamicsError, StateError
 from ..option_fields import check_options, option
+from ..simulation.number_files import read_arrays
 from ..states import STATE_NAMES, real_array
 
 # Of the spline: four derivatives are smooth.
@@ -159,18 +160,19 @@ def read_correction(path: Path) -> Correction:
     """Read a file of :meth:`Correction.write`, or a motion without correction.
 
     Raises:
-        StateError: an array is missing or has the wrong shape.
+        StateError: the file cannot be read, or an array is missing or has the wrong shape.
         OSError: the file cannot be read.
     """
-    with np.load(path, allow_pickle=False) as data:
-        if missing := [name for name in ("t", "joint_names", *STATE_NAMES) if name not in data.files]:
-            raise StateError(
-                f"{path}: has no {', '.join(missing)}; name a motion or a correction, see docs/learning.md"
-            )
+    try:
+        data = read_arrays(path)
+        if missing := [name for name in ("t", "joint_names", *STATE_NAMES) if name not in data]:
+            raise ValueError(f"has no {', '.join(missing)}; name a motion or a correction, see docs/learning.md")
         motion = np.stack([data[name] for name in STATE_NAMES])
-        reference = data["reference"] if "reference" in data.files else motion
-        found = uncorrected([str(x) for x in data["joint_names"]], data["t"], reference)
-        errors = tuple(map(float, data["errors"])) if "errors" in data.files else ()
+        names = [str(name) for name in data["joint_names"].ravel()]
+        found = uncorrected(names, data["t"], data.get("reference", motion))
+        errors = tuple(map(float, data.get("errors", ())))
+    except ValueError as error:
+        raise StateError(f"{path}: {error}") from None
     return Correction(found.joint_names, found.t, found.reference, motion - found.reference, errors)
 
 

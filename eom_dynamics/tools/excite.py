@@ -19,10 +19,10 @@ from ..messages.fields import STATE_FIELDS
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text
 from ..robot.readers.xml import MAX_CHARACTERS, parse
+from ..simulation.number_files import write_states
 from ..trajectory import Trajectory, sample
 from .quantity_text import number
 from .results import Result, ResultSection, TextTable
-from .states_files import write_states
 from .writing import whole_folder
 
 START = 1_000_000_000

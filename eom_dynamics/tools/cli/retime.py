@@ -49,12 +49,12 @@ def run(options: argparse.Namespace) -> Result:
     require("report")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
+    from ...simulation.number_files import write_states
     from ...trajectory import minimum_time, sample
     from ..excite import trajectory_fields
     from ..pages.page import html_page
     from ..retime.read import read_waypoints
     from ..retime.results import fastest_motion_result
-    from ..states_files import write_states
 
     robot = load(options)
     check_folder(options.output, force=options.force)

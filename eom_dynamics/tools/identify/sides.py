@@ -20,7 +20,8 @@ from ...identification import IdentificationError, Recording
 from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
-from .read import Columns, NumericTable, only_one, opened, read_stamped, read_topic
+from ..recordings import Stream, only_one
+from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
@@ -52,7 +53,7 @@ class TwoSidedRecording:
     motors: Recording | None = None
     currents: Recording | None = None
     origin: int = 0
-    commands: Mapping[str, Columns] = field(default_factory=dict)
+    commands: Mapping[str, Stream] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

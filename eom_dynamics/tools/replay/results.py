@@ -12,7 +12,7 @@ from ...terminal import printable
 from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
-from .repeats import CONSEQUENCE
+from .joint_states import CONSEQUENCE
 from .run import BagResult
 
 # At most as many lines of one kind are printed per bag.

@@ -13,8 +13,8 @@ from ...arrays import Array
 from ...stream.watchdog import Status
 from ..pages.charts import add_joints, add_limits, by_percentile, color, over_run, over_time
 from ..quantity_text import together
-from .limits import limits_by_name
-from .record import Record, Stream, Units
+from ..recordings import Stream
+from .record import Record, Units, limits_by_name
 
 _SECTIONS = {
     "motion": (

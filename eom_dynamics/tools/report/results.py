@@ -11,11 +11,10 @@ import numpy as np
 from ...arrays import Array
 from ...trajectory.limits import Peak
 from ..quantity_text import NOTHING, microseconds, number
+from ..recordings import Stream
 from ..results import Result, ResultSection, TextTable
 from .charts import SHADES, heading, points_of_curve, position_name, sections
-from .findings import DOING, Deviation
-from .limits import limit_utilization, percent_used
-from .record import Record, Stream, Units
+from .record import DOING, Deviation, Record, Units, limit_utilization, percent_used
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number

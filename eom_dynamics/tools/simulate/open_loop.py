@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +17,13 @@ from ...elastic import ElasticArm
 from ...exceptions import StateError
 from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, simulate
 from ...simulation.integrators import output_times
+from ...simulation.number_files import read_arrays, read_table, write_table
 from ...spelling import listed
 from ...states import real_array
 from ..pages.charts import CURVE_POINTS, add_joints, over_time
 from ..pages.page import html_page
 from ..quantity_text import effort_units, position_units, together
 from ..results import Result, ResultSection
-from ..states_files import write_table
 from ..writing import whole_folder
 from . import LONGEST
 from .results import energy_failures, energy_table
@@ -40,8 +38,6 @@ _STEP = 1e-3
 _ENTRIES = ("t", "tau", "joint_names", "W")
 
 _ENERGIES = ("kinetic", "gravity", "spring", "work", "heat")
-
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EOFError, csv.Error, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     """
     names = list(arm.motor_names)
     try:
-        found = {".csv": _csv, ".json": _json}.get(path.suffix, _npz)(path)
+        found = {".csv": _csv, ".json": _json}.get(path.suffix, read_arrays)(path)
         entry, named = ("motor_effort", "motor_names") if "motor_effort" in found else ("tau", "joint_names")
         order = [str(name) for name in found.get(named, names)]
         if sorted(order) != sorted(names):
@@ -106,21 +102,15 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
         tau = real_array(found[entry], entry, (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
         return EffortSamples(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
-    except _UNREADABLE as error:
+    except (ValueError, KeyError, TypeError) as error:
         reason = f"has no {error}" if isinstance(error, KeyError) else error
         raise StateError(f"{path}: cannot be read as efforts over time: {reason}") from None
 
 
 def _csv(path: Path) -> Mapping[str, Any]:
-    with path.open(encoding="utf-8", newline="") as file:
-        names, *rows = [row for row in csv.reader(file) if row] or [[]]
-    table = np.array(rows, dtype=float).reshape(len(rows), len(names))
-    columns = {name.strip(): table[:, i] for i, name in enumerate(names)}
-    if len(columns) < len(names):
-        raise ValueError("two columns have the same name")
-    prefix = next(
-        (each for each in ("motor_effort.", "tau.") if any(name.startswith(each) for name in columns)), "tau."
-    )
+    names, table = read_table(path)
+    columns = dict(zip(names or (), table.T, strict=bool(names)))
+    prefix = "motor_effort." if any(name.startswith("motor_effort.") for name in columns) else "tau."
     motors = [name for name in columns if name.startswith(prefix)]
     return {
         "t": columns["t"],
@@ -134,11 +124,6 @@ def _json(path: Path) -> Mapping[str, Any]:
     if unknown := [repr(name) for name in content if name not in _ENTRIES]:
         raise ValueError(f"has the unknown {listed(unknown)}; known are {', '.join(_ENTRIES)}")
     return content
-
-
-def _npz(path: Path) -> Mapping[str, Any]:
-    with np.load(path, allow_pickle=False) as data:
-        return {name: data[name] for name in data.files}
 
 
 def run_open_loop(

@@ -31,9 +31,9 @@ from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.read import Columns
 from eom_dynamics.tools.identify.sides import TwoSidedRecording
 from eom_dynamics.tools.recording_options import MotorSource, Source
+from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
 
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -129,7 +129,7 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
 
 
 def test_several_topics_of_commands_are_told() -> None:
-    none = Columns(np.zeros(0, dtype=np.int64), (), {})
+    none = Stream("", *np.zeros((2, 0), dtype=np.int64), (), {})
     sides = TwoSidedRecording(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
     timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
     assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]

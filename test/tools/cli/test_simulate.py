@@ -190,7 +190,7 @@ def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
         (["planar_2r", "backwards.npz"], "t must increase"),
         (["planar_2r", "words.csv"], "words.csv"),
         (["planar_2r", "text.npz"], "text.npz: is not a .npz archive"),
-        (["planar_2r", "empty.csv"], r"empty.csv: has no column t; it needs t, q.JOINT … qdddd.JOINT and has "),
+        (["planar_2r", "empty.csv"], "empty.csv: has no rows of numbers"),
         (["planar_2r", "no_rows.csv"], "no_rows.csv: has no rows of numbers"),
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
         (

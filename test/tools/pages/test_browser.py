@@ -18,7 +18,8 @@ from excited import recording, true_robot
 from recorded_bags import START, record
 
 import eom_dynamics as eom
-from eom_dynamics.tools.report.record import Record, Stream
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.tools.report.record import Record
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 pytest.importorskip("plotly", reason="pages need plotly")

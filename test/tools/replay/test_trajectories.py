@@ -68,6 +68,7 @@ def test_the_next_trajectory_takes_over(tmp_path: Path) -> None:
         (trajectory(0, NAMES, [0.0, 1e9, 2e9], POINTS), "too long to sample"),
         (trajectory(0, ["a", "b"], TIMES, POINTS), "the robot has no joint 'a'"),
         (b"\x00\x01\x00\x00abc", "JointTrajectory"),
+        (b"\x00", "too short for a message"),
     ],
 )
 def test_unusable_trajectories_are_refused(tmp_path: Path, message, reason: str) -> None:

@@ -19,7 +19,8 @@ pytest.importorskip("plotly", reason="the page needs plotly")
 
 from eom_dynamics.actuators.springs.linear import RigidSpring
 from eom_dynamics.tools.pages.page import html_page
-from eom_dynamics.tools.report.record import Record, Stream
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.tools.report.record import Record
 from eom_dynamics.tools.report.results import report_result
 
 LARGEST = 4e6
