@@ -132,6 +132,7 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         command_period=part.command_period,
         drive_delay=part.drive_delay,
         drive_interpolation=part.drive_interpolation,
+        drive_feedback_delay=part.drive_feedback_delay,
         compensated_by_robot=part.compensated_by_robot,
         base=bodies.base,
     )

@@ -23,7 +23,7 @@ import numpy as np
 from ...spelling import duplicates, hint
 from ..description import Description
 from ..inertia import Inertial, symmetric
-from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS
+from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS, FeedbackDelay
 from ..physical_consistency import body_violation
 from .elasticity import read_groups
 from .section import Section
@@ -58,11 +58,20 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         drive_interpolation=robot.choice(
             "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
         ),
+        drive_feedback_delay=_feedback_delay(description.drive_feedback_delay, robot),
         compensated_by_robot=robot.attempt(
             partial(_compensations, description.compensated_by_robot), (), one_entry=True
         ),
     )
     return robot.attempt(partial(_with_payloads, description), description, one_entry=True)
+
+
+def _feedback_delay(present: FeedbackDelay, robot: Section) -> FeedbackDelay:
+    """The ages of a drive's measurements; those that are not given remain."""
+    if "drive_feedback_delay" not in robot:
+        return present
+    with robot.section("drive_feedback_delay") as section:
+        return FeedbackDelay(*(section.not_negative(name, age) for name, age in present._asdict().items()))
 
 
 def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:

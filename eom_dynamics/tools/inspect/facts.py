@@ -61,6 +61,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "command_period": robot.command_period or None,
         "drive_delay": robot.drive_delay,
         "drive_interpolation": robot.drive_interpolation,
+        "drive_feedback_delay": robot.drive_feedback_delay._asdict(),
         "command_lead": robot.command_lead,
         "compensated_by_robot": list(robot.compensated_by_robot),
         "joint_friction": robot.joint_friction,

@@ -48,10 +48,12 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
     kp, kd = motor_gains(plant, q, w)
     delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)
+    # The PD is in the drives, whose feedback has its own delay; where that is unknown, it is taken for the commands'.
+    delays = dict.fromkeys(LOOPS, delay) | {"PD of the motors": max(robot.drive_feedback_delay) or delay}
     loops: dict[str, Any] = {}
     for name, loop in LOOPS.items():
         try:
-            loops[name] = _listed(loop(plant, q, w).margins(delay))
+            loops[name] = _listed(loop(plant, q, w).margins(delays[name]))
         except StateError as error:
             loops[name] = {"refused": str(error)}
     outer: dict[str, Any] | None = None
@@ -73,6 +75,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "bandwidth": bandwidth,
         "q": q.tolist(),
         "delay": delay,
+        "delays": delays,
         "delay_is_assumed": not robot.command_lead,
         "least_damping": LEAST_DAMPING,
         "motors": [
@@ -123,7 +126,7 @@ def gain_table(facts: Mapping[str, Any]) -> str:
             gain = phase = "unstable"
         loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain, phase))
         if x["gain"] == 1.0:
-            notes.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delay']:.3g} ms")
+            notes.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delays'][name]:.3g} ms")
     whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"
     chain = ", ".join(f"{x:.6g}" for x in facts["chain_gains"])
     links = facts["outer_loop"]

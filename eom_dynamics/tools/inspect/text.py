@@ -59,9 +59,12 @@ def as_text(facts: Mapping[str, Any]) -> str:
 
 def _commands(facts: Mapping[str, Any]) -> str:
     period = "unknown" if facts["command_period"] is None else f"{facts['command_period']:g} s"
+    ages = facts["drive_feedback_delay"]
+    aged = any(ages.values())
     return (
         f"command_period {period}, drive_delay {facts['drive_delay']:g} s, drive_interpolation "
         f"{facts['drive_interpolation']}: command lead {facts['command_lead']:g} s"
+        + (f"; feedback of the drives {ages['position']:g} s old, of velocities {ages['velocity']:g} s" if aged else "")
         + (f"; not sent, the robot adds: {', '.join(own)}" if (own := facts["compensated_by_robot"]) else "")
     )
 
