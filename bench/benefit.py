@@ -33,9 +33,9 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import motor_references
-from eom_dynamics.simulation.outer_loop import lowest_frequency
-from eom_dynamics.tools.pages.numbers import number
-from eom_dynamics.tools.simulate.summary import compared
+from eom_dynamics.simulation.margins import lowest_frequency
+from eom_dynamics.tools.quantity_text import number
+from eom_dynamics.tools.simulate.results import compared
 from eom_dynamics.trajectory import Trajectory, paper_motion
 
 WAYS = ("rigid", "tau", "taud", "taudd")

@@ -16,7 +16,7 @@ from settings import QUICK, Settings
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, Project, project, stored_values
-from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.cpp_project import type_name
 
 _CYCLES, _QUICK_CYCLES = 1_000_000, 20_000
 _ROUNDING = 1e-9

@@ -13,8 +13,8 @@ from excited import ENCODER, TORQUE, efforts, pseudo_inertia, true_robot, with_p
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries, Recording
-from eom_dynamics.identification.elastic_arm import ArmRecording
+from eom_dynamics.identification import Excitation, ExcitationOptions, Recording
+from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.trajectory import Fourier
 
@@ -151,11 +151,8 @@ def effort_noise(robot: Robot, tau: Array) -> Array:
 @cache
 def _described(name: str) -> tuple[Robot, Fourier]:
     """A robot with limits and tools, and its optimal excitation."""
-    task = Excitation(
-        with_tools(load_robot(name)),
-        series=ExcitationSeries(periods=PERIODS),
-        bounds=ExcitationBounds(limits(load_robot(name))),
-    )
+    options = ExcitationOptions(periods=PERIODS, limits=limits(load_robot(name)))
+    task = Excitation(with_tools(load_robot(name)), options)
     return task.robot, task.optimize(candidates=_CANDIDATES, iterations=_ITERATIONS).trajectory
 
 

@@ -21,8 +21,8 @@ from eom_dynamics import ElasticArm, Kinematics, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.integration import simulate
-from eom_dynamics.simulation.perturbation import perturbed
 from eom_dynamics.trajectory import Spline, check, minimum_time, through
 
 WAYPOINTS = [

@@ -28,7 +28,7 @@ from settings import QUICK, Settings
 from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Fit, MotorModel, Options, Recording, fit, fit_motors, fit_springs
-from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
+from eom_dynamics.identification.links.consistent import pseudo_inertia
 
 DEVIATIONS, SHARE = 3.0, 0.95
 """Base parameters are within as many standard deviations, in this share of the runs."""

@@ -23,14 +23,14 @@ from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
-from eom_dynamics.actuators.gear import LOSSLESS
+from eom_dynamics.actuators.actuator import LOSSLESS
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.actuators.transmission import Transmission
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options
-from eom_dynamics.identification.residuals import root_mean_square
-from eom_dynamics.identification.verification import feedforward_efforts
+from eom_dynamics.identification.links.verification import feedforward_efforts
+from eom_dynamics.identification.sampling import root_mean_square
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.identify.outputs import write_and_verify
 from eom_dynamics.tools.identify.run import IdentificationResult, Request, identify

@@ -18,7 +18,7 @@ from settings import Settings
 from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Fit, fit
-from eom_dynamics.identification.pseudo_inertia import pseudo_inertia
+from eom_dynamics.identification.links.consistent import pseudo_inertia
 from eom_dynamics.tools.identify.read import read_recording
 
 PROMISED = (0.36, 0.36, 0.31, 0.35, 0.12, 0.09, 0.06)

@@ -13,8 +13,8 @@ from random_states import RandomStates
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification.filtering import FilteredSamples
-from eom_dynamics.identification.residuals import root_mean_square
+from eom_dynamics.identification.links.filtering import FilteredSamples
+from eom_dynamics.identification.sampling import root_mean_square
 
 # Candidates for the step of differences, s.
 STEPS = np.logspace(-7, -1, 37)

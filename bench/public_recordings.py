@@ -27,9 +27,9 @@ from settings import Settings
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
-from eom_dynamics.identification.filtering import default_filter, filter_recording
-from eom_dynamics.identification.residuals import root_mean_square
-from eom_dynamics.identification.verification import feedforward_efforts
+from eom_dynamics.identification.links.filtering import default_filter, filter_recording
+from eom_dynamics.identification.links.verification import feedforward_efforts
+from eom_dynamics.identification.sampling import root_mean_square
 from eom_dynamics.tools.identify.read import read_recording
 
 HELD_OUT = 0.3

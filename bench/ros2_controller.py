@@ -14,7 +14,7 @@ from settings import QUICK, Settings
 
 from eom_dynamics import load_robot
 from eom_dynamics.export import LANGUAGES, PLANT, generic_files, loop_library, project, stored_values
-from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.cpp_project import type_name
 
 _ROBOTS = ("sea_planar_2r", "iiwa")
 _RATES = (1000, 4000)

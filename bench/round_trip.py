@@ -37,9 +37,8 @@ from settings import Settings
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.arrays import Array
-from eom_dynamics.messages.deflection_filter import DeflectionFilter
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.messages.samples import doubles
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
+from eom_dynamics.messages.setpoint_to_command import DeflectionFilter
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint

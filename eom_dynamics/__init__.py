@@ -37,12 +37,7 @@ from .elastic import (
     motor_jet,
     motor_pd_effort,
 )
-from .equations import (
-    EquationsOfMotion,
-    FloatingEquationsOfMotion,
-    equations_of_motion,
-    floating_equations_of_motion,
-)
+from .equations import EquationsOfMotion, FloatingEquationsOfMotion, equations_of_motion, floating_equations_of_motion
 from .exceptions import (
     ContactError,
     DoubtfulSetpointError,

@@ -45,11 +45,13 @@ def choice(value: Any, name: str, known: Iterable[str]) -> None:
         raise StateError(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
 
 
-def count(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
+def count(
+    value: Any, name: str, least: int = 0, most: int | None = None, error: type[EomDynamicsError] = StateError
+) -> int:
     """An integer from ``least``, up to ``most`` unless None.
 
     Raises:
-        StateError: it is something else.
+        StateError, or this error: it is something else.
     """
     if (
         isinstance(value, bool)
@@ -58,7 +60,7 @@ def count(value: Any, name: str, least: int = 0, most: int | None = None) -> int
         or (most is not None and value > most)
     ):
         end = "" if most is None else f" to {most:,}"
-        raise StateError(f"{name} must be an integer from {least}{end}, is {shown(value)}")
+        raise error(f"{name} must be an integer from {least}{end}, is {shown(value)}")
     return int(value)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,10 @@ Array = NDArray[np.float64]
 AnyArray = NDArray[Any]
 """Array of numbers or symbols."""
 
+Scalar: TypeAlias = Any
+"""A number, an array (elementwise), or an expression of a program."""
+
 
 def times(matrix: AnyArray, vector: ArrayLike) -> AnyArray:
     """Products (…, m) of matrices (…, m, n) and vectors (…, n)."""
-    product: AnyArray = (matrix @ np.asarray(vector)[..., np.newaxis])[..., 0]
-    return product
+    return (matrix @ np.asarray(vector)[..., np.newaxis])[..., 0]

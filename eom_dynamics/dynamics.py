@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import count
 from .arrays import Array
 from .codegen.backends import with_friction, working_kernel
 from .codegen.functions import (
@@ -28,11 +29,11 @@ from .codegen.programs import PROGRAMS, WITH_PAYLOAD, inverse_dynamics_of_order
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
-from .mass_matrix import solve_mass_matrix
 from .recursion import PARAMETERS, inertial_parameters
+from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Robot
+from .robot.inertia import admits_articulated_bodies, joints_without_inertia
 from .robot.payload import PayloadLike
-from .robot.physical_consistency import admits_articulated_bodies, joints_without_inertia
 from .states import EFFORT_NAMES, STATE_NAMES, joint_states, real_array
 
 # Programs of higher orders take minutes and gigabytes to trace and compile.
@@ -104,8 +105,7 @@ class Dynamics(CompiledMethods):
                 ``rotor_inertia`` not a bool.
             TypeError: ``robot`` is not a Robot.
         """
-        if not isinstance(order, int | np.integer) or isinstance(order, bool) or not 0 <= order <= _HIGHEST_ORDER:
-            raise StateError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, is {order!r:.60}")
+        order = count(order, "order", 0, _HIGHEST_ORDER)
         robot = with_friction(robot, friction, rotor_inertia)
         self.backend, kernel = working_kernel(robot, inverse_dynamics_of_order(order), backend)
         self.robot, self.order = robot, order
@@ -172,11 +172,7 @@ class Dynamics(CompiledMethods):
 
     @state_method
     def mass_matrix(
-        self,
-        q: ArrayLike,
-        *,
-        payload: PayloadLike | None = None,
-        out: Sequence[Array] | None = None,
+        self, q: ArrayLike, *, payload: PayloadLike | None = None, out: Sequence[Array] | None = None
     ) -> Array:
         """Mass matrix M: (n, n) for ``q`` (n,), (N, n, n) for ``q`` (N, n); payload as in :meth:`inverse_dynamics`."""
         return self._run("mass_matrix", q, payload=payload, out=out)[0]
@@ -211,13 +207,7 @@ class Dynamics(CompiledMethods):
         return self._run("bias", q, qd, wrench=wrench, out=out)[0]
 
     @state_method
-    def gravity(
-        self,
-        q: ArrayLike,
-        *,
-        payload: PayloadLike | None = None,
-        out: Sequence[Array] | None = None,
-    ) -> Array:
+    def gravity(self, q: ArrayLike, *, payload: PayloadLike | None = None, out: Sequence[Array] | None = None) -> Array:
         """Efforts that hold the robot against gravity, constant loads and parallel springs: (n,) or (N, n).
 
         The payload is as in :meth:`inverse_dynamics`.
@@ -275,8 +265,7 @@ class Dynamics(CompiledMethods):
         For each body its mass, first moment (x, y, z), and inertia about the origin of its frame (xx, xy, xz, yy, yz,
         zz); kg, kg m, kg m².
         """
-        parameters: Array = np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
-        return parameters
+        return np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
 
     @state_method
     def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:

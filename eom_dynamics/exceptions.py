@@ -45,7 +45,6 @@ class LimitError(StateError):
     """
 
     def __init__(self, message: str, worst: str = "", numbers: str = "", ratio: float = 0.0) -> None:
-        """Take the message, and the worst violation."""
         super().__init__(message)
         self.worst, self.numbers, self.ratio = worst, numbers, ratio
 

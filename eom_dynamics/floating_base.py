@@ -14,70 +14,27 @@ from numpy.typing import ArrayLike
 from .arrays import Array
 from .codegen import floating_programs as programs
 from .codegen.backends import with_friction, working_kernel
-from .codegen.floating_programs import IMU_NAMES, RATE_NAMES
-from .codegen.functions import (
-    CompiledFunction,
-    Keyword,
-    Signature,
-    Vector,
-    declared_signature,
-    derivatives,
-    joint_vectors,
-    vectors,
-)
+from .codegen.floating_programs import IMU_NAMES
+from .codegen.functions import CompiledFunction, Keyword, Signature, declared_signature, derivatives
 from .codegen.recipe import Recipe
-from .codegen.state_method import CompiledMethods, state_method
-from .equations.center_of_mass import CenterOfMassCoordinates, center_of_mass_coordinates
+from .codegen.state_method import state_method
+from .equations.floating_base import CenterOfMassCoordinates, center_of_mass_coordinates
 from .exceptions import RobotDescriptionError, StateError
-from .kinematics.frames import named_frame, signature_of
-from .mass_matrix import solve_mass_matrix
+from .kinematics.floating import FloatingKinematics, state_vectors
 from .recursion import link_tree
 from .recursion.composite import BASE, mass_matrix
-from .recursion.kinematics import REPRESENTATIONS, representation
+from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Frame, Robot
+from .robot.inertia import admits_articulated_bodies, body_violation
 from .robot.model import frames_by_name
-from .robot.physical_consistency import admits_articulated_bodies, body_violation
-from .spelling import shown
-from .states import (
-    EFFORT_NAMES,
-    STATE_NAMES,
-    by_unit_rates,
-    derivative_names,
-    real_array,
-    sequence,
-    shape_of,
-    state_arrays,
-    with_unit_rates,
-)
+from .states import by_unit_rates, real_array, sequence, shape_of, state_arrays, with_unit_rates
 
 # Smallest eigenvalue of a positive definite mass matrix, of diagonal one; rounding leaves 1e-15.
 _SINGULAR = 1e-12
 
-_POSE, _TWIST, _POINT = (4, 4), (6,), (3,)
+_POINT = (3,)
 
 _CENTERED = ("centroidal_momentum", "centroidal_momentum_matrix", "center_of_mass_jacobian")
-
-
-def _vectors(robot: Robot) -> dict[str, Vector]:
-    """Arguments and results by name, for one state."""
-    n, m = robot.n, BASE + robot.n
-    efforts, joint_efforts = "wrench on the base and joint efforts, N m and N", "joint efforts, N m or N"
-    ordered = (
-        *joint_vectors(n, len(STATE_NAMES), required=3),
-        *derivatives(RATE_NAMES, len(RATE_NAMES), (m,), "twist of the base and joint rates, rad/s or m/s", 2),
-        *derivatives(EFFORT_NAMES, 3, (m,), efforts),
-        *derivatives(derivative_names("u", 3), 3, (n,), joint_efforts),
-    )
-    return (
-        {vector.name: vector for vector in ordered}
-        | vectors(_POSE, pose="of the base in the inertial frame, m")
-        | vectors((m,), bias=f"{efforts}, at zero acceleration", Q_grav=f"{efforts}, against gravity", p="momenta")
-        | vectors((m, m), M="mass matrix", C="Coriolis matrix")
-        | vectors((), T="kinetic energy, J", U="potential energy, J")
-        | vectors((6,), h="centroidal momentum, angular first, N m s and N s")
-        | vectors((6, m), A="h = A nu")
-        | vectors((3, m), J="velocity of the centre of mass is J nu")
-    )
 
 
 def _imu_keyword(name: str, symbols: Sequence[str], least: int, about: str) -> Keyword:
@@ -100,7 +57,7 @@ _IMU = (
 )
 
 
-class FloatingBase(CompiledMethods):
+class FloatingBase(FloatingKinematics):
     """Floating-base dynamics of one robot: a humanoid, a quadruped, a satellite, an arm on a ship.
 
     The state is the pose C0 (4, 4) of the base in the inertial frame; q (n,); and nu = (V0, qd) (6 + n,), V0 the
@@ -156,11 +113,6 @@ class FloatingBase(CompiledMethods):
         """Selection matrix S = [0 I] (n, 6 + n): tau = S' u for joint efforts u on a free base."""
         n = self.robot.n
         return np.hstack([np.zeros((n, BASE)), np.eye(n)])
-
-    @property
-    def total_mass(self) -> float:
-        """Mass of all bodies with the base, kg."""
-        return programs.total_mass(self.robot)
 
     @state_method
     def inverse_dynamics(
@@ -303,13 +255,7 @@ class FloatingBase(CompiledMethods):
 
     @state_method
     def forward_dynamics(
-        self,
-        pose: ArrayLike,
-        q: ArrayLike,
-        nu: ArrayLike,
-        tau: ArrayLike,
-        *,
-        wrench: Sequence[ArrayLike] = (),
+        self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, tau: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
         """Rate of nu from M nud = tau - C nu - Q_grav - Q_ext.
 
@@ -333,7 +279,7 @@ class FloatingBase(CompiledMethods):
         if self._articulated:
             return self._run("forward_dynamics", pose, q, nu, tau, wrench=wrench)[0]
         self._require_definite()
-        known, names = _vectors(self.robot), ("pose", "q", "nu", "tau")
+        known, names = state_vectors(self.robot), ("pose", "q", "nu", "tau")
         (_, _, _, efforts), _ = state_arrays((pose, q, nu, tau), names, [known[name].shape for name in names])
         return solve_mass_matrix(self.robot.name, self.mass_matrix(q), efforts - self.bias(pose, q, nu, wrench=wrench))
 
@@ -370,30 +316,6 @@ class FloatingBase(CompiledMethods):
         """
         return self._run("centroidal_momentum_matrix", pose, q)[0]
 
-    def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
-        """Centre of mass in the inertial frame, and its time derivatives.
-
-        Args:
-            pose, q: as for :meth:`inverse_dynamics`.
-            rates: nu, nud, …, any number.
-
-        Returns:
-            c (3,) or (N, 3), m; with rates the tuple c, cd, …, with as many derivatives as rates.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite.
-            RobotDescriptionError: the robot has no mass.
-        """
-        orders = len(rates)
-        key = "center_of_mass", orders
-        call = self._calls.get(key)
-        if call is None:
-            self._require_mass()
-            call = self._keep(
-                key, programs.center_of_mass(self.robot, orders), self.signature("center_of_mass", orders)
-            )
-        return call(pose, q, *rates)
-
     @state_method
     def center_of_mass_jacobian(self, pose: ArrayLike, q: ArrayLike) -> Array:
         """Jacobian of the centre of mass: cd = J nu, and Q_grav = -m J' g. (3, 6 + n) or (N, 3, 6 + n)."""
@@ -403,7 +325,7 @@ class FloatingBase(CompiledMethods):
         """Equations of motion in the velocities xi = T nu = (w, cd, qd), with a block-diagonal mass matrix.
 
         w is the average angular velocity, cd the velocity of the centre of mass, both along the inertial axes; see
-        :mod:`.equations.center_of_mass`.
+        :class:`.CenterOfMassCoordinates`.
 
         Args:
             pose, q, nu: as for :meth:`inverse_dynamics`.
@@ -417,111 +339,6 @@ class FloatingBase(CompiledMethods):
         C = self.coriolis_matrix(q, nu)
         arrays = (np.asarray(x, dtype=float) for x in (pose, nu))
         return center_of_mass_coordinates(self.mass_matrix(q), C, gravity, *arrays)
-
-    def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
-        """Pose of a frame in the inertial frame.
-
-        Args:
-            pose, q: as for :meth:`inverse_dynamics`.
-            frame: a frame of the robot by its name, as for :class:`.Kinematics`, or ``base``; or any
-                :class:`.robot.Frame` on one of its bodies. By default the first tool.
-
-        Returns:
-            C: (4, 4) or (N, 4, 4), m.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-        """
-        key = "pose", frame
-        call = self._kept(key)
-        if call is None:
-            call = self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
-        found: Array = call(pose, q)
-        return found
-
-    def motion(
-        self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike, frame: str | Frame | None = None
-    ) -> tuple[Array, ...]:
-        """Pose of a frame in the inertial frame, and its body-fixed twist with time derivatives.
-
-        Args:
-            pose, q, frame: as for :meth:`pose`.
-            rates: nu, nud, …, at least one.
-
-        Returns:
-            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`pose`.
-        """
-        orders = len(rates)
-        if not orders:
-            raise StateError("motion requires pose, q and at least nu")
-        key = "motion", frame, orders
-        call = self._kept(key)
-        if call is None:
-            recipe = programs.motion(self.robot, self.frame(frame), orders)
-            call = self._keep(key, recipe, self.signature("motion", orders))
-        found: tuple[Array, ...] = call(pose, q, *rates)
-        return found
-
-    def jacobian(
-        self, pose: ArrayLike | None, q: ArrayLike, frame: str | Frame | None = None, reference: str = "body"
-    ) -> Array:
-        """Jacobian of a frame: V = J nu.
-
-        Args:
-            pose, q, frame: as for :meth:`pose`; the body Jacobian does not depend on the pose, which may be None.
-            reference: kind of the twist V, as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base:
-                ``body``, ``space`` or ``world_aligned``.
-
-        Returns:
-            J: (6, 6 + n) or (N, 6, 6 + n).
-
-        Raises:
-            StateError: as for :meth:`pose`, or the pose of the base is missing.
-            StateError: ``reference`` is unknown.
-        """
-        found: Array = self._jacobians(pose, (q,), frame, reference)
-        return found
-
-    def jacobian_derivatives(
-        self,
-        pose: ArrayLike | None,
-        q: ArrayLike,
-        *rates: ArrayLike,
-        frame: str | Frame | None = None,
-        reference: str = "body",
-    ) -> tuple[Array, ...]:
-        """Jacobian of a frame and its time derivatives: Vd = J nud + Jd nu, and so on.
-
-        Args:
-            pose, q, frame, reference: as for :meth:`jacobian`.
-            rates: nu, nud, …, any number.
-
-        Returns:
-            J, Jd, …: each (6, 6 + n) or (N, 6, 6 + n); as many derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`jacobian`.
-        """
-        found = self._jacobians(pose, (q, *rates), frame, reference)
-        return found if rates else (found,)
-
-    def frame(self, frame: str | Frame | None = None) -> Frame:
-        """The frame with this name; by default the first tool.
-
-        Raises:
-            StateError: there is no such frame.
-        """
-        if isinstance(frame, Frame):
-            if not isinstance(frame.joint, int | np.integer):
-                raise StateError(f"joint of the frame {shown(frame.name)} must be an index, is {shown(frame.joint)}")
-            if not -1 <= frame.joint < len(self.robot.joints):
-                raise StateError(f"{self.robot.name} has no body {frame.joint} for the frame {shown(frame.name)}")
-            real_array(frame.pose, f"pose of the frame {shown(frame.name)}", _POSE)
-            return frame
-        return named_frame(self.robot, self._frames, frame)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
@@ -559,38 +376,12 @@ class FloatingBase(CompiledMethods):
                 "for joint efforts u on a free base it is u @ floating.selection"
             )
 
-    def _require_mass(self) -> None:
-        if not self.total_mass:
-            raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
-
-    def _jacobians(
-        self, pose: ArrayLike | None, states: tuple[ArrayLike, ...], frame: str | Frame | None, reference: str
-    ) -> Any:
-        orders = len(states) - 1
-        if reference not in REPRESENTATIONS:
-            reference = representation(reference)
-        key = "jacobian", frame, reference, orders
-        call = self._kept(key)
-        if call is None:
-            recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
-            signature = self.signature("jacobian", orders)
-            if reference == "body":
-                signature = replace(signature, arguments=signature.arguments[1:])
-            call = self._keep(key, recipe, signature)
-        if reference == "body":
-            return call(*states)
-        if pose is None:
-            raise StateError(f"the {reference} Jacobian requires the pose of the base")
-        return call(pose, *states)
-
     def signature(self, method: str, orders: int = 0) -> Signature:
         """Arguments and results of a method, as :meth:`.CompiledMethods.signature`."""
-        known = _vectors(self.robot)
         if method not in programs.PROGRAMS:
-            nu = known["nu"]
-            rates = derivatives(derivative_names("nu", orders), orders, nu.shape, nu.about) if orders else ()
-            return signature_of(method, (known["pose"], known["q"], *rates), orders, *nu.shape)
-        signature = declared_signature(programs.recipe(self.robot, method), known, self.robot.wrench_shape)
+            return super().signature(method, orders)
+        recipe, known = programs.recipe(self.robot, method), state_vectors(self.robot)
+        signature = declared_signature(recipe, known, self.robot.wrench_shape)
         return replace(signature, keywords=(*_IMU, *signature.keywords)) if method == "imu_efforts" else signature
 
     def _recipe(self, name: str) -> Recipe:

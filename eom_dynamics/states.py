@@ -53,11 +53,7 @@ def number_of_states(q: ArrayLike) -> int | None:
 
 
 def joint_vectors(
-    n: int,
-    *vectors: ArrayLike,
-    first: int = 0,
-    samples: tuple[int, ...] = (),
-    names: Sequence[str] = STATE_NAMES,
+    n: int, *vectors: ArrayLike, first: int = 0, samples: tuple[int, ...] = (), names: Sequence[str] = STATE_NAMES
 ) -> list[AnyArray]:
     """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
 
@@ -86,12 +82,8 @@ def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequen
     Raises:
         StateError: a vector has the wrong shape or is not finite.
     """
-    shape = np.shape(_array(vectors[0], names[0]))
-    if len(shape) not in (1, 2) or shape[-1] != n:
-        raise StateError(f"{names[0]} must have shape ({n},) or (N, {n}), has {shape}")
-    return [
-        _checked(vector, name_of(names, k), shape, symbols=False, finite=finite) for k, vector in enumerate(vectors)
-    ]
+    known = [name_of(names, k) for k in range(len(vectors))]
+    return state_arrays(vectors, known, [(n,)] * len(vectors), finite=finite)[0]
 
 
 def state_arrays(
@@ -136,8 +128,7 @@ def with_unit_rates(q: ArrayLike, n: int, size: int) -> tuple[Array, Array, tupl
 
 def by_unit_rates(values: Array, samples: tuple[int, ...]) -> Array:
     """Tensor (…, rows, columns, size) of matrices (N size, rows, columns) for the rates of :func:`with_unit_rates`."""
-    tensor: Array = np.ascontiguousarray(np.moveaxis(values.reshape(*samples, *values.shape[-2:]), -3, -1))
-    return tensor
+    return np.ascontiguousarray(np.moveaxis(values.reshape(*samples, *values.shape[-2:]), -3, -1))
 
 
 def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike]:
@@ -307,7 +298,7 @@ def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
         return value  # at once: all that follows takes longer than many a kernel
     rows = value if isinstance(value, list | tuple) else (value,)
     # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
-    if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(np.any(_mask(row)) for row in rows):
+    if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(map(_is_masked, rows)):
         raise StateError(f"{name} has masked entries; fill them, or leave out their states")
     try:
         array = np.asarray(value)
@@ -334,5 +325,5 @@ def is_symbolic(value: object) -> bool:
     return any(type(x).__module__.partition(".")[0] in ("sympy", "casadi") for x in rows)
 
 
-def _mask(value: object) -> Any:
-    return getattr(value, "mask", False) if isinstance(value, np.ndarray) else False
+def _is_masked(value: object) -> bool:
+    return isinstance(value, np.ndarray) and bool(np.any(getattr(value, "mask", False)))

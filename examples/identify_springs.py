@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import eom_dynamics as eom
-from eom_dynamics.identification.both_sides import ArmRecording
-from eom_dynamics.identification.elastic_arm import identify_elasticity
+from eom_dynamics.identification.elastic.arm import identify_elasticity
+from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.trajectory import Fourier
 
 # Twenty seconds of both joints, with noise of encoders and torque sensors; efforts of the motors by the true model.

@@ -27,11 +27,12 @@ import numpy as np
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import EomDynamicsError, KernelError
-from eom_dynamics.tools.pages.charts import add_joints, over_time, place
-from eom_dynamics.tools.pages.html_page import lines, results_page, section, table
-from eom_dynamics.tools.pages.numbers import number, relative
-from eom_dynamics.tools.pages.style import CURVE_POINTS, MARKERS
-from eom_dynamics.tools.provenance import about, machine
+from eom_dynamics.tools.cli.console import show
+from eom_dynamics.tools.pages.charts import CURVE_POINTS, MARKERS, add_joints, over_time
+from eom_dynamics.tools.pages.page import html_page
+from eom_dynamics.tools.provenance import machine
+from eom_dynamics.tools.quantity_text import number, relative
+from eom_dynamics.tools.results import Result, ResultSection, TextTable
 from eom_dynamics.tools.writing import whole_folder
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
@@ -111,18 +112,18 @@ def seconds(call: Callable[[], Any], rounds: int) -> float:
     return float(np.median(times))
 
 
-def inertial_rows(robot: eom.Robot) -> list[list[str]]:
-    """The paper's table: mass, centre of mass, and inertia about it, below a header."""
+def inertial_table(robot: eom.Robot) -> TextTable:
+    """The paper's table: mass, centre of mass, and inertia about it."""
     pairs = [(i, j) for i in range(3) for j in range(i, 3)]
-    rows = [
-        ["body", "mass [kg]", *(f"c_{x} [m]" for x in "xyz"), *(f"I_{'xyz'[i]}{'xyz'[j]} [kg m²]" for i, j in pairs)]
-    ]
+    header = ["body", "mass [kg]", *(f"c_{x} [m]" for x in "xyz")]
+    header += [f"I_{'xyz'[i]}{'xyz'[j]} [kg m²]" for i, j in pairs]
+    rows = []
     for i, joint in enumerate(robot.joints, start=1):
         inertia = joint.inertial.about_center_of_mass
         values = [joint.mass, *joint.center_of_mass, *(inertia[pair] for pair in pairs)]
         # The table has five decimals; a zero has no sign.
         rows.append([str(i), *(f"{round(float(x), 5) + 0.0:.5f}" for x in values)])
-    return rows
+    return TextTable(header, rows, page_only=True)
 
 
 def main() -> int:
@@ -177,95 +178,83 @@ def main() -> int:
             add_joints(figure, joints, units, t, published[row], points=MARKERS, kind="published", markers=True)
 
     routes = seconds_by_route(robots["com"], options.rounds)
-    verdict = [f"Failed: {x}." for x in failures] or ["Passed: all efforts are those of the published program."]
     titles = {"link": "link frame", "com": "centre of mass"}
     readings = [
-        [titles[about], "10 sin(π t)" if wrench else "none", *map(number, x)] for (about, wrench), x in models.items()
+        [titles[frame], "10 sin(π t)" if wrench else "none", *map(number, x)] for (frame, wrench), x in models.items()
     ]
-    sections = [
-        lines(
-            "lead",
-            [
-                "A. Müller and S. Kumar, Closed-form time derivatives of the equations of motion of rigid body "
-                "systems, Multibody System Dynamics 53 (2021): its example, a KUKA LBR iiwa, recomputed."
-            ],
-        ),
-        lines("verdict bad" if failures else "verdict good", verdict),
-        section(
-            "Which figure takes which model",
-            table(
-                [["inertias of Table 1 about", "wrench at the tool", *WITH_UNITS], *readings],
-                text_columns=2,
-                strong={0},
-            ),
-            text="Table 1 gives inertias about the centres of mass, and so does the packaged robot. The figures of τ, "
-            "τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of the link "
-            'frames, as no physical body has them: <code>load_robot("iiwa", inertia_reference="link")</code>, with '
-            "the wrench <code>paper_wrench()</code>, 10 sin(π t) in all components, at the tool. By default, efforts "
-            f"differ by up to {number(models['com', True][0])} N m. The figure of q takes no model. Below: largest "
-            "differences from the published values.",
-        ),
-        section(
-            "Figures 2 to 4",
-            *(place(name, tall=True) for name in figures),
-            text="The paper writes Q for τ. Lines are computed here; circles are some of the 201 published values, all "
-            f"of which are compared, and in Figure 4 central differences over {1e3 * STEP:g} ms before and after.",
-        ),
-        section(
-            "Differences",
-            table(
-                [
-                    [
-                        "",
-                        "largest published value",
-                        "from the published values",
-                        "relative",
-                        "from differences, relative",
-                    ],
-                    *(
-                        [symbol, number(most), relative(x), relative(x / most), relative(y)]
-                        for symbol, most, x, y in zip(
-                            WITH_UNITS, scale, models["link", True], [float("nan"), *apart], strict=True
-                        )
-                    ),
-                ]
-            ),
-        ),
-        section(
-            "Table 1: inertial parameters",
-            table(inertial_rows(robots["com"])),
-            text="Of each body in its frame; inertias about the centre of mass.",
-        ),
-        section(
-            f"Time of {EVALUATIONS:,} evaluations of τ, τ̇, τ̈",
-            table(
-                [
-                    ["route", "time [s]", "one evaluation [µs]"],
-                    *([route, number(x), number(1e6 * x / EVALUATIONS)] for route, x in routes.items()),
-                ]
-            ),
-            text="Median time of one evaluation on this machine, multiplied; for random states of the iiwa without a "
-            "wrench. Calls are of one state, but for the last row, from Python.",
-        ),
+    apart_from = [
+        [symbol, number(most), relative(x), relative(x / most), relative(y)]
+        for symbol, most, x, y in zip(WITH_UNITS, scale, models["link", True], [float("nan"), *apart], strict=True)
     ]
-    facts = about(machine=machine())
+    result = Result(
+        title="The iiwa of Müller and Kumar (2021)",
+        lead=[
+            "A. Müller and S. Kumar, Closed-form time derivatives of the equations of motion of rigid body systems, "
+            "Multibody System Dynamics 53 (2021): its example, a KUKA LBR iiwa, recomputed."
+        ],
+        passed="Passed: all efforts are those of the published program.",
+        sections=[
+            ResultSection(
+                "Which figure takes which model",
+                caption="Table 1 gives inertias about the centres of mass, and so does the packaged robot. The figures "
+                "of τ, τ̇ and τ̈ are those of the published program, which takes the same numbers about the origins of "
+                'the link frames, as no physical body has them: load_robot("iiwa", inertia_reference="link"), with the '
+                "wrench paper_wrench(), 10 sin(π t) in all components, at the tool. By default, efforts differ by up "
+                f"to {number(models['com', True][0])} N m. The figure of q takes no model. Below: largest differences "
+                "from the published values.",
+                tables=[
+                    TextTable(
+                        ("inertias of Table 1 about", "wrench at the tool", *WITH_UNITS), readings, text_columns=2
+                    )
+                ],
+            ),
+            ResultSection(
+                "Figures 2 to 4",
+                caption="The paper writes Q for τ. Lines are computed here; circles are some of the 201 published "
+                "values, all of which are compared, and in Figure 4 central differences over "
+                f"{1e3 * STEP:g} ms before and after.",
+                charts=figures,
+            ),
+            ResultSection(
+                "Differences",
+                tables=[
+                    TextTable(
+                        (
+                            *("", "largest published value", "from the published values", "relative"),
+                            "from differences, relative",
+                        ),
+                        apart_from,
+                    )
+                ],
+            ),
+            ResultSection(
+                "Table 1: inertial parameters",
+                caption="Of each body in its frame; inertias about the centre of mass.",
+                tables=[inertial_table(robots["com"])],
+            ),
+            ResultSection(
+                f"Time of {EVALUATIONS:,} evaluations of τ, τ̇, τ̈",
+                caption="Median time of one evaluation on this machine, multiplied; for random states of the iiwa "
+                "without a wrench. Calls are of one state, but for the last row, from Python.",
+                tables=[
+                    TextTable(
+                        ("route", "time [s]", "one evaluation [µs]"),
+                        [(route, number(x), number(1e6 * x / EVALUATIONS)) for route, x in routes.items()],
+                    )
+                ],
+            ),
+        ],
+        failures=failures,
+        files={"page": options.output / "index.html"},
+        about={"machine": machine()},
+    )
     try:
         with whole_folder(options.output, force=options.force) as aside:
-            page = results_page(
-                "examples/paper.py", "iiwa", "The iiwa of Müller and Kumar (2021)", sections, figures, facts
-            )
-            (aside / "index.html").write_text(page, encoding="utf-8")
+            (aside / "index.html").write_text(html_page("examples/paper.py", result), encoding="utf-8")
     except EomDynamicsError as error:
         print(f"paper.py: {error}", file=sys.stderr)
         return 2
-    shown = [", ".join(f"{x:.0e}" for x in values) for values in (off, apart)]
-    print(f"largest differences from the published tau, taud, taudd, relative: {shown[0]}")
-    print(f"of taud, taudd from numerical differentiation, relative: {shown[1]}")
-    print("\n".join(f"{x:10.4f} s  {EVALUATIONS:,} evaluations, {route}" for route, x in routes.items()))
-    print(f"page: {options.output / 'index.html'}")
-    for failure in failures:
-        print(f"paper.py: failed: {failure}", file=sys.stderr)
-    return int(bool(failures))
+    return show("paper.py", result)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def python_problem():
             f"{sys.executable} cannot create virtual environments. "
             f"On Debian and Ubuntu: sudo apt install {name}-venv. Or choose another one: make PYTHON=python3.12"
         )
-    header = Path(sysconfig.get_path("include", vars=_base_prefix())) / "Python.h"
+    # A virtual environment has no headers: take those of the Python that it was made from.
+    base = {"installed_base": sys.base_prefix, "base": sys.base_prefix}
+    header = Path(sysconfig.get_path("include", vars=base)) / "Python.h"
     if not header.is_file():
         return (
             f"the C headers of {sys.executable} are missing ({header}). "
@@ -65,8 +67,3 @@ def compiler_problem():
                 f"On Debian and Ubuntu: sudo apt install g++. Or set {variable} to your compiler."
             )
     return None
-
-
-def _base_prefix():
-    # A virtual environment has no headers: take those of the Python that it was made from.
-    return {"installed_base": sys.base_prefix, "base": sys.base_prefix}

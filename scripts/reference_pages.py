@@ -20,7 +20,7 @@ import eom_dynamics as eom
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "eom_dynamics"
-ADDITIONAL = ("robot.solids", "tools.replay")
+ADDITIONAL = ("robot.solids", "tools.replay", "constraints", "loops")
 """Modules with a page beside the subpackages that list their names in ``__all__``."""
 
 _SIGNATURES = """\

@@ -3,7 +3,6 @@
 
 import hashlib
 import itertools
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -67,15 +66,8 @@ class Setup:
             raise StepError(f"{environment}: was not made by make; move it elsewhere, or remove it, and run make again")
         print(f"Removing {environment.name}: {reason}", flush=True)
         # Stamps first, their folder last: what an interrupted removal leaves is incomplete, and still known as ours.
-        for stamp in self.folder.glob("*.stamp"):
-            stamp.unlink()
-        for path in environment.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                if path != self.folder:
-                    shutil.rmtree(path)
-            else:
-                path.unlink()
-        shutil.rmtree(environment)
+        others = [path for path in environment.iterdir() if path != self.folder]
+        subprocess.run(["rm", "-rf", *self.folder.glob("*.stamp"), *others, environment], check=True)
 
     def _run(self, step, environment):
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,7 @@ sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
 from compilation import forget_old
 
-from eom_dynamics.codegen.fingerprint import generator_fingerprint
+from eom_dynamics.codegen.recipe import generator_fingerprint
 
 # Compiled code of the tests and of the processes that they start stays out of the user's cache. That of another code
 # generator is of no use, and each load lists the whole folder, which takes 9 ms for ten thousand entries.

@@ -14,10 +14,10 @@ MODULES = (
     "kinematics.compiled",
     "kinematics.inverse",
     "kinematics.motion",
-    "kinematics.planar",
-    "lagrange.variables",
+    "kinematics.textbook",
+    "lagrange.lagrangian",
     "lie.exponential",
-    "lie.screws",
+    "lie.poses",
     "robot.solids",
     "trajectory.pose_spline",
 )

@@ -61,8 +61,7 @@ def test_random_trees(tree: MovingTree) -> None:
 
 # In CI, the iiwa stands for arms of six and seven joints.
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(x, marks=[pytest.mark.soak] if x in ("panda", "ur5e") else []) for x in packaged_robots()],
+    "name", [pytest.param(x, marks=[pytest.mark.soak] if x in ("panda", "ur5e") else []) for x in packaged_robots()]
 )
 def test_packaged_robots(name: str) -> None:
     robot = load_robot(name)

@@ -493,10 +493,7 @@ def test_bad_options() -> None:
             floating.imu_efforts(Q, Q, Q, specific_force=given_)  # type: ignore[arg-type]
     with pytest.raises(StateError, match=r"^w must have shape \(3,\), has \(2,\)"):
         floating.imu_efforts(Q, Q, Q, specific_force=[np.zeros(3)], angular_velocity=[np.zeros(2)])
-    with pytest.raises(
-        ValueError,
-        match=r"^reference must be one of body, space, world_aligned, local, .*, is 'tool'",
-    ):
+    with pytest.raises(ValueError, match=r"^reference must be one of body, space, world_aligned, local, .*, is 'tool'"):
         floating.jacobian(None, Q, reference="tool")
     with pytest.raises(TypeError, match=r"^robot must be a Robot"):
         FloatingBase("iiwa")  # type: ignore[arg-type]

@@ -25,8 +25,7 @@ from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 WIDTH = 0.01
 """Smoothing velocity, rad/s."""
@@ -179,8 +178,13 @@ def test_inspect_says_so(included: bool, words: str) -> None:
     robot = replace(rubbing(load_robot("planar_2r")), joint_friction=included)
     facts: dict[str, Any] = robot_facts(robot)
     assert facts["joint_friction"] is included
-    (line,) = [line for line in as_text(facts).splitlines() if line.startswith("joint damping and friction: ")]
+    (line,) = [
+        line for line in facts_result(facts).as_text().splitlines() if line.startswith("joint damping and friction: ")
+    ]
     assert line.split("; ")[1].startswith(words) and "all joints" in line
     for joint in robot.joints:
-        assert f"  {joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m" in as_text(facts)
-    assert "joint damping and friction" not in as_text(robot_facts(load_robot("planar_2r")))
+        assert (
+            f"  {joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m"
+            in facts_result(facts).as_text()
+        )
+    assert "joint damping and friction" not in facts_result(robot_facts(load_robot("planar_2r"))).as_text()

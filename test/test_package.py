@@ -70,8 +70,7 @@ def imported_rooms(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("rooms", "forbidden"),
-    [("core", {"ros", "bags", "tools"}), ("bags", {"ros", "tools"}), ("ros", {"tools"})],
+    ("rooms", "forbidden"), [("core", {"ros", "bags", "tools"}), ("bags", {"ros", "tools"}), ("ros", {"tools"})]
 )
 def test_imports_go_one_way(rooms: str, forbidden: set[str]) -> None:
     upper = {"bags", "ros", "tools"}

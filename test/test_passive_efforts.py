@@ -27,7 +27,6 @@ from eom_dynamics import (
     load_robot,
     robot_from_parameters,
 )
-from eom_dynamics.actuators.checks import ParameterError
 from eom_dynamics.actuators.parallel_springs import (
     PARALLEL_LAWS,
     Anchors,
@@ -36,6 +35,7 @@ from eom_dynamics.actuators.parallel_springs import (
     SignedLinearLaw,
     TableLaw,
 )
+from eom_dynamics.actuators.parameters import ParameterError
 from eom_dynamics.actuators.springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import gravity_from_jacobians, system_form
@@ -44,8 +44,7 @@ from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 CONSTANT = -1.3
 
@@ -83,19 +82,13 @@ GEOMETRY = (0.5, 0.2, -2.0, 0.65)
 
 KINDS: dict[str, tuple[ParallelSpring, Law]] = {
     "linear": (ParallelSpring(SignedLinearLaw(-7.0), 0.3), lambda q: -7.0 * (q - 0.3)),
-    "coil": (
-        ParallelSpring(SignedLinearLaw(900.0), anchors=ANCHORS),
-        _anchored(lambda x: 900.0 * x, *GEOMETRY),
-    ),
+    "coil": (ParallelSpring(SignedLinearLaw(900.0), anchors=ANCHORS), _anchored(lambda x: 900.0 * x, *GEOMETRY)),
     "table": (ParallelSpring(TableLaw(POINTS, EFFORTS), 0.2), lambda q: _table(q - 0.2)),
     "table of a length": (
         ParallelSpring(TableLaw(POINTS / 4, EFFORTS), anchors=ANCHORS),
         _anchored(lambda x: _table(4 * x), *GEOMETRY),
     ),
-    "gas": (
-        ParallelSpring(GasLaw(400.0, 0.3, 1.4), anchors=ANCHORS),
-        _anchored(_gas(400.0, 0.3, 1.4, 1.0), *GEOMETRY),
-    ),
+    "gas": (ParallelSpring(GasLaw(400.0, 0.3, 1.4), anchors=ANCHORS), _anchored(_gas(400.0, 0.3, 1.4, 1.0), *GEOMETRY)),
     "gas, adiabatic": (
         ParallelSpring(GasLaw(400.0, 0.3, 1.4, 1.4), anchors=ANCHORS),
         _anchored(_gas(400.0, 0.3, 1.4, 1.4), *GEOMETRY),
@@ -365,6 +358,6 @@ def test_gas_without_volume_is_not_a_number() -> None:
 
 
 def test_inspect() -> None:
-    text = as_text(robot_facts(held(load_robot("sea_planar_2r"), "gas")))
+    text = facts_result(robot_facts(held(load_robot("sea_planar_2r"), "gas"))).as_text()
     assert "constant effort -1.3 N m" in text
     assert "parallel spring: gas" in text

@@ -15,12 +15,7 @@ from trees import MovingTree, moving_trees
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot, packaged_robots
 from eom_dynamics.arrays import Array
-from eom_dynamics.equations import (
-    coriolis_tensor,
-    gravity_from_jacobians,
-    mass_matrix_from_jacobians,
-    system_form,
-)
+from eom_dynamics.equations import coriolis_tensor, gravity_from_jacobians, mass_matrix_from_jacobians, system_form
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
 # Routes differ by rounding, relative to the largest entry of terms that may cancel.

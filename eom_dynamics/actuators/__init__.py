@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Springs, friction, gears, motors and transmissions, independent of any robot."""
 
-from .actuator import Actuator
+from .actuator import Actuator, Gear, Motor
 from .friction import Friction
-from .gear import Gear
-from .motor import Motor
 from .transmission import Transmission
 
 __all__ = ["Actuator", "Friction", "Gear", "Motor", "Transmission"]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import isnan, pi
 from typing import Any, NamedTuple
 
-from .checks import finite, positive, refuse
+from .parameters import finite, positive, refuse
 
 SIDES = ("motor", "joint")
 """Where a drive counts: at the shaft of the motor, before the gear, or at the joint, behind it."""

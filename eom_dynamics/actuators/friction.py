@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
-from .checks import not_negative, positive, refuse
+from .parameters import not_negative, positive, refuse
 
 
 @dataclass(frozen=True, eq=False)

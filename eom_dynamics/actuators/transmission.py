@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from .checks import refuse, square
+from .parameters import refuse, square
 
 # Beyond this condition number a transmission counts as singular.
 _WORST_CONDITION = 1e8

@@ -13,9 +13,8 @@ except ImportError:
     require("replay")
     raise
 
-from .bag import Bag
-from .layout import Layout, LayoutError, Layouts, Rows
-from .output import BagWriter, Storage
+from .bag import Bag, BagWriter, Storage
+from .layout import Layout, LayoutError, Layouts
 from .types import BagError, Topic, own_definitions, typestore
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "Layout",
     "LayoutError",
     "Layouts",
-    "Rows",
     "Storage",
     "Topic",
     "own_definitions",

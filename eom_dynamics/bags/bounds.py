@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 from lz4.frame import LZ4FrameDecompressor
@@ -49,14 +49,7 @@ class HostileError(ValueError):
     """A file takes more time or memory than one of its size may."""
 
 
-class _Decompressor(Protocol):
-    eof: bool
-    unused_data: bytes | None
-
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-def unpack(data: bytes, size: int, new: Callable[[], _Decompressor] = zstd.ZstdDecompressor) -> bytes:
+def unpack(data: bytes, size: int, new: Callable[[], Any] = zstd.ZstdDecompressor) -> bytes:
     """Decompress frames one after the other.
 
     Args:
@@ -67,7 +60,8 @@ def unpack(data: bytes, size: int, new: Callable[[], _Decompressor] = zstd.ZstdD
         HostileError: it is larger.
         EOFError: the data are cut off.
     """
-    pieces, left, rest = [], size + 1, data
+    pieces: list[bytes] = []
+    left, rest = size + 1, data
     while rest:
         decompressor = new()
         pieces.append(decompressor.decompress(rest, max_length=left))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte layout of serialised messages, to read and write a block of messages as one array.
+"""Byte layout of serialised messages, to read and write blocks of messages as arrays.
 
 Messages of one type whose strings and lengths agree have their numbers at the same offsets (CDR, OMG formal/02-06-51,
 as used by DDS). The offsets follow from the definition of the type, and each layout is checked against rosbags: its
@@ -9,8 +9,9 @@ deserialiser must find the same numbers, and its serialiser write the same bytes
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,9 @@ from rosbags.serde import SerdeError
 from rosbags.typesys.base import normalize_fieldname
 from rosbags.typesys.store import Typestore
 
-from .types import BagError, serialized, typestore
+from ..arrays import Array
+from .bag import Bag
+from .types import BagError, Topic, serialized, typestore
 
 Bytes = NDArray[np.uint8]
 
@@ -69,6 +72,8 @@ class Layout:
         Raises:
             LayoutError: it is not a message of this type.
         """
+        if len(data) <= _ENCAPSULATION:
+            raise LayoutError("too short for a message")
         self.template: Bytes = np.frombuffer(data, np.uint8)
         self._order: Literal["<", ">"] = "<" if data[1] else ">"
         self._data, self._store = data, store
@@ -91,12 +96,8 @@ class Layout:
         """Return which of the messages (N, size) differ from this one in numbers only, (N,)."""
         return np.asarray(np.any((rows ^ self.template) & self._mask, axis=1) == 0)
 
-    def has(self, field: str) -> bool:
-        """Return whether there is a numeric field at a path, such as ``header.stamp.sec``."""
-        return field in self._places
-
     def fields(self) -> dict[str, int]:
-        """Return the length of each numeric field by path."""
+        """Return the length of each numeric field by path, such as ``header.stamp.sec``."""
         return {path: place.length for path, place in self._places.items()}
 
     def texts(self) -> bytes:
@@ -209,18 +210,62 @@ class Layout:
             raise LayoutError(f"a message of type {name} is not serialised as CDR specifies")
 
 
-class Rows(NamedTuple):
-    """Consecutive messages with one layout.
+@dataclass(frozen=True)
+class Stamps:
+    """Times of N messages, ns.
 
     Attributes:
-        start: index of the first message in the block.
+        recorded: (N,) times of recording.
+        header: (N,) stamps of the headers.
+    """
+
+    recorded: NDArray[np.int64]
+    header: NDArray[np.int64]
+
+    def __getitem__(self, rows: Any) -> Stamps:
+        return Stamps(self.recorded[rows], self.header[rows])
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """(N,) header stamps, or times of recording if all stamps are zero."""
+        return self.header if self.header.any() else self.recorded
+
+
+@dataclass(frozen=True)
+class MessageBlock:
+    """N consecutive messages of a topic that differ in numbers only.
+
+    Attributes:
+        recorded: (N,) times of recording, ns.
         layout: of the messages.
         rows: (N, size) bytes of the messages.
     """
 
-    start: int
+    recorded: NDArray[np.int64]
     layout: Layout
     rows: Bytes
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def message(self) -> Any:
+        """One of the messages, for its strings and lengths, which all share."""
+        return self.layout.message
+
+    def stamps(self) -> Stamps:
+        """Times of messages with a header."""
+        sec, nanosec = (self.layout.numbers(self.rows, f"header.stamp.{unit}")[:, 0] for unit in ("sec", "nanosec"))
+        return Stamps(self.recorded, sec.astype(np.int64) * 1_000_000_000 + nanosec)
+
+    def numbers(self, field: str) -> Array:
+        """A field as floats (N, length of the field)."""
+        return self.layout.numbers(self.rows, field).astype(float)
+
+    def values(self, fields: Sequence[str], count: int) -> dict[str, Array]:
+        """Fields (N, count) by their names; those with another number of entries are left out."""
+        lengths = self.layout.fields()
+        return {field: self.numbers(field) for field in fields if lengths.get(field) == count}
 
 
 class Layouts:
@@ -230,31 +275,28 @@ class Layouts:
         self._store, self._name = store, name
         self._known: list[Layout] = []
 
-    def rows(self, block: Sequence[bytes]) -> Iterator[Rows | tuple[int, LayoutError]]:
-        """Yield the messages of a block in order, as rows; an unreadable one as its index and the error."""
-        if not block:
-            return
-        sizes = np.fromiter(map(len, block), np.intp, len(block))
-        changes = np.flatnonzero(np.diff(sizes)) + 1
-        for start, end in zip([0, *changes.tolist()], [*changes.tolist(), len(block)], strict=True):
-            if sizes[start] <= _ENCAPSULATION:
-                yield from ((place, LayoutError("too short for a message")) for place in range(start, end))
-                continue
-            rows = np.frombuffer(b"".join(block[start:end]), np.uint8).reshape(end - start, sizes[start])
-            yield from self._of_one_size(start, rows)
+    def blocks(
+        self, times: Sequence[int], messages: Sequence[bytes], unreadable: Callable[[str, int], object]
+    ) -> Iterator[MessageBlock]:
+        """Yield messages in order, as blocks of one layout; arguments as for :func:`read_blocks`.
 
-    def _of_one_size(self, start: int, rows: Bytes) -> Iterator[Rows | tuple[int, LayoutError]]:
-        at = 0
-        while at < len(rows):
-            try:
-                layout = self._layout(rows[at])
-            except LayoutError as error:
-                yield start + at, error
-                at += 1
-                continue
-            count = _leading(layout, rows[at:])
-            yield Rows(start + at, layout, rows[at : at + count])
-            at += count
+        Args:
+            times, messages: at least one.
+        """
+        recorded, sizes = np.array(times, dtype=np.int64), np.array([len(message) for message in messages])
+        cuts = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(sizes)]
+        for start, end in pairwise(cuts):
+            rows = np.frombuffer(b"".join(messages[start:end]), np.uint8).reshape(end - start, sizes[start])
+            while len(rows):
+                count, at = 1, end - len(rows)
+                try:
+                    layout = self._layout(rows[0])
+                except LayoutError as error:
+                    unreadable(str(error), times[at])
+                else:
+                    count = _leading(layout, rows)
+                    yield MessageBlock(recorded[at : at + count], layout, rows[:count])
+                rows = rows[count:]
 
     def _layout(self, row: Bytes) -> Layout:
         for layout in self._known:
@@ -263,6 +305,36 @@ class Layouts:
         layout = Layout(self._store, self._name, row.tobytes())
         self._known = [layout, *self._known[: _KEPT_LAYOUTS - 1]]
         return layout
+
+
+def read_blocks(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[MessageBlock]:
+    """Read the messages of a topic in the order of recording.
+
+    Args:
+        unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
+
+    Raises:
+        BagError: the type is not known, or its messages are not serialised as CDR.
+    """
+    layouts = Layouts(topic.types(), topic.type)
+    for times, messages in bag.messages(topic):
+        yield from layouts.blocks(times, messages, unreadable)
+
+
+def read_messages(bag: Bag, topic: Topic, unreadable: Callable[[str, int], object]) -> Iterator[tuple[int, Any]]:
+    """Read the messages of a topic one by one, with their times of recording, ns; arguments as of :func:`read_blocks`.
+
+    For types of few messages, whose parts are messages themselves.
+    """
+    store = topic.types()
+    for times, messages in bag.messages(topic):
+        for time, data in zip(times, messages, strict=True):
+            try:
+                message = Layout(store, topic.type, data).message
+            except LayoutError as error:
+                unreadable(str(error), time)
+            else:
+                yield time, message
 
 
 def _leading(layout: Layout, rows: Bytes) -> int:

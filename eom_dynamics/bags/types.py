@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -76,10 +75,10 @@ def typestore(name: str, definition: str = "") -> Typestore:
         types = get_types_from_msg(definition, name)
     except (TypesysError, RecursionError) as error:
         raise BagError(f"the bag's definition of {name} cannot be read: {' '.join(str(error).split())}") from None
-    for each in dict.fromkeys([name, *types]):
-        own, ours = (dict(found[each][1]) if each in found else {} for found in (types, known.fielddefs))
-        if other := [field for field in {**ours, **own} if own.get(field) != ours.get(field)]:
-            raise BagError(f"the bag defines {each} with another {listed(other)} than this release; record it anew")
+    for kind in dict.fromkeys([name, *types]):
+        theirs, ours = (dict(found[kind][1]) if kind in found else {} for found in (types, known.fielddefs))
+        if other := [field for field in {**ours, **theirs} if theirs.get(field) != ours.get(field)]:
+            raise BagError(f"the bag defines {kind} with another {listed(other)} than this release; record it anew")
     return known
 
 
@@ -90,26 +89,23 @@ def serialized(kind: str, **values: Any) -> bytes:
         values: fields by name, others are zero or empty; messages within it are mappings of their fields.
     """
     store = typestore(kind)
-    return bytes(store.serialize_cdr(_message(store, kind, values), kind, little_endian=True))
+    message = _filled(store, (Nodetype.NAME, kind), values)
+    return bytes(store.serialize_cdr(message, kind, little_endian=True))
 
 
-def _message(store: Typestore, name: str, values: Mapping[str, Any]) -> Any:
-    return store.types[name](
-        **{field: _entry(store, what, values.get(field)) for field, what in store.fielddefs[name][1]}
-    )
-
-
-def _entry(store: Typestore, description: Any, value: Any) -> Any:
+def _filled(store: Typestore, description: Any, value: Any) -> Any:
+    """The value of a field, zero or empty where it is None."""
     kind, what = description
     if kind == Nodetype.NAME:
-        return _message(store, what, value or {})
+        given = value or {}
+        return store.types[what](**{name: _filled(store, of, given.get(name)) for name, of in store.fielddefs[what][1]})
     if kind == Nodetype.BASE:
         return value if value is not None else "" if what[0] == "string" else 0
     (element, of), length = what
     entries = value if value is not None else [None] * (length if kind == Nodetype.ARRAY else 0)
     if element == Nodetype.BASE and of[0] != "string":
         return np.array([x or 0 for x in entries] if value is None else entries, dtype=of[0])
-    return [_entry(store, (element, of), each) for each in entries]
+    return [_filled(store, (element, of), entry) for entry in entries]
 
 
 class Topic(NamedTuple):

@@ -17,8 +17,7 @@ from ..exceptions import KernelError, KernelWarning, RobotDescriptionError, Stat
 from ..robot import Robot
 from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
-from .casadi_function import casadi_function
-from .emit_python import python_function
+from .emit_python import casadi_function, python_function
 from .native import NativeKernel
 from .program import Program
 from .recipe import Recipe

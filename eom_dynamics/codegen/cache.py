@@ -79,7 +79,9 @@ def loadable(key: str, build: Callable[[Path], Any]) -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             file = open(os.memfd_create("eom_dynamics"), "wb")  # noqa: SIM115
-            path = Path("/proc/self/fd", *_detour(next(_numbers)), str(file.fileno()))
+            # A way from a folder of descriptors to itself, different for each number: descriptors are used again.
+            detour = [("../fd", "../../self/fd")[bit == "1"] for bit in f"{next(_numbers):b}"]
+            path = Path("/proc/self/fd", *detour, str(file.fileno()))
         except (AttributeError, OSError):  # not this system, or forbidden by vm.memfd_noexec
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache_directory())), key)
             file = path.open("wb")
@@ -135,8 +137,3 @@ def _content(folder: int, key: str) -> bytes | None:
         return None
     content = data[: -len(_checksum(key, b""))]
     return content if data == content + _checksum(key, content) else None
-
-
-def _detour(number: int) -> list[str]:
-    """A way from a folder of descriptors to itself that is different for each number, since they are used again."""
-    return [("../fd", "../../self/fd")[bit == "1"] for bit in f"{number:b}"]

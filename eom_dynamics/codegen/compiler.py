@@ -87,29 +87,20 @@ def _run(command: Sequence[str], source: str, output: Path) -> None:
 
 
 def run_compiler(command: Sequence[str], output: Path) -> None:
-    """Run a compiler to write a file; its temporary files are in the same folder.
+    """Run a compiler to write a file; its temporary files are in the same folder. Kills its processes if interrupted.
 
     Raises:
         KernelError: it failed, or took too long.
     """
-    code, stderr = _finished([*command, "-o", str(output)], output.parent)
-    if code != 0 or not output.exists():
-        errors = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
-        reason = errors[0].replace(str(output.with_suffix(".c")), "kernel") if errors else f"exit code {code}"
-        raise KernelError(f"{command[0]} failed: {reason}")
-
-
-def _finished(command: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Exit code and stderr of a compiler with its temporary files in a folder; kills its processes if interrupted."""
     with subprocess.Popen(
-        command,
+        [*command, "-o", str(output)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
         start_new_session=True,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": str(output.parent)},
     ) as process:
         try:
             _, stderr = process.communicate(timeout=_TIMEOUT_S)
@@ -120,7 +111,10 @@ def _finished(command: Sequence[str], folder: Path) -> tuple[int, str]:
             if isinstance(error, subprocess.TimeoutExpired):
                 raise KernelError(f"{command[0]} did not finish within {_TIMEOUT_S} s") from None
             raise
-        return process.returncode, stderr
+    if (code := process.returncode) != 0 or not output.exists():
+        errors = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
+        reason = errors[0].replace(str(output.with_suffix(".c")), "kernel") if errors else f"exit code {code}"
+        raise KernelError(f"{command[0]} failed: {reason}")
 
 
 def identity(command: Sequence[str]) -> str:

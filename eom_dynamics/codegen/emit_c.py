@@ -8,73 +8,31 @@ The kernel of a program ``p`` defines
 
 ``in`` and ``out`` have a pointer for each input and output vector. In a batch, input k of state i is at
 ``in[k] + i * stride[k]`` (with a stride of 0 all states share it), and outputs are packed.
+
+A long program is divided into segments, each of which is emitted as a function: compile times grow with the square of
+the length of straight-line code; divided, they grow linearly. The code runs as fast, since of so many values most are
+in memory anyway.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Collection, Iterable, Sequence
-from importlib import resources
-from itertools import accumulate
-from typing import NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
-import numpy as np
-
+from .c_functions import REALS, csrc, filled, functions_source, scalar_sincos, sincos_source, used_functions
 from .expressions import ELEMENTARY, Op
-from .program import MonotoneFunction, Program, c_name
-from .segments import split
-from .straight_line import FUNCTIONS, NodeExpressions, Syntax, definitions, straight_line, value_name
+from .program import Program, c_name
+from .straight_line import NodeExpressions, definitions, value_name
 
 # Definitions in a function: compiling this many takes a quarter of a second; more take disproportionately longer.
 _SEGMENT = 1000
 
-_SOURCES = resources.files(__package__) / "csrc"
+# Of all processors: arrays of this length have room for whole lanes.
+_MOST_LANES = 8
 
-# Minimax polynomials in z = r², by Chebyshev interpolation in 200 bits; see test/codegen/test_sincos.py.
-_SINE = (
-    -0.16666666666666666,
-    0.008333333333330946,
-    -0.0001984126983675497,
-    2.755731610068303e-06,
-    -2.5051131455427946e-08,
-    1.591810123027412e-10,
-)
-_COSINE = (
-    0.041666666666666664,
-    -0.0013888888888887395,
-    2.4801587298763433e-05,
-    -2.7557317270560326e-07,
-    2.0876146024689747e-09,
-    -1.1382614868556325e-11,
-)
-
-
-# Of (exp(r) - 1 - r - r²/2) / r³ in r, and of (2 atanh(s)/s - 2) / s² in z = s²: see test/codegen/test_elementary.py.
-_EXP = (
-    0.16666666666666669,
-    0.041666666666666664,
-    0.008333333333330062,
-    0.0013888888888886552,
-    0.00019841269863053618,
-    2.4801587317144498e-05,
-    2.7557268459997064e-06,
-    2.755728296954995e-07,
-    2.510038549551032e-08,
-    2.0911236630261545e-09,
-)
-_LOG = (
-    0.666666666666667,
-    0.3999999999989931,
-    0.2857142862606338,
-    0.22222211120449298,
-    0.1818289017031397,
-    0.15331686868638428,
-    0.14616878919029822,
-)
-
-
-_ELEMENTARY = {op.value: op for op in sorted(ELEMENTARY, key=lambda op: op.value)}
+_PACKED = ELEMENTARY | {Op.ROOT}
 
 
 def c_source(program: Program) -> str:
@@ -88,16 +46,11 @@ def c_source(program: Program) -> str:
             *([scalar_sincos()] if program.angles else []),
             _over_lanes(program),
             functions_source(program, "one", packed=True),
-            core_source(program, "one", "double", packed=True),
+            core_source(program, "one", packed=True),
             _batch_functions(program, f"size_t {c_name(program.name)}_batch", only_finite=True),
             _state_source(program),
         ]
     )
-
-
-def scalar_sincos() -> str:
-    """``static void eom_sincos_any(double x, double *sine, double *cosine)``, for any angle."""
-    return "\n".join([sincos_source("one", "double", "uint64_t"), csrc("sincos_any.h")])
 
 
 def batch_source(program: Program, signature: str) -> str:
@@ -109,326 +62,86 @@ def _over_lanes(program: Program) -> str:
     """Functions and tables that the arithmetic over lanes takes."""
     parts = [csrc("lanes.h")]
     if program.angles:
-        parts += [sincos_source("lanes", "lanes", "lane_bits"), csrc("sincos_lanes.h"), _angle_tables(program)]
+        positions, scales, shifts = zip(*program.angles, strict=True)
+        parts += [
+            sincos_source("lanes", "lanes", "lane_bits"),
+            csrc("sincos_lanes.h"),
+            f"enum {{ EOM_ANGLES = {len(positions)} }};\n"
+            f"static const size_t eom_angle_inputs[EOM_ANGLES] = {{{', '.join(map(str, positions))}}};\n"
+            f"static const double eom_angle_scales[EOM_ANGLES] = {{{', '.join(map(repr, scales))}}};\n"
+            f"static const double eom_angle_shifts[EOM_ANGLES] = {{{', '.join(map(repr, shifts))}}};\n",
+        ]
     return "\n".join([*parts, functions_source(program, "lanes")])
+
+
+def _vectors(sizes: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """Index, place among all entries, and size of each vector."""
+    return list(zip(range(len(sizes)), accumulate(sizes.values(), initial=0), sizes.values(), strict=False))
+
+
+def _totals(program: Program) -> dict[str, str]:
+    """Numbers of entries and angles for templates."""
+    totals = sum(program.inputs.values()), len(program.results), len(program.angles)
+    return dict(zip(("input_total", "output_total", "angles"), map(str, totals), strict=True))
 
 
 def _batch_functions(program: Program, signature: str, *, only_finite: bool = False) -> str:
     """The function may stop at inputs that are not finite, and return the number of states that it has computed."""
-    load_rest, load, store = _loads_and_stores(program)
-    return "\n".join(
-        [
-            core_source(program, "lanes", "lanes"),
-            filled(
-                csrc("entry_batch.c.in"),
-                signature=signature,
-                input_total=str(sum(program.inputs.values())),
-                output_total=str(len(program.results)),
-                angles=str(len(program.angles)),
-                load_rest=load_rest,
-                load=load,
-                sincos=csrc("angles_batch.c") if program.angles else "",
-                store=store,
-                check=_finite_check(program) if only_finite else "",
-                done="    return count;\n" if only_finite else "",
-            ),
-        ]
+    rows = [
+        (k, f"x + {at}, in[{k}] + i * stride[{k}], stride[{k}], {size}") for k, at, size in _vectors(program.inputs)
+    ]
+    stored = _vectors(program.outputs)
+    entry = filled(
+        csrc("entry_batch.c.in"),
+        signature=signature,
+        load_rest="\n".join(f"            eom_load_rest({row}, used);" for _, row in rows),
+        load="\n".join(f"            if (stride[{k}])\n                eom_load({row});" for k, row in rows),
+        sincos=csrc("angles_batch.c") if program.angles else "",
+        store="\n".join(f"        eom_store(y + {at}, out[{k}] + i * {size}, {size}, used);" for k, at, size in stored),
+        check=filled(csrc("check_finite.c"), **_totals(program)) if only_finite else "",
+        done="    return count;\n" if only_finite else "",
+        **_totals(program),
     )
-
-
-def _finite_check(program: Program) -> str:
-    return filled(csrc("check_finite.c"), input_total=str(sum(program.inputs.values())))
+    return "\n".join([core_source(program, "lanes"), entry])
 
 
 def _state_source(program: Program) -> str:
     """Function for one state: scalar arithmetic, with sines and cosines over lanes."""
-    ends = [list(accumulate(sizes.values(), initial=0)) for sizes in (program.inputs, program.outputs)]
     # Of constant sizes, so that these are no calls.
-    load = [
-        f"    __builtin_memcpy(x + {at}, in[{k}], {8 * size});"
-        for k, (at, size) in enumerate(zip(ends[0], program.inputs.values(), strict=False))
-    ]
-    store = [
-        f"    __builtin_memcpy(out[{k}], y + {at}, {8 * size});"
-        for k, (at, size) in enumerate(zip(ends[1], program.outputs.values(), strict=False))
-    ]
+    load = [f"    __builtin_memcpy(x + {at}, in[{k}], {8 * size});" for k, at, size in _vectors(program.inputs)]
+    store = [f"    __builtin_memcpy(out[{k}], y + {at}, {8 * size});" for k, at, size in _vectors(program.outputs)]
     return filled(
         csrc("entry_state.c.in"),
         name=c_name(program.name),
-        input_total=str(sum(program.inputs.values())),
-        output_total=str(len(program.results)),
         load="\n".join(load),
         store="\n".join(store),
         sincos=csrc("angles_state.c") if program.angles else "",
-        angles=str(len(program.angles)),
+        **_totals(program),
     )
 
 
-def _angle_tables(program: Program) -> str:
-    positions, scales, shifts = zip(*program.angles, strict=True)
-    return (
-        f"enum {{ EOM_ANGLES = {len(positions)} }};\n"
-        f"static const size_t eom_angle_inputs[EOM_ANGLES] = {{{', '.join(map(str, positions))}}};\n"
-        f"static const double eom_angle_scales[EOM_ANGLES] = {{{', '.join(map(repr, scales))}}};\n"
-        f"static const double eom_angle_shifts[EOM_ANGLES] = {{{', '.join(map(repr, shifts))}}};\n"
-    )
-
-
-def _loads_and_stores(program: Program) -> tuple[str, str, str]:
-    """Calls, with constant sizes, that load rows of states into lanes and store the results."""
-    load_rest, load, store = [], [], []
-    at = 0
-    for k, size in enumerate(program.inputs.values()):
-        row = f"x + {at}, in[{k}] + i * stride[{k}], stride[{k}], {size}"
-        load_rest.append(f"            eom_load_rest({row}, used);")
-        load.append(f"            if (stride[{k}])\n                eom_load({row});")
-        at += size
-    at = 0
-    for k, size in enumerate(program.outputs.values()):
-        store.append(f"        eom_store(y + {at}, out[{k}] + i * {size}, {size}, used);")
-        at += size
-    return "\n".join(load_rest), "\n".join(load), "\n".join(store)
-
-
-def sincos_source(suffix: str, real: str, bits: str) -> str:
-    """Sine and cosine over ``real``, a C type of doubles, and ``bits``, of as many 64-bit integers."""
-    return filled(
-        csrc("sincos.h.in"),
-        suffix=suffix,
-        real=real,
-        bits=bits,
-        limit="2^20",
-        sin_poly=_horner(_SINE),
-        cos_poly=_horner(_COSINE),
-    )
-
-
-def elementary_source(names: Collection[str], suffix: str, real: str, bits: str) -> str:
-    """The named functions ``eom_<name>_<suffix>`` of ``csrc/elementary.h.in``, after those that they call.
-
-    The same text over scalars and lanes, without branches, gives the same bits in both. ``sqrt`` requires math.h.
-
-    Args:
-        names: any of exp, expm1, log, log1p, sqrt, tanh, select, where, size, any.
-        suffix: end of the functions' names.
-        real: C type, double or vector lanes.
-        bits: as many unsigned 64-bit integers.
-    """
-    apart = [name for name in sorted(names) if name in _ELEMENTARY]
-    wanted, parts = {*names, *(f"{name}_inlined" for name in apart)}, list[str]()
-    # Functions call only those before them.
-    for part in reversed(csrc("elementary.h.in").split("\n\n/*")):
-        name, *called = re.findall(r"eom_(\w+)_@suffix@", part)
-        if name in wanted:
-            wanted.update(called)
-            parts.insert(0, part if part.startswith("/*") else f"/*{part}")
-    parts += [
-        f"EOM_APART @real@ eom_{name}_@suffix@(@real@ x) {{ return eom_{name}_inlined_@suffix@(x); }}" for name in apart
-    ]
-    return filled(
-        "\n\n".join([_APART, *parts]),
-        suffix=suffix,
-        real=real,
-        bits=bits,
-        mask=_mask(real, bits),
-        exp_even=_horner(_EXP[::2]),
-        exp_odd=_horner(_EXP[1::2]),
-        log_even=_horner(_LOG[::2], "w"),
-        log_odd=_horner(_LOG[1::2], "w"),
-    )
-
-
-def _mask(real: str, bits: str) -> str:
-    """What makes a mask of all bits of a comparison: comparing lanes gives all bits, comparing numbers one."""
-    return f"({bits})" if real == "lanes" else f"-({bits or 'int'})"
-
-
-def functions_source(program: Program, suffix: str, *, packed: bool = False) -> str:
-    """Functions ``eom_<name>_<suffix>`` and tables that a program uses, but for sines and cosines.
-
-    Args:
-        suffix: ``one`` for doubles, or ``lanes``; or, by functions of the library, ``single`` for floats (math.h), or
-            ``device`` for doubles in CUDA.
-        packed: only those that :func:`core_source` takes over doubles if it is packed.
-    """
-    kind = _REALS[suffix]
-    roots = [] if packed else program.constants(Op.ROOT)
-    names = {op.value for op in (Op.SQRT, Op.SELECT) if program.uses(op)} if packed else used_functions(program)
-    parts = [elementary_source(names, suffix, kind.name, kind.bits)]
-    if not kind.bits:
-        parts = [_of_library(names, suffix)]
-    tables = program.constants(Op.INDEX, Op.LOOKUP)
-    if tables:
-        template = csrc("tables_lanes.h" if suffix == "lanes" else "tables.h.in")
-        parts.append(filled(template, **_real_values(suffix)))
-    used = {(node.op, node.constant) for node in program.nodes if node.op in (Op.INDEX, Op.LOOKUP)}
-    for k, table in enumerate(tables):
-        if suffix == "lanes" and (Op.INDEX, table) not in used:
-            continue  # lookups over lanes have rows of tables
-        # Guarded, since a file may have functions over both types.
-        entry = "double" if suffix == "lanes" else kind.name
-        values = ", ".join(map(kind.syntax.constant, table))
-        parts += [f"#ifndef EOM_TABLE_{k}", f"#define EOM_TABLE_{k} {len(table)}"]
-        parts += [f"{kind.static} const {entry} eom_table_{k}[{len(table)}] = {{{values}}};", "#endif"]
-        for op, arguments in ((Op.INDEX, f"eom_table_{k}, {len(table)}"), (Op.LOOKUP, f"eom_table_{k}")):
-            if (op, table) in used and not (suffix == "lanes" and op is Op.LOOKUP):
-                parts.append(
-                    f"{kind.static} inline {kind.name} eom_{op.value}_{k}_{suffix}({kind.name} x) "
-                    f"{{ return eom_{op.value}_{suffix}(x, {arguments}); }}"
-                )
-    parts += [_root_source(root, k, suffix) for k, root in enumerate(roots)]
-    if suffix == "lanes":
-        parts += [_rows_source(op.value) for op in _ELEMENTARY.values() if program.uses(op)]
-    return "\n".join(parts)
-
-
-def used_functions(program: Program) -> set[str]:
-    """Names of the functions of :func:`elementary_source` that a program uses, and those of its roots."""
-    roots = program.constants(Op.ROOT)
-    used = {node.op for each in (program, *(root.program for root in roots)) for node in each.nodes}
-    return {op.value for op in used & FUNCTIONS} | ({"where", "size", "any"} if roots else set())
-
-
-class Real(NamedTuple):
-    """A C type of numbers, or of lanes of them, for functions whose names end in its key among :data:`_REALS`.
-
-    Attributes:
-        name: of the type.
-        syntax: of definitions over it.
-        bits: unsigned integers of as many bits; empty if elementary functions are those of the library.
-        static: specifiers of functions and tables.
-        apart: specifiers of functions that are called, not inlined.
-        function: format of the name of a function of the library.
-        last_step: relative step of a root after which, by third order, only rounding is left of the error.
-    """
-
-    name: str
-    syntax: Syntax
-    bits: str = ""
-    static: str = "static"
-    apart: str = "EOM_APART"
-    function: str = "{name}"
-    last_step: str = "1e-7"
-
-
-# Called, not inlined: then the same operations are fused wherever a function is used, for one state and in lanes.
-_APART = """#ifndef EOM_APART
-#if defined(__GNUC__)
-#define EOM_APART static __attribute__((noinline, unused))
-#else
-#define EOM_APART static
-#endif
-#endif"""
-
-
-class _SingleSyntax(Syntax):
-    """Constants rounded to single precision."""
-
-    def constant(self, value: float) -> str:
-        with np.errstate(over="ignore"):
-            rounded = float(np.float32(value))
-        return super().constant(rounded) + ("f" if math.isfinite(rounded) else "")
-
-
-def _syntax(suffix: str, real: str, number: str = "{value}") -> Syntax:
-    return Syntax(f"    const {real} {{name}} = {{value}};", function=f"eom_{{name}}_{suffix}", number=number)
-
-
-_REALS = {
-    "one": Real("double", _syntax("one", "double"), "uint64_t"),
-    # Adding a zero vector broadcasts a number with both GCC and Clang.
-    "lanes": Real("lanes", _syntax("lanes", "lanes", "(lanes){{0}} + {value}"), "lane_words"),
-    "device": Real("double", _syntax("device", "double"), static="static __device__", apart="static __device__"),
-    "single": Real(
-        "float",
-        _SingleSyntax(
-            "    const float {name} = {value};",
-            function="eom_{name}_single",
-            nan="(0.0f / 0.0f)",
-            infinity="(1.0f / 0.0f)",
-        ),
-        apart="static",
-        function="{name}f",
-        last_step="1e-3f",
-    ),
-}
-
-
-def c_syntax(suffix: str) -> Syntax:
-    """Syntax of definitions that use :func:`functions_source` of the same suffix."""
-    return _REALS[suffix].syntax
-
-
-def _of_library(names: Collection[str], suffix: str) -> str:
-    """The named functions by those of the library."""
-    real, static, text = _REALS[suffix].name, _REALS[suffix].static, []
-    functions = {
-        "select": (real, f"{real} condition, {real} a, {real} b", "condition > 0 ? a : b"),
-        "where": (real, f"int mask, {real} a, {real} b", "mask ? a : b"),
-        "size": (real, f"{real} x", f"{_REALS[suffix].function.format(name='fabs')}(x)"),
-        "any": ("int", "int mask", "mask"),
-    }
-    for name in sorted(names):
-        call = (real, f"{real} x", f"{_REALS[suffix].function.format(name=name)}(x)")
-        result, arguments, value = functions.get(name, call)
-        text.append(f"{static} inline {result} eom_{name}_{suffix}({arguments}) {{ return {value}; }}")
-    return "\n".join(text)
-
-
-def _real_values(suffix: str) -> dict[str, str]:
-    """Values of the keys of templates that depend on the type of the numbers."""
-    kind = _REALS[suffix]
-    types = {"real": kind.name, "bits": kind.bits or "int", "mask": _mask(kind.name, kind.bits)}
-    return {"suffix": suffix, "static": kind.static, "apart": kind.apart} | types
-
-
-def _root_source(root: MonotoneFunction, k: int, suffix: str) -> str:
-    """The function of a root, and the root; over lanes, the roots of rows of numbers."""
-    program, kind = root.program, _REALS[suffix]
-    parameters = [f"p{i}" for i in range(program.inputs["p"])]
-    lines, results = straight_line(program, ["x", *parameters], kind.syntax)
-    names = ("value", "slope", "curvature")
-    body = [*lines, *(f"    *{name} = {_broadcast(r, suffix)};" for name, r in zip(names, results, strict=True))]
-    templates = csrc("root_step.h.in") + csrc("root_rows.h.in" if suffix == "lanes" else "root.h.in")
-    return filled(
-        templates,
-        **_real_values(suffix),
-        k=str(k),
-        parameters="".join(f", {kind.name} {name}" for name in parameters),
-        arguments="".join(f", {name}" for name in parameters),
-        rows="".join(f", eom_row(a[{4 + i}] + at)" for i in range(len(parameters))),
-        body="\n".join(body),
-        zero=_broadcast(kind.syntax.constant(0.0), suffix),
-        half=kind.syntax.constant(0.5),
-        last_step=kind.last_step,
-    )
-
-
-def _broadcast(text: str, suffix: str) -> str:
-    """An expression that may be a number, as one of the type."""
-    return f"((lanes){{0}} + {text})" if suffix == "lanes" else text
-
-
-def core_source(program: Program, suffix: str, real: str, *, packed: bool = False) -> str:
+def core_source(program: Program, suffix: str, *, packed: bool = False) -> str:
     """The arithmetic as a function of inputs x, sines s and cosines c, with outputs y.
 
     Args:
-        suffix: ``one`` or ``lanes``, or another one for the same arithmetic.
+        suffix: ``one`` or ``lanes``.
         packed: whether functions of doubles are evaluated over lanes, those of several joints at once; it requires
             them over lanes.
     """
+    kind = REALS[suffix]
+    real = kind.name
     inputs = [f"x[{i}]" for i in range(sum(program.inputs.values()))]
     sines = [(f"s[{k}]", f"c[{k}]") for k in range(len(program.angles))]
-    values = NodeExpressions(program, inputs, sines, c_syntax(suffix))
+    values = NodeExpressions(program, inputs, sines, kind.syntax)
     results = values.results()
     for i, result in enumerate(program.results):
         if result.node is None:
-            results[i] = _broadcast(results[i], suffix)
+            results[i] = kind.broadcast(results[i])
     # The same order whether packed or not: compilers fuse the product that is defined first.
     groups = _packed_order(program, values)
     if not packed:
         groups = _with_lookups_together(program, groups)
-    lines = _GroupEmitter(program, values, packed=packed, over_lanes=real == "lanes")
+    lines = _GroupEmitter(program, values, packed=packed, over_lanes=suffix == "lanes")
     order = [node for group in groups for node in group]
     text_of = dict(zip(order, (line for group in groups for line in lines.of(group)), strict=True))
     segments, slots = split(program, groups, _SEGMENT)
@@ -468,9 +181,6 @@ def _packed_order(program: Program, values: NodeExpressions) -> list[list[int]]:
         groups += [[index] for index in simple.get(k, [])]
         groups += slow.get(k, {}).values()
     return groups
-
-
-_PACKED = ELEMENTARY | {Op.ROOT}
 
 
 def _with_lookups_together(program: Program, packed: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -575,31 +285,54 @@ class _GroupEmitter:
         ]
 
 
-def _rows_source(name: str) -> str:
-    """An elementary function of rows of numbers: one function for states and batches, so that it gives equal bits."""
-    return (
-        f"EOM_APART void eom_{name}_rows(const double *const *a, double *r, int count)\n"
-        "{\n    for (int i = 0; i < count; i += EOM_LANES)\n"
-        f"        eom_put_row(r + i, eom_{name}_inlined_lanes(eom_row(a[0] + i)));\n}}"
-    )
+@dataclass(frozen=True)
+class Segment:
+    """Consecutive definitions of a program, and the values that they exchange with other segments through slots.
+
+    Attributes:
+        definitions: positions of the first definition and after the last.
+        loaded: node to slot, for values of earlier segments.
+        stored: node to slot, for values that later segments use.
+        results: positions of the outputs that are computed here.
+    """
+
+    definitions: tuple[int, int]
+    loaded: dict[int, int] = field(default_factory=dict)
+    stored: dict[int, int] = field(default_factory=dict)
+    results: list[int] = field(default_factory=list)
 
 
-# Of all processors: arrays of this length have room for whole lanes.
-_MOST_LANES = 8
+def split(program: Program, groups: Sequence[Sequence[int]], size: int) -> tuple[list[Segment], int]:
+    """Segments of a program, of nearly equal length, and the number of slots.
 
-
-def _horner(coefficients: Sequence[float], variable: str = "z") -> str:
-    text = repr(coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        text = f"{coefficient!r} + {variable} * ({text})"
-    return text
-
-
-def csrc(name: str) -> str:
-    """Text of a file in the folder csrc."""
-    return (_SOURCES / name).read_text(encoding="ascii")
-
-
-def filled(template: str, **values: str) -> str:
-    """The template with each ``@key@`` replaced by its value, without recursion."""
-    return re.sub(r"@(\w+)@", lambda match: values.get(match.group(1), match.group()), template)
+    Args:
+        groups: the nodes that become definitions, in order; those of a group stay together.
+        size: number of definitions that a segment has at most, but for the rest of a group.
+    """
+    definitions = [node for group in groups for node in group]
+    count = -(-len(definitions) // size) or 1
+    ends = list(accumulate(map(len, groups), initial=0))
+    bounds = [ends[bisect_left(ends, len(definitions) * k // count)] for k in range(count + 1)]
+    segments = [Segment((start, stop)) for start, stop in pairwise(bounds)]
+    segment_of = {node: bisect_right(bounds, at) - 1 for at, node in enumerate(definitions)}
+    last_use = {
+        operand: segment_of[node]
+        for node in definitions
+        for operand in program.nodes[node].operands
+        if operand in segment_of and segment_of[operand] != segment_of[node]
+    }
+    slots, free = 0, list[int]()
+    for index, segment in enumerate(segments):
+        for node in definitions[slice(*segment.definitions)]:
+            for operand in program.nodes[node].operands:
+                if operand in segment_of and segment_of[operand] != index:
+                    segment.loaded[operand] = segments[segment_of[operand]].stored[operand]
+            if node in last_use:
+                if not free:
+                    free.append(slots)
+                    slots += 1
+                segment.stored[node] = free.pop()
+        free += [slot for node, slot in segment.loaded.items() if last_use[node] == index]
+    for position, result in enumerate(program.results):
+        segments[0 if result.node is None else segment_of.get(result.node, 0)].results.append(position)
+    return segments, slots

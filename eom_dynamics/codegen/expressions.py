@@ -84,6 +84,11 @@ class Graph:
         return value.value() if isinstance(value, Expression) else self.node(Node(Op.CONSTANT, (), float(value)))
 
 
+def _unary(op: Op) -> Callable[[Expression], Expression]:
+    """Method for a function of one number."""
+    return lambda x: Expression(x.graph, x.graph.node(Node(op, (x.value(),))))
+
+
 class Expression:
     """``factor`` times a node of a graph."""
 
@@ -98,42 +103,13 @@ class Expression:
             return self.node
         return self.graph.node(Node(Op.SCALE, (self.node,), self.factor))
 
-    def sin(self) -> Expression:
-        """Its sine."""
-        return self._function(Op.SIN)
-
-    def cos(self) -> Expression:
-        """Its cosine."""
-        return self._function(Op.COS)
-
-    def sqrt(self) -> Expression:
-        """Its square root."""
-        return self._function(Op.SQRT)
-
-    def exp(self) -> Expression:
-        """Its exponential."""
-        return self._function(Op.EXP)
-
-    def expm1(self) -> Expression:
-        """Its exponential less one, without cancellation."""
-        return self._function(Op.EXPM1)
-
-    def log(self) -> Expression:
-        """Its logarithm."""
-        return self._function(Op.LOG)
-
-    def log1p(self) -> Expression:
-        """The logarithm of one plus it, without cancellation."""
-        return self._function(Op.LOG1P)
+    sin, cos, sqrt, exp, expm1, log, log1p = map(_unary, (Op.SIN, Op.COS, Op.SQRT, Op.EXP, Op.EXPM1, Op.LOG, Op.LOG1P))
 
     def tanh(self) -> Expression:
         """Its hyperbolic tangent, which is odd."""
         sign = 1.0 if self.factor > 0 else -1.0
         magnitude = Expression(self.graph, self.node, abs(self.factor)).value()
         return Expression(self.graph, self.graph.node(Node(Op.TANH, (magnitude,))), sign)
-
-    def _function(self, op: Op) -> Expression:
-        return Expression(self.graph, self.graph.node(Node(op, (self.value(),))))
 
     def select(self, positive: Scalar, other: Scalar) -> Scalar:
         """``positive`` where it is positive, else ``other``, also where it is NaN."""
@@ -211,3 +187,72 @@ class Expression:
         return Expression(self.graph, self.graph.node(Node(Op.MUL, (left, right))), self.factor * other.factor)
 
     __rmul__ = __mul__
+
+
+class Partials:
+    """Derivatives with respect to one input, or along a direction of several; each node is differentiated once."""
+
+    def __init__(self, variable: Expression, *, along: Sequence[tuple[Expression, Scalar]] = ()) -> None:
+        """Set the input, and inputs that change with it, and how fast."""
+        self._graph = variable.graph
+        self._known: dict[int, Scalar] = {variable.node: 1.0}
+        self._known.update((x.node, rate) for x, rate in along)
+
+    def __call__(self, expression: Scalar) -> Scalar:
+        """The derivative of an expression."""
+        if not isinstance(expression, Expression):
+            return 0.0
+        # Iterative, because recursion would exceed the depth of the stack.
+        pending = [expression.node]
+        while pending:
+            index = pending[-1]
+            missing = [k for k in self._graph.nodes[index].operands if k not in self._known]
+            if index not in self._known and missing:
+                pending += missing
+                continue
+            if index not in self._known:
+                self._known[index] = self._derivative(self._graph.nodes[index])
+            pending.pop()
+        return expression.factor * self._known[expression.node]
+
+    def _derivative(self, node: Node) -> Scalar:
+        operands = [Expression(self._graph, k) for k in node.operands]
+        derivatives = [self._known[k] for k in node.operands]
+        if node.op in _SLOPES:
+            (x,), (slope,) = operands, derivatives
+            return _SLOPES[node.op](x) * slope if isinstance(slope, Expression) or slope else 0.0
+        if node.op is Op.SCALE:
+            return node.constant * derivatives[0]
+        if node.op is Op.SHIFT:
+            return derivatives[0]
+        if node.op is Op.ADD:
+            return derivatives[0] + derivatives[1]
+        if node.op is Op.SUB:
+            return derivatives[0] - derivatives[1]
+        if node.op is Op.MUL:
+            return derivatives[0] * operands[1] + operands[0] * derivatives[1]
+        if node.op is Op.SELECT:
+            return operands[0].select(derivatives[1], derivatives[2])
+        if node.op is Op.ROOT:
+            # By implicit differentiation of f(x) = target.
+            if any(isinstance(slope, Expression) or slope for slope in derivatives[4:]):
+                raise ValueError("a root whose function depends on the variable has no derivative here")
+            x, parameters = Expression(self._graph, self._graph.node(node)), list[Scalar](operands[4:])
+            for i, k in enumerate(node.operands[4:]):
+                if self._graph.nodes[k].op is Op.CONSTANT:
+                    parameters[i] = self._graph.nodes[k].constant
+            return derivatives[0] / node.constant.values(x, parameters)[1]
+        return 0.0  # of inputs, constants and entries of tables
+
+
+_SLOPES: dict[Op, Callable[[Expression], Scalar]] = {
+    Op.SIN: lambda x: x.cos(),
+    Op.COS: lambda x: -x.sin(),
+    Op.RECIPROCAL: lambda x: -((1.0 / x) * (1.0 / x)),
+    Op.SQRT: lambda x: 0.5 * (1.0 / x.sqrt()),
+    Op.EXP: lambda x: x.exp(),
+    Op.EXPM1: lambda x: x.expm1() + 1.0,
+    Op.LOG: lambda x: 1.0 / x,
+    Op.LOG1P: lambda x: 1.0 / (x + 1.0),
+    Op.TANH: lambda x: 1.0 - x.tanh() * x.tanh(),
+}

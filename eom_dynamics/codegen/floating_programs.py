@@ -14,15 +14,25 @@ import numpy as np
 
 from ..jet import Jet
 from ..recursion import LinkTree, kinematics, link_tree
-from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import BASE
 from ..recursion.composite import coriolis_matrix as coriolis
 from ..recursion.composite import mass_matrix as inertia
 from ..recursion.forward_dynamics import forward_dynamics_on_base
+from ..recursion.kinematics import first_moment
 from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
 from ..recursion.passive_efforts import passive_energy
-from ..recursion.scalars import Matrix, Numbers, dot, entries, minus, plus, product, transposed_product, vector_cross
-from ..recursion.vectors import Vector
+from ..recursion.scalars import (
+    Matrix,
+    Numbers,
+    Vector,
+    dot,
+    entries,
+    minus,
+    plus,
+    product,
+    transposed_product,
+    vector_cross,
+)
 from ..robot import Frame, Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Scalar

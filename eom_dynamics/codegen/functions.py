@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
 
@@ -34,10 +35,33 @@ from ..states import (
     state_arrays,
 )
 from .backends import Kernel, kernel_of
-from .evaluation import outputs, rows_of, unaliased
 from .native import STATES_PER_THREAD, NativeKernel, extension, in_threads
 from .program import Program
 from .recipe import Recipe
+
+
+def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> tuple[Array, ...]:
+    """Result arrays of these shapes: ``out``, or new ones.
+
+    Raises:
+        StateError: ``out`` is not C-contiguous arrays of the shapes with memory of their own.
+    """
+    if out is None:
+        # Allocated together: the allocator keeps one large block for the next call but returns three to the system, and
+        # clearing fresh memory costs as much as the computation.
+        ends = np.cumsum([prod(shape) for shape in shapes]).tolist()
+        whole = np.empty(ends[-1])
+        return tuple(whole[a:b].reshape(x) for a, b, x in zip([0, *ends], ends, shapes, strict=False))
+    arrays = sequence(out, "out", f"{len(shapes)} arrays", least=len(shapes), most=len(shapes))
+    for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
+        fits = isinstance(array, np.ndarray) and array.shape == shape and array.dtype == np.float64
+        if not fits or not array.flags.carray:
+            raise StateError(f"out[{k}] must be a writable C-contiguous float64 array of shape {shape}")
+    for (i, first), (k, second) in combinations(enumerate(arrays), 2):
+        if np.may_share_memory(first, second):  # exact for contiguous arrays
+            raise StateError(f"out[{i}] and out[{k}] share memory; give each result an array of its own")
+    return tuple(arrays)
+
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
 
@@ -264,10 +288,7 @@ class CompiledFunction:
         results = outputs([samples + vector.shape for vector in signature.results], out)
         count = samples[0] if samples else 1
         if count:
-            rows = tuple(
-                unaliased(rows_of(self._rows(x, vector)), out, in_place=len(self.stages) == 1)
-                for x, vector in zip(inputs, signature.inputs, strict=True)
-            )
+            rows = tuple(self._rows(x, vector, out or ()) for x, vector in zip(inputs, signature.inputs, strict=True))
             if not self._run(count, rows, tuple(result.reshape(count, -1) for result in results)):
                 signature.checked(arguments, keywords, finite=True)  # names the argument and the entry
                 if self._refuse is not None:
@@ -294,11 +315,21 @@ class CompiledFunction:
             return general
         return caller or general
 
-    @staticmethod
-    def _rows(x: Array, vector: Vector) -> Array:
-        """An array of one state or of a batch as (1, size) or (N, size)."""
+    def _rows(self, x: Array, vector: Vector, out: Sequence[Array]) -> Array:
+        """An array of one state or of a batch as (1, size) or (N, size), with contiguous, aligned rows.
+
+        Copied only if necessary: also if writing a result to ``out`` would overwrite rows that are not yet read.
+        """
         count = len(x) if x.ndim > len(vector.shape) else 1
-        return x.reshape(count, prod(vector.shape))
+        rows = x.reshape(count, prod(vector.shape))
+        if not (rows.flags.aligned and rows.strides[1] == rows.itemsize and rows.strides[0] >= 0):
+            rows = rows.copy()
+        for array in out:
+            # A single stage reads rows before it writes to them.
+            same_place = rows.ctypes.data == array.ctypes.data and rows.size == array.size
+            if np.may_share_memory(rows, array) and not (same_place and len(self.stages) == 1):
+                return rows.copy()
+        return rows
 
     def _run(self, count: int, rows: tuple[Array, ...], results: tuple[Array, ...]) -> bool:
         """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""

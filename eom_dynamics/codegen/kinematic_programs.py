@@ -10,14 +10,13 @@ from functools import partial
 import numpy as np
 
 from ..recursion import LinkTree, kinematics, link_tree
-from ..recursion.center_of_mass import center_of_mass as center
 from ..recursion.joint_rates import joint_rates as rates_of
+from ..recursion.kinematics import center_of_mass as center
 from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import moving_joints
 from ..states import derivative_names
-from .expressions import Scalar
-from .partials import Partials
+from .expressions import Partials, Scalar
 from .program import Program
 from .recipe import Inputs, Recipe, declared, levels
 
@@ -43,7 +42,12 @@ def pose_derivatives(frame: Frame, orders: int) -> Recipe:
     """Pose C of a frame, and its body twist with time derivatives: V, Vd, …, as many as ``orders``."""
     inputs, outputs = derivative_names("q", orders + 1), ("C", *derivative_names("V", orders))
     details = (*frame_details(frame), str(orders))
-    return declared("pose_derivatives", inputs, outputs, partial(_pose_derivatives, frame), details)
+
+    def compute(robot: Robot, x: Inputs) -> Outputs:
+        twists = kinematics.body_twist(tool_tree(robot, frame), levels(x, "q"))
+        return [*_pose(frame, robot, x), *twists]
+
+    return declared("pose_derivatives", inputs, outputs, compute, details)
 
 
 def jacobian(frame: Frame, representation: str, orders: int, *, of_point: bool = False) -> Recipe:
@@ -72,11 +76,26 @@ def joint_rates(
     outputs = (*derivative_names("qd", orders), *derivative_names("eV", orders))
 
     def traced(robot: Robot) -> Program:
-        rank = min(len(moving_joints(robot, frame)), 6)
-        lengths = {"inverse": rank * rank, "d2": 1}
-        return declared("joint_rates", inputs, outputs, partial(_joint_rates, frame, reference, units), (), lengths)(
-            robot
-        )
+        moving, rest = moving_joints(robot, frame).tolist(), [0.0] * robot.n
+        rank = min(len(moving), 6)
+
+        def compute(robot: Robot, x: Inputs) -> Outputs:
+            twists = levels(x, "V")
+            found = rates_of(
+                tool_tree(robot, frame),
+                x["q"],
+                twists,
+                levels(x, "u") or [rest for _ in twists],
+                [x["inverse"][k * rank : (k + 1) * rank] for k in range(rank)],
+                x["d2"][0] if "d2" in x else 0.0,
+                reference,
+                moving,
+                units,
+                x.get("scales", [1.0] * robot.n),
+            )
+            return [*found.rates, *found.missed]
+
+        return declared("joint_rates", inputs, outputs, compute, (), {"inverse": rank * rank, "d2": 1})(robot)
 
     return Recipe("joint_rates", traced, details, inputs, outputs)
 
@@ -97,7 +116,11 @@ def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
     """Pose C and body Jacobian J of each of some frames, in row-major order: C_0, J_0, C_1, …."""
     details = tuple(detail for frame in frames for detail in frame_details(frame))
     names = [f"{name}_{k}" for k in range(len(frames)) for name in "CJ"]
-    return declared("poses_and_jacobians", "q", names, partial(_poses_and_jacobians, frames), details)
+
+    def compute(robot: Robot, x: Inputs) -> Outputs:
+        return [y for frame in frames for y in (*_pose(frame, robot, x), *_jacobian(frame, "body", robot, x))]
+
+    return declared("poses_and_jacobians", "q", names, compute, details)
 
 
 def frame_details(frame: Frame) -> tuple[str, ...]:
@@ -114,33 +137,10 @@ def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
     return [pose_entries(*kinematics.pose(tool_tree(robot, frame), x["q"]))]
 
 
-def _pose_derivatives(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
-    twists = kinematics.body_twist(tool_tree(robot, frame), levels(x, "q"))
-    return [*_pose(frame, robot, x), *twists]
-
-
 def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:
     point = {"point": x["point"]} if "point" in x else {}
     found = kinematics.jacobian(tool_tree(robot, frame), levels(x, "q"), representation, **point)
     return [entries(zip(*columns, strict=True)) for columns in found]
-
-
-def _joint_rates(frame: Frame, reference: str, units: tuple[float, ...], robot: Robot, x: Inputs) -> Outputs:
-    moving, rest = moving_joints(robot, frame).tolist(), [0.0] * robot.n
-    rank, twists = min(len(moving), 6), levels(x, "V")
-    found = rates_of(
-        tool_tree(robot, frame),
-        x["q"],
-        twists,
-        levels(x, "u") or [rest for _ in twists],
-        [x["inverse"][k * rank : (k + 1) * rank] for k in range(rank)],
-        x["d2"][0] if "d2" in x else 0.0,
-        reference,
-        moving,
-        units,
-        x.get("scales", [1.0] * robot.n),
-    )
-    return [*found.rates, *found.missed]
 
 
 def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
@@ -151,10 +151,6 @@ def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
     # Total derivatives with respect to time commute with partial ones with respect to q.
     columns = [Partials(variable) for variable in x["q"]]
     return [[column(entry) for entry in level for column in columns] for level in _center_of_mass(robot, x)]
-
-
-def _poses_and_jacobians(frames: Sequence[Frame], robot: Robot, x: Inputs) -> Outputs:
-    return [y for frame in frames for y in (*_pose(frame, robot, x), *_jacobian(frame, "body", robot, x))]
 
 
 def pose_entries(rotation: Matrix, position: Numbers) -> list[Scalar]:

@@ -21,12 +21,12 @@ from ..arrays import Array
 from ..exceptions import KernelError
 from ..robot import Robot
 from ..states import all_finite
+from .c_functions import csrc
 from .cache import digest
 from .compiler import compiled
-from .emit_c import c_source, csrc
-from .fingerprint import kernel_fingerprint
+from .emit_c import c_source
 from .program import c_name
-from .recipe import Recipe
+from .recipe import Recipe, kernel_fingerprint
 
 T = TypeVar("T")
 
@@ -132,7 +132,8 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     python = sysconfig.get_path("include")
     if not (Path(python) / "Python.h").exists():
         raise KernelError(f"no Python headers in {python} (Debian: apt install python3-dev)")
-    source = extension_source(name)
+    # With the headers of its folder in the places that include them, so that one text, and its digest, has it all.
+    source = _OWN_HEADER.sub(lambda include: csrc(include.group(1)), csrc(f"{name}.c"))
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     module_name, key = f"eom_dynamics_{name}", digest(name, source, suffix, version)
     includes = [f"-I{folder}" for folder in (python, include) if folder]
@@ -149,11 +150,3 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     # one that has its number, and wait for ever if that is a pipe.
     del module.__file__
     return module
-
-
-def extension_source(name: str) -> str:
-    """Source ``{name}.c`` of an extension module, with the headers of its folder in the places that include them.
-
-    So that one text, and its digest, has all that is compiled.
-    """
-    return _OWN_HEADER.sub(lambda include: csrc(include.group(1)), csrc(f"{name}.c"))

@@ -12,13 +12,13 @@ import numpy as np
 from ..arrays import AnyArray, Array
 from ..exceptions import KernelError
 from ..robot import Frame, Robot
+from .c_functions import csrc, filled
 from .compiler import compiled
-from .emit_c import c_source, csrc, filled
-from .fingerprint import kernel_fingerprint
+from .emit_c import c_source
 from .kinematic_programs import poses_and_jacobians
 from .native import in_threads
 from .program import c_name
-from .recipe import Recipe
+from .recipe import Recipe, kernel_fingerprint
 
 # Of the iteration; close to the best of nine choices for 2,000 random poses each of panda, ur5e and iiwa.
 _CONSTANTS = {"damping": "0.02", "longest": "1.0", "patience": "3"}

@@ -129,34 +129,24 @@ def trace(
     symbols = {key: [graph.input() for _ in range(size)] for key, size in inputs.items()}
     outputs = compute(symbols)
     results = [value for vector in outputs.values() for value in vector]
-    kept = _reachable(graph, [x.node for x in results if isinstance(x, Expression)])
-    position = {old: new for new, old in enumerate(kept)}
+    needed, pending = set(), [x.node for x in results if isinstance(x, Expression)]
+    while pending:
+        index = pending.pop()
+        if index not in needed:
+            needed.add(index)
+            pending.extend(graph.nodes[index].operands)
+    kept = [(old, graph.nodes[old]) for old in sorted(needed)]
+    position = {old: new for new, (old, _) in enumerate(kept)}
     return Program(
         name=name,
         inputs=dict(inputs),
         outputs={key: len(vector) for key, vector in outputs.items()},
-        nodes=tuple(_renumbered(graph.nodes[old], position) for old in kept),
+        nodes=tuple(node._replace(operands=tuple(position[k] for k in node.operands)) for _, node in kept),
         results=tuple(
             OutputEntry(position[x.node], x.factor) if isinstance(x, Expression) else OutputEntry(None, float(x))
             for x in results
         ),
     )
-
-
-def _reachable(graph: Graph, roots: Sequence[int]) -> list[int]:
-    """The nodes that the roots depend on, in order."""
-    needed = set()
-    stack = list(roots)
-    while stack:
-        index = stack.pop()
-        if index not in needed:
-            needed.add(index)
-            stack.extend(graph.nodes[index].operands)
-    return sorted(needed)
-
-
-def _renumbered(node: Node, position: Mapping[int, int]) -> Node:
-    return node._replace(operands=tuple(position[k] for k in node.operands))
 
 
 @dataclass(frozen=True)

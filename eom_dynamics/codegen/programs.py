@@ -16,15 +16,14 @@ import numpy as np
 from .. import recursion
 from ..jet import Jet
 from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
-from ..recursion.center_of_mass import first_moment
 from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
+from ..recursion.kinematics import first_moment
 from ..recursion.passive_efforts import passive_energy
 from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
-from .expressions import Expression, Scalar
-from .partials import Partials
+from .expressions import Expression, Partials, Scalar
 from .recipe import Inputs, Recipe, declared, levels
 
 WITH_PAYLOAD = "_with_payload"

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..mass_matrix import refuse_singular
-from ..recursion.inverse_mass_matrix import ROUNDING
+from ..recursion.inverse_mass_matrix import ROUNDING, refuse_singular
 from ..robot import Robot
 from .backends import KERNELS
 from .functions import CompiledFunction, Signature

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .expressions import ELEMENTARY, Node, Op
 from .program import Program, SinCosArgument
@@ -54,18 +53,6 @@ class Syntax:
         if angle.scale != 1:
             scaled = f"{scaled} {self.times} {self.constant(angle.scale)}"
         return f"{scaled} + {self.constant(angle.shift)}" if angle.shift else scaled
-
-
-class Lines(NamedTuple):
-    """Lines of a program: definitions and results.
-
-    Attributes:
-        definitions: a line for each of the :func:`definitions`.
-        results: an expression for each entry of the outputs.
-    """
-
-    definitions: list[str]
-    results: list[str]
 
 
 class NodeExpressions:
@@ -133,7 +120,9 @@ class NodeExpressions:
         return [
             self.syntax.constant(result.factor)
             if result.node is None
-            else _scaled(self._names[result.node], result.factor, self.syntax)
+            else f"{'-' * (result.factor < 0)}{self._names[result.node]}"
+            if abs(result.factor) == 1
+            else f"{self._names[result.node]} {self.syntax.times} {self.syntax.constant(result.factor)}"
             for result in self._program.results
         ]
 
@@ -141,36 +130,26 @@ class NodeExpressions:
 _SIGNS = {Op.ADD: "+", Op.SUB: "-"}
 
 
-def straight_line(program: Program, inputs: Sequence[str], syntax: Syntax) -> Lines:
-    """Text of a program with the sines s0, ... and cosines c0, ...; arguments are those of :class:`NodeExpressions`."""
+def straight_line(program: Program, inputs: Sequence[str], syntax: Syntax) -> tuple[list[str], list[str]]:
+    """Lines of the :func:`definitions` of a program, and an expression for each entry of its outputs.
+
+    Sines are s0, ..., cosines c0, ...; arguments are those of :class:`NodeExpressions`.
+    """
     values = NodeExpressions(program, inputs, [(f"s{k}", f"c{k}") for k in range(len(program.angles))], syntax)
-    return Lines([values.definition(index) for index in definitions(program)], values.results())
+    return list(map(values.definition, definitions(program))), values.results()
 
 
 def definitions(program: Program) -> list[int]:
     """Nodes that are computed: no inputs, constants, sines, cosines, nor operations that only sines and cosines use."""
+    given = Op.INPUT, Op.CONSTANT, Op.SIN, Op.COS
     needed = {result.node for result in program.results if result.node is not None}
     for index in reversed(range(len(program.nodes))):
         node = program.nodes[index]
         if index in needed and node.op not in (Op.SIN, Op.COS):
             needed.update(node.operands)
-    return [index for index in sorted(needed) if program.nodes[index].op not in _GIVEN]
-
-
-_GIVEN = (Op.INPUT, Op.CONSTANT, Op.SIN, Op.COS)
+    return [index for index in sorted(needed) if program.nodes[index].op not in given]
 
 
 def value_name(node: int) -> str:
     """Name of the value of a node."""
     return f"v{node}"
-
-
-def used_inputs(program: Program) -> set[int]:
-    """Positions of the entries of all inputs that the program reads."""
-    return {node.constant for node in program.nodes if node.op is Op.INPUT}
-
-
-def _scaled(name: str, factor: float, syntax: Syntax) -> str:
-    if abs(factor) == 1:
-        return name if factor == 1 else f"-{name}"
-    return f"{name} {syntax.times} {syntax.constant(factor)}"

@@ -24,8 +24,7 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
 from ..states import real_array
-from .friction_cone import FrictionCone
-from .wrench_cone import WrenchCone
+from .cones import FrictionCone, WrenchCone
 
 # Of rotation matrices and unit vectors.
 _ORTHONORMAL = 1e-9
@@ -57,7 +56,6 @@ class PointContact:
     """Rows of a twist (angular; linear) that a sticking contact keeps at zero."""
 
     def __post_init__(self) -> None:
-        """Check friction, pose and axes."""
         _check_placement(self)
         object.__setattr__(self, "cone", FrictionCone(self.friction))
 
@@ -98,7 +96,6 @@ class SurfaceContact:
     rows: ClassVar = (0, 1, 2, 3, 4, 5)
 
     def __post_init__(self) -> None:
-        """Check friction, pose, axes and corners."""
         _check_placement(self)
         object.__setattr__(self, "cone", WrenchCone(self.corners, self.friction))
         object.__setattr__(self, "corners", self.cone.corners)
@@ -163,8 +160,7 @@ def axes_of_normal(normal: ArrayLike) -> Array:
     n = n / largest
     x, y, z = turn @ n / np.linalg.norm(n)
     v = lie.skew([-y, x, 0.0])
-    rotation: Array = turn @ (np.eye(3) + v + v @ v / (1 + z))
-    return rotation
+    return turn @ (np.eye(3) + v + v @ v / (1 + z))
 
 
 def _check_placement(contact: Contact) -> None:

@@ -31,10 +31,10 @@ from ..jet import Jet
 from ..robot import Robot
 from ..spelling import duplicates, hint, shown
 from ..states import derivative_names, number_or_vector, real_array, sequence
+from .cones import checked_faces
 from .contact import Contact, PointContact, SurfaceContact, by_contact
 from .distribution import Distribution, distribute
-from .friction_cone import checked_faces
-from .mechanism import joints_and_base, mechanism
+from .mechanism import mechanism
 
 T = TypeVar("T")
 
@@ -192,8 +192,7 @@ class ContactDynamics:
     def bias_acceleration(self, configuration: Any, nu: ArrayLike) -> Array:
         """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu, that is nu' H nu with :meth:`hessian`."""
         state, (rates,) = self._mechanism.state(configuration, nu)
-        result: Array = self._jacobian(state, [rates])[1] @ rates
-        return result
+        return self._jacobian(state, [rates])[1] @ rates
 
     def forward_dynamics(
         self,
@@ -288,9 +287,8 @@ class ContactDynamics:
         f = Jet([self._join(forces, k) for k in range(orders)])
         needed = Jet(self._mechanism.inverse_dynamics(state, *derivatives))
         missing = needed - self._jacobian(state, derivatives[: orders - 1]).T @ f
-        parts = [joints_and_base(effort, self._mechanism.base) for effort in missing]
-        tau, residual = zip(*parts, strict=True)
-        return ContactEfforts(tuple(tau), tuple(residual))
+        base = self._mechanism.base
+        return ContactEfforts(tuple(effort[base:] for effort in missing), tuple(effort[:base] for effort in missing))
 
     def force_distribution(
         self,
@@ -448,5 +446,4 @@ def _direction(name: str, given: ArrayLike | None, velocity: Array) -> Array:
     size = float(np.hypot(*direction))
     if size <= (_STILL if given is None else 0.0):
         raise StateError(f"{name} does not slide; give the direction (2,) in which it starts to")
-    unit: Array = direction / size
-    return unit
+    return direction / size

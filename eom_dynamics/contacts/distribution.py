@@ -18,10 +18,8 @@ from ..arrays import Array
 from ..exceptions import ContactError
 from ..spelling import shown
 from ..states import number_or_vector
-from .conic_program import minimize
+from .cones import WrenchCone, checked_faces, minimize, second_order_rows
 from .contact import Contact, by_contact
-from .friction_cone import checked_faces, second_order_rows
-from .wrench_cone import WrenchCone
 
 # Singular values below this share of the largest one are zero, as for constraints.
 _SINGULAR = 1e-12
@@ -59,8 +57,8 @@ def distribute(
     """Contact forces and joint efforts; arguments as for :meth:`.ContactDynamics.force_distribution`."""
     size, n = len(jacobian), len(needed) - base
     faces = None if cones is None else _faces(cones)
-    W_f = _weights(force_weights, "force_weights", size)
-    W_t = _weights(effort_weights, "effort_weights", n)
+    W_f = _not_negative(force_weights, "force_weights", size)
+    W_t = _not_negative(effort_weights, "effort_weights", n)
     if np.any(W_f <= 0):
         raise ContactError("force_weights must be positive")
     J_b, J_j, e_b, e_j = jacobian[:, :base], jacobian[:, base:], needed[:base], needed[base:]
@@ -81,8 +79,7 @@ def _least_squares(J_b: Array, e_b: Array, J_j: Array, e_j: Array, reference: Ar
     free = V[rank:].T
     rows = np.concatenate([np.sqrt(W_f)[:, np.newaxis] * free, np.sqrt(W_t)[:, np.newaxis] * (J_j.T @ free)])
     wanted = np.concatenate([np.sqrt(W_f) * (reference - fixed), np.sqrt(W_t) * (e_j - J_j.T @ fixed)])
-    solution: Array = fixed + free @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
-    return solution
+    return fixed + free @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
 
 
 def _inside(
@@ -101,9 +98,7 @@ def _inside(
     reason = "no contact forces inside the friction cones balance this motion"
     limits: Array = np.full(len(e_j), np.inf)
     if effort_limits is not None:
-        limits = _not_negative(
-            number_or_vector(effort_limits, "effort_limits", len(e_j), finite=False), "effort_limits"
-        )
+        limits = _not_negative(effort_limits, "effort_limits", len(e_j), finite=False)
         reason += " within the limits of the efforts"
     if not contacts:
         # Nothing is left to choose; the solver takes no empty problems.
@@ -122,8 +117,7 @@ def _inside(
         A = np.concatenate([A, rows, -rows])
         a = np.concatenate([a, bound + e_j[limited], bound - e_j[limited]])
     u = minimize(P, p, (J_b.T @ T, e_b), (A, a), cones, reason)
-    forces: Array = T @ u
-    return forces
+    return T @ u
 
 
 def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, Array, Array]:
@@ -157,11 +151,8 @@ def _faces(cones: str | int) -> int | None:
     return checked_faces(cones)
 
 
-def _weights(value: ArrayLike, name: str, size: int) -> Array:
-    return _not_negative(number_or_vector(value, name, size), name)
-
-
-def _not_negative(array: Array, name: str) -> Array:
+def _not_negative(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:
+    array = number_or_vector(value, name, size, finite=finite)
     if not np.all(array >= 0):
         raise ContactError(f"{name} must not be negative, are {array.tolist()}")
     return array

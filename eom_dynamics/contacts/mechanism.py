@@ -96,8 +96,7 @@ class FloatingMechanism(Mechanism):
     @cached_property
     def frame(self) -> Callable[[str], Frame]:
         """The frame with this name, or ``base``."""
-        found: Callable[[str], Frame] = self._dynamics.frame
-        return found
+        return self._dynamics.frame
 
     def state(self, configuration: Any, *rates: Any) -> tuple[Any, list[Array]]:
         """Checked (pose, q) and nu, nud, …."""
@@ -109,8 +108,7 @@ class FloatingMechanism(Mechanism):
 
     def vectors(self, orders: int) -> tuple[Vector, ...]:
         """pose, q, nu, nud, …."""
-        arguments: tuple[Vector, ...] = self._dynamics.signature("jacobian", orders).arguments
-        return arguments
+        return self._dynamics.signature("jacobian", orders).arguments
 
     def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
         """Motion of a frame in the inertial frame, as for a fixed base."""
@@ -152,8 +150,3 @@ def mechanism(robot: Any) -> Mechanism:
     if isinstance(robot, FloatingBase):
         return FloatingMechanism(robot)
     raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(robot)}")
-
-
-def joints_and_base(vector: Array, base: int) -> tuple[Array, Array]:
-    """Entries of joints (n,) and of the base (base,)."""
-    return np.asarray(vector[base:]), np.asarray(vector[:base])

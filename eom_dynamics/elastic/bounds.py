@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of an arm's joints and motors, by quantity."""
+"""Limits of an arm's joints and motors, and the check of states and commands against them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..exceptions import TrajectoryError
+from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
 from ..spelling import hint
 from ..units import SHAFT_UNITS, unit
 from .elastic_arm import ElasticArm
+from .feedforward import Feedforward
+from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
+from .motor_programs import SHAFT
 
 _OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
@@ -120,3 +125,159 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     owners = [arm.robot.joint_names[i] for i in arm.motor_joint]
     names["effort_rms"], units["effort_rms"] = arm.motor_names, tuple(unit("effort", types[name]) for name in owners)
     return Bounds(names, units, largest, lower, upper, np.array([own[name].effort_rms for name in owners]))
+
+
+_RATES = ("velocity", "acceleration", "jerk")
+
+
+class LimitCheck:
+    """Limits of joints and motors, arranged to check one state in some microseconds.
+
+    All limits but that of the voltage are ranges of single entries of a row q … qdddd, tau … taudd, theta, thetad,
+    thetadd, tau_m (8n + 4m,); so is the limit of a mimic joint, for its leader. A row within these ranges violates
+    nothing; only for others are violations determined.
+
+    Attributes:
+        limited: whether there is any limit.
+        has_voltage: whether the voltage is limited, which is not a range of a single entry.
+        lower, upper: ends of the ranges (8n + 4m,), infinite where there is no limit.
+        voltage: largest voltage of the motors (m,), V; infinite where there is no limit.
+        most_effort: largest effort of the joints (n,), N m or N, to which efforts are clipped.
+        turn: distance of positions beyond their range (n,) from which on they are refused, rad; infinite for lengths.
+    """
+
+    def __init__(self, arm: ElasticArm) -> None:
+        self._arm, self._bounds = arm, bounds(arm)
+        self.has_voltage = bool(np.isfinite(arm.motor.voltage_limit).any())
+        self.lower, self.upper = self._ranges()
+        self.voltage = np.broadcast_to(np.asarray(arm.motor.voltage_limit, dtype=float), arm.motor_joint.shape)
+        self.most_effort = np.ascontiguousarray(self._bounds.largest["effort"])
+        rotary = [joint.type != "prismatic" for joint in arm.robot.independent_joints]
+        self.turn = np.where(rotary, TURN, np.inf)
+        self.limited = self.has_voltage or bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+    def prepare(self) -> None:
+        """Compile everything that checks, reports and clips, so that the first violation causes no delay."""
+        if self.limited:
+            _ = self._violations, self._clip
+            for name, details in (("shafts", {"clip": False}), ("drive", {})):
+                self._arm.functions.call(name, **details)
+
+    @property
+    def rate_limits(self) -> Array:
+        """Limits of velocity, acceleration and jerk of the joints (3, n), mimic joints included."""
+        n = self._arm.robot.n
+        return self.upper[n : 4 * n].reshape(3, n)
+
+    def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
+        """Whether states with their commands (…, 8n + 4m) violate a limit; shape (…,)."""
+        return self._violations(rows)[0][..., 0] > 0
+
+    def far(self, q: Array) -> NDArray[np.bool_]:
+        """Which positions (…, n) are more than a turn beyond their range, the one of joints that follow included."""
+        n = self._arm.robot.n
+        return (q < self.lower[:n] - self.turn) | (q > self.upper[:n] + self.turn)
+
+    def refuse_far(self, q: Array) -> None:
+        """Raise StateError for a position (n,) that is more than a turn beyond its range."""
+        for i in np.flatnonzero(self.far(q))[:1]:
+            raise StateError(
+                f"position of {self._arm.robot.joint_names[i]} is {q[i]:.4g} rad, its range {self.lower[i]:.4g} to "
+                f"{self.upper[i]:.4g} rad, {IN_DEGREES}; set limits to ignore to take it all the same"
+            )
+
+    @cached_property
+    def _violations(self) -> Callable[[Array], tuple[Array, ...]]:
+        """Number of limits that rows violate; compiled at first use."""
+        ranges = tuple(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
+        return self._arm.functions.call("violations", ranges=ranges, voltage=tuple(self.voltage.tolist()))
+
+    def excess(self, rows: Array, start: Array) -> Array:
+        """Largest relative distance of states and commands beyond the limits, widened to contain a first row.
+
+        Each range is widened to contain the first row. A distance is relative to half the range, or in its unit where
+        the range has only one end.
+
+        Args:
+            rows: (N, 8n + 4m), as for :meth:`violated`.
+            start: the first row (8n + 4m,).
+
+        Returns:
+            (N,), at most zero within all limits.
+        """
+        lower, upper = np.minimum(self.lower, start), np.maximum(self.upper, start)
+        values = rows
+        if self.has_voltage:
+            first, limit = np.abs(self._voltages(start)), self._arm.motor.voltage_limit * (1 + TOLERANCE)
+            most = np.maximum(limit, first)
+            values = np.concatenate((rows, self._voltages(rows)), axis=-1)
+            lower, upper = np.concatenate((lower, -most)), np.concatenate((upper, most))
+        half = 0.5 * (upper - lower)
+        beyond = np.maximum(values - upper, lower - values) / np.where(np.isfinite(half) & (half > 0), half, 1.0)
+        return np.max(np.nan_to_num(beyond, nan=0.0, neginf=-1.0), axis=-1)
+
+    def _voltages(self, rows: Array) -> Array:
+        """Voltages (…, m) of the motors; NaN where they are unknown."""
+        m = len(self._arm.motor_names)
+        shaft = self._arm.functions("drive", rows[..., -3 * m : -2 * m], rows[..., -m:])
+        return shaft[SHAFT.index("voltage")]
+
+    def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
+        """Worst violation of each quantity of each joint and motor, the worst first.
+
+        Args:
+            states: q, qd, qdd, qddd and possibly more, each (n,) or (N, n).
+            command: the feedforward of the states.
+        """
+        own = self._bounds
+        E, e = self._arm.robot.coupling
+        found = limit_violations(
+            own.names["position"],
+            "position",
+            own.units["position"],
+            states[0] @ E.T + e,
+            own.lower - TOLERANCE * np.abs(own.lower),
+            own.upper + TOLERANCE * np.abs(own.upper),
+        )
+        values = {name: x @ E.T for name, x in zip(_RATES, states[1:4], strict=True)}
+        values |= {"effort": command.tau, "effort_rate": command.taud}
+        for name, x in values.items():
+            most = own.largest[name] * (1 + TOLERANCE)
+            found += limit_violations(own.names[name], name, own.units[name], x, -most, most)
+        found += self._arm.drive(command).exceeded
+        return tuple(sorted(found, key=lambda violation: -violation.ratio))
+
+    def clipped(self, command: Feedforward) -> Feedforward:
+        """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
+        tau, effort = self._clip(command.tau, command.motor_velocity, command.motor_effort)
+        return command._replace(tau=tau, motor_effort=effort)
+
+    @cached_property
+    def _clip(self) -> Callable[..., tuple[Array, ...]]:
+        """Clipped efforts of joints and motors; compiled at first use."""
+        return self._arm.functions.call("clipped", most=tuple(self.most_effort.tolist()))
+
+    def _ranges(self) -> tuple[Array, Array]:
+        """Lower and upper end (8n + 4m,) for each entry of a row."""
+        arm, own = self._arm, self._bounds
+        n, m = arm.robot.n, len(arm.motor_names)
+        E, e = arm.robot.coupling
+        upper = np.full((8, n), np.inf)
+        lower = -upper
+        for ratios, offset, low, high in zip(E, e, own.lower, own.upper, strict=True):
+            # A joint follows at most one independent joint.
+            leader = int(np.argmax(np.abs(ratios)))
+            if ratio := ratios[leader]:
+                first, last = sorted(((low - offset) / ratio, (high - offset) / ratio))
+                lower[0, leader], upper[0, leader] = max(lower[0, leader], first), min(upper[0, leader], last)
+        with np.errstate(divide="ignore"):
+            for k, name in enumerate(_RATES, start=1):
+                upper[k] = np.min(own.largest[name][:, None] / np.abs(E), axis=0)
+        upper[5], upper[6] = own.largest["effort"], own.largest["effort_rate"]
+        lower[1:] = -upper[1:]
+        motors = np.full((4, m), np.inf)
+        ratio, motor = np.abs(arm.gear_ratio), arm.motor
+        motors[1] = motor.speed_limit / ratio
+        motors[3] = ratio * np.fmin(motor.torque_limit, np.abs(motor.current_limit * motor.torque_constant))
+        ends = np.concatenate((lower.ravel(), -motors.ravel())), np.concatenate((upper.ravel(), motors.ravel()))
+        return ends[0] - TOLERANCE * np.abs(ends[0]), ends[1] + TOLERANCE * np.abs(ends[1])

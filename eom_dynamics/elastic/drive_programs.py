@@ -21,16 +21,36 @@ import numpy as np
 from .. import recursion
 from ..actuators.drive_units import DriveScales
 from ..arrays import Array
-from ..codegen.expressions import Expression, Scalar
-from ..codegen.partials import Partials
+from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
 from ..jet import Jet
 from ..recursion import PARAMETERS
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES
+from .limit_violations import LimitViolation
 from .motor_programs import MOTOR_NAMES
 from .motor_side import MotorSide
+
+
+class Drive(NamedTuple):
+    """Motion, torque, current and voltage of m motors before their gears, each (m,) or (N, m).
+
+    Attributes:
+        position, velocity, acceleration: rad, and per s, s².
+        torque: N m.
+        current, voltage: A and V; NaN where the motor's constants are unknown.
+        exceeded: limits that the command violates, before any clipping.
+    """
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    current: Array
+    voltage: Array
+    exceeded: tuple[LimitViolation, ...]
+
 
 DRIVE_NAMES = ("drive_position", "drive_velocity", "drive_effort")
 """Names of the numbers of the drives."""

@@ -14,88 +14,40 @@ derivatives, see :mod:`.motor_derivatives`; from q to qdddd it is an approximati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuators.actuator import stacked
-from ..arguments import not_negative
 from ..arrays import Array
-from ..codegen import floating_programs
-from ..codegen.backends import KERNELS
-from ..codegen.floating_programs import IMU_NAMES
-from ..codegen.functions import (
-    CompiledFunction,
-    Keyword,
-    Signature,
-    Stage,
-    Vector,
-    compiled_program,
-    derivatives,
-    joint_vectors,
-    payload_keyword,
-    stage_of,
-    wrench_keyword,
-)
-from ..codegen.programs import WITH_PAYLOAD, inverse_dynamics_of_order
-from ..codegen.state_method import CompiledMethods, state_method
+from ..codegen.functions import CompiledFunction, compiled_program, payload_keyword
+from ..codegen.programs import WITH_PAYLOAD
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
 from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
-from ..states import (
-    EFFORT_NAMES,
-    PAYLOAD_NAMES,
-    STATE_NAMES,
-    WRENCH_NAMES,
-    joint_states,
-    name_of,
-    real_array,
-    refuse_overflow,
-    sequence,
-)
+from ..states import EFFORT_NAMES, PAYLOAD_NAMES, joint_states, real_array, sequence
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
-from .carried_rotors import CarriedRotors, links_with_rotors
-from .drive import Drive
-from .drive_programs import DriveCommand, DriveState, drive_command, drive_state, scales
+from .carried_rotors import CarriedRotors
+from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
+from .feedforward import Feedforward, FeedforwardMethods, like_joints, method_name
 from .limit_violations import LimitViolation, limit_violations
-from .motor_functions import MotorFunctions
-from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, SHAFT, STIFFNESS_NAMES, directional
+from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from .motor_side import MotorSide
-from .spring_set import Deflections, SpringEfforts, SpringSet
-
-_ON_BASE = "feedforward_on_base"
+from .spring_set import Deflections, MotorFunctions, SpringEfforts, SpringSet
 
 # Shares of the robot's own efforts, and their rates.
 _WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)
 
 
-class Feedforward(NamedTuple):
-    """Joint efforts, motor motion and motor efforts; motors on the link side of their gears.
-
-    Attributes:
-        tau, taud, taudd: joint efforts (n,) or (N, n), N m or N, and time derivatives.
-        motor_position, motor_velocity, motor_acceleration: (m,) or (N, m), rad or m, and per s, s².
-        motor_effort: (m,) or (N, m), N m or N.
-    """
-
-    tau: Array
-    taud: Array
-    taudd: Array
-    motor_position: Array
-    motor_velocity: Array
-    motor_acceleration: Array
-    motor_effort: Array
-
-
-class ElasticArm(CompiledMethods):
+class ElasticArm(FeedforwardMethods):
     """Arm with elastic joints of any kind, rigid joints, or both.
 
     n joints have m motors: a joint with an antagonistic pair has two, the agonist first, every other joint one. Motors
@@ -186,253 +138,6 @@ class ElasticArm(CompiledMethods):
             )
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
-    @state_method
-    def feedforward(
-        self,
-        q: ArrayLike,
-        qd: ArrayLike,
-        qdd: ArrayLike,
-        qddd: ArrayLike | None = None,
-        qdddd: ArrayLike | None = None,
-        *,
-        wrench: Sequence[ArrayLike] = (),
-        commanded_stiffness: Sequence[ArrayLike] = (),
-        deflection: ArrayLike | None = None,
-        base: BaseMotion | None = None,
-        payload: PayloadLike | None = None,
-        lead: float = 0.0,
-    ) -> Feedforward:
-        """Joint efforts, motor motion and motor efforts for a motion of the links.
-
-        In the complete rotor model it is an approximation: the coupling is that of rotors that follow the links,
-        theta = q, while motor motion is that of the springs. :func:`.motor_derivatives.motor_jet` is exact.
-
-        Shapes and units of motion and wrench are those of :meth:`Dynamics.inverse_dynamics`.
-
-        Args:
-            q, qd, qdd, qddd, qdddd: motion of the links; jerk and snap may be omitted, which means zero.
-            wrench: tool wrench with time derivatives.
-            commanded_stiffness: (k, kd, kdd), N m/rad or N/m, with time derivatives, each (n,) or (N, n); entries of
-                other joints are not read. By default stiffness is nominal, and derivatives are zero.
-            deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
-                read. By default deflections are without transient, :meth:`DampedSpring.settled`.
-            base: motion of the base; by default it is at rest. The first use compiles code for it.
-            payload: as for :meth:`Dynamics.inverse_dynamics`. Its rates are part of the rates of efforts, and thereby
-                of motor velocity and effort. The first use compiles code for it.
-            lead: s; the command is that for the motion so much later, by :meth:`ahead`. A command that a drive holds
-                for a period T after a delay D acts, on average, T/2 + D after its instant: with that lead the error of
-                the hold is of second order in T.
-
-        Returns:
-            Joint efforts, each (n,) or (N, n), and motor motion and efforts, each (m,) or (N, m).
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
-                moves in the complete rotor model; or the lead is negative.
-        """
-        given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
-        if not_negative(lead, "lead"):
-            state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
-            return self.feedforward(*state, deflection=deflection, **later)
-        given["deflection"] = deflection
-        motion = (q, qd, qdd, qddd, qdddd)
-        if base is None:
-            return Feedforward(*self._run("feedforward", *motion, **given))
-        if self.rotors is not None:
-            raise StateError("the complete rotor model has no moving base; the reduced one has")
-        return Feedforward(*self._run(_ON_BASE, *motion, base=base, **given))
-
-    def ahead(
-        self,
-        lead: float,
-        *states: ArrayLike | None,
-        wrench: Sequence[ArrayLike] = (),
-        commanded_stiffness: Sequence[ArrayLike] = (),
-        base: BaseMotion | None = None,
-        payload: PayloadLike | None = None,
-    ) -> tuple[list[Array], dict[str, Any]]:
-        """The motion ``lead`` seconds later, by Taylor polynomials of all given derivatives.
-
-        The error of q is at most lead⁵/120 times the largest fifth derivative within the lead, that of qdddd lead times
-        it: with a lead of 1 ms and a sine of 10 rad/s, 1e-12 and 0.01 times the amplitudes of q and qdddd.
-
-        Args:
-            lead: s, not negative.
-            states, wrench, commanded_stiffness, base, payload: as of :meth:`feedforward`.
-
-        Returns:
-            q … qdddd, and those of the other arguments that were given, for :meth:`feedforward`.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or the lead is negative.
-        """
-        after = np.array([not_negative(lead, "lead")])
-        given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
-        given |= {name: x for name, x in (("base", base), ("payload", payload)) if x is not None}
-        signature = self.signature(_method(on_base=base is not None, payload=payload is not None))
-        arrays, samples = signature.checked(states, given, finite=True)
-        known = dict(zip((vector.name for vector in signature.inputs), arrays, strict=True))
-
-        shapes = {vector.name: (*samples, *vector.shape) for vector in signature.inputs}
-
-        def later(names: Sequence[str]) -> list[Array]:
-            whole = shapes[names[0]]
-            rows = [np.broadcast_to(known[name], whole).reshape(*samples, -1) for name in names]
-            found = self.functions("ahead", *rows, after, count=len(rows), size=rows[0].shape[-1])
-            return [x.reshape(whole) for x in found]
-
-        others: dict[str, Any] = {}
-        if len(wrench):
-            others["wrench"] = later(WRENCH_NAMES)
-        if len(commanded_stiffness):
-            others["commanded_stiffness"] = later(STIFFNESS_NAMES)
-        if base is not None:
-            others["base"] = BaseMotion(*(np.stack(later(names)) for names in IMU_NAMES))
-        if payload is not None:
-            others["payload"] = later(PAYLOAD_NAMES)
-        return later(STATE_NAMES), others
-
-    def feedforward_partials(self, *motion: ArrayLike | None, **given: Any) -> Feedforward:
-        """Partial derivatives of the feedforward with respect to q, qd, qdd, qddd and qdddd.
-
-        Args:
-            motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, whose errors it raises.
-            given: wrench, commanded_stiffness and deflection, likewise.
-
-        Returns:
-            For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
-            i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
-            each other. A deflection that is given is constant.
-        """
-        function, signature = self._directional, self.signature("feedforward")
-        inputs, samples = signature.checked(motion, given, finite=True)
-        n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
-        directions = np.eye(orders * n).reshape(orders * n, orders, n)
-        known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
-        rows = []
-        for vector in function.signature.inputs[:-orders]:
-            x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
-            rows.append(np.repeat(x, orders * n, axis=0))
-        rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
-        found = function.results(*rows)
-        if not all(np.isfinite(x).all() for x in found):
-            self._refuse(known)  # raises the error of a state that the feedforward refuses
-            raise StateError("numbers too large: derivatives of the feedforward would not be finite")
-        shaped = (x.reshape(*samples, orders, n, x.shape[-1]) for x in found)
-        return Feedforward(*(np.moveaxis(x, -1, -3) for x in shaped))
-
-    def feedforward_along(self, states: Sequence[Array], changes: Sequence[Array]) -> Feedforward:
-        """Derivatives of the feedforward along changes of q … qdddd, without a wrench, at nominal stiffness.
-
-        Deflections of damped springs are without transient. The first use compiles code for it.
-
-        Args:
-            states: q, qd, qdd, qddd, qdddd, each (N, n).
-            changes: of these, each (D, N, n) for D directions.
-
-        Returns:
-            Feedforward of the derivatives, each (D, N, n) or (D, N, m).
-        """
-        function, signature = self._directional, self.signature("feedforward")
-        inputs, _ = signature.checked(tuple(states), {}, finite=True)
-        known = dict(zip((vector.name for vector in signature.inputs), inputs, strict=True))
-        count, samples = changes[0].shape[:2]
-        rows = []
-        for vector in function.signature.inputs[: -len(STATE_NAMES)]:
-            x = np.broadcast_to(known[vector.name], (count, samples, *vector.shape))
-            rows.append(np.ascontiguousarray(x).reshape(count * samples, *vector.shape))
-        rows += [np.ascontiguousarray(x).reshape(count * samples, -1) for x in changes]
-        return Feedforward(*(x.reshape(count, samples, -1) for x in function.results(*rows)))
-
-    def signature(self, method: str) -> Signature:
-        """Arguments and results of ``feedforward``, or ``feedforward_on_base``, as :meth:`.CompiledMethods.signature`.
-
-        With payloads the names end in ``_with_payload``.
-        """
-        if method.endswith(WITH_PAYLOAD):
-            plain = self.signature(method.removesuffix(WITH_PAYLOAD))
-            return replace(plain, keywords=(*plain.keywords, payload_keyword(self.robot, len(PAYLOAD_NAMES))))
-        n, m = self.robot.n, len(self.motor_joint)
-        deflection = Vector(DEFLECTION, (n,), "present deflection of damped springs, rad or m")
-        keywords = (
-            *wrench_keyword(self.robot.wrench_shape, len(WRENCH_NAMES)),
-            self.stiffness_keyword,
-            Keyword(
-                DEFLECTION,
-                (deflection,),
-                defaults=(np.full(n, SETTLED),),
-                alone=True,
-                check=lambda value, samples: [x for x in [self._given_deflection(value, samples)] if x is not None],
-            ),
-        )
-        if method == _ON_BASE:
-            parts = tuple(Vector(name, (3,), "motion of the base") for names in IMU_NAMES for name in names)
-            keywords += (Keyword("base", parts, check=_base_vectors),)
-        motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
-        effort = Vector(MOTOR_NAMES[3], (m,), "motor efforts, link side of the gear, N m or N")
-        results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
-        return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
-
-    @property
-    def stiffness_keyword(self) -> Keyword:
-        """Keyword argument for the commanded stiffness."""
-        zero = np.zeros(self.robot.n)
-        vectors = derivatives(STIFFNESS_NAMES, 3, zero.shape, "commanded stiffness, N m/rad or N/m")
-        return Keyword(
-            "commanded_stiffness", vectors, defaults=(self.side.nominal_stiffness, zero, zero), check=self._commanded
-        )
-
-    def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
-        """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""
-        return self._function(_method(on_base=on_base, payload=payload)).stages
-
-    def _links(self, *, on_base: bool, payload: bool) -> Stage:
-        """Program of the links."""
-        if on_base:
-            recipe = floating_programs.efforts_on_base(payload=payload)
-            return Stage(KERNELS[self.backend](self.robot, recipe), recipe.inputs, recipe.outputs)
-        if self.rotors is None:
-            (stage,) = self.dynamics._function("inverse_dynamics" + payload * WITH_PAYLOAD).stages
-            return stage
-        return stage_of(links_with_rotors(self.robot, self.side, payload=payload), self.backend)
-
-    def _function(self, name: str) -> CompiledFunction:
-        if name not in self._functions:
-            links = self._links(on_base=name.startswith(_ON_BASE), payload=name.endswith(WITH_PAYLOAD))
-            self._functions[name] = CompiledFunction(
-                self.signature(name),
-                [links, *self.functions.function("motors", spin=self.rotors is not None).stages],
-                intermediate={"spin": len(self.motor_joint)} if self.rotors is not None else {},
-                finite_results=bool(self.variable.any()),
-                refuse=self._refuse,
-            )
-        return self._functions[name]
-
-    @cached_property
-    def _directional(self) -> CompiledFunction:
-        """Derivative of the feedforward along a change of q … qdddd."""
-        reduced = self.rotors is None
-        links = inverse_dynamics_of_order(2)(self.robot) if reduced else links_with_rotors(self.robot, self.side)
-        program = directional(links, self.functions.program("motors", spin=not reduced))
-        return compiled_program(program, self.backend)
-
-    def _refuse(self, inputs: Mapping[str, Array]) -> None:
-        """Raise the error of inputs for which the command is not finite."""
-        method = _method(on_base=IMU_NAMES[1][0] in inputs, payload=PAYLOAD_NAMES[0] in inputs)
-        with np.errstate(all="ignore"):
-            efforts = self._link_efforts(method, inputs)
-        refuse_overflow(efforts, ("effort", "effort_rate", "effort_acceleration"), "joint", self.robot.joint_names)
-        tau = efforts[0]
-        self.spring_set.refuse(tau, [np.broadcast_to(inputs[STIFFNESS_NAMES[0]], tau.shape)], np.full(1, np.nan))
-
-    def _link_efforts(self, method: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
-        """The efforts of a feedforward method, from inputs by name that it has checked."""
-        signature, links = self.signature(method), self._function(method).stages[0]
-        known = {vector.name: replace(vector, optional=False, shared=True) for vector in signature.inputs}
-        of_links = Signature(tuple(known[name] for name in links.inputs), signature.results[: len(EFFORT_NAMES)])
-        function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
-        return function.results(*(inputs[name] for name in links.inputs))
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the arguments; compiled code comes from the cache."""
         return partial(ElasticArm, **self._arguments), (self.robot,)
@@ -458,10 +163,9 @@ class ElasticArm(CompiledMethods):
             StateError: as for :meth:`feedforward`.
         """
         if base is not None and payload is not None:
-            method = _method(on_base=True, payload=True)
-            signature = self.signature(method)
-            inputs, _ = signature.checked(states, {"wrench": wrench, "base": base, "payload": payload}, finite=True)
-            return self._link_efforts(method, dict(zip((x.name for x in signature.inputs), inputs, strict=True)))
+            method = method_name(on_base=True, payload=True)
+            known, _ = self._checked(method, states, {"wrench": wrench, "base": base, "payload": payload})
+            return self._link_efforts(method, known)
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench, payload=payload)
         w, f = checked_base(base)
@@ -495,7 +199,7 @@ class ElasticArm(CompiledMethods):
         """
         q, qd = joint_states(self.robot.n, q, qd)
         shape = (*q.shape[:-1], len(self.motor_joint))
-        motors = [_like_joints(x, "motor state", shape) for x in (motor_position, motor_velocity)]
+        motors = [like_joints(x, "motor state", shape) for x in (motor_position, motor_velocity)]
         commanded = self._commanded(commanded_stiffness, q.shape[:-1])
         return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too, motors=MOTOR_NAMES[:2])
 
@@ -686,50 +390,3 @@ class ElasticArm(CompiledMethods):
     ) -> list[Array]:
         """Commanded stiffness k, kd, …, each (n,) or (N, n), completed by the defaults of :meth:`feedforward`."""
         return self.spring_set.commanded(self._commanded(stiffness, shape[:-1], orders), shape[:-1], orders)
-
-    def _commanded(
-        self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
-    ) -> list[Array]:
-        """Commanded stiffness and time derivatives, those that are given, zero at other joints."""
-        given = []
-        for k, x in enumerate(sequence(stiffness, "commanded_stiffness", ", ".join(STIFFNESS_NAMES), most=orders)):
-            name = name_of(STIFFNESS_NAMES, k)
-            array = _like_joints(x, f"stiffness {name}", (*samples, self.robot.n))
-            if not np.all(np.isfinite(array[..., self.variable])):
-                raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
-            given.append(np.where(self.variable, array, 0.0))
-        return given
-
-    def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
-        """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
-        if deflection is None:
-            return None
-        return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
-
-    def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
-        """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
-        given = _like_joints(deflection, "deflection", shape)
-        if not np.all(np.isfinite(given[..., self.damped])):
-            raise StateError("deflection must be finite at damped joints")
-        return given
-
-
-def _method(*, on_base: bool, payload: bool) -> str:
-    """Name of the feedforward on a base at rest or in motion, without or with payloads."""
-    return (_ON_BASE if on_base else "feedforward") + WITH_PAYLOAD * payload
-
-
-def _base_vectors(base: BaseMotion, samples: tuple[int, ...]) -> list[Array]:
-    """Angular velocity and specific force of a moving base, and their time derivatives."""
-    return [row for part in checked_base(base) for row in part]
-
-
-def _like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
-    """The value as an array (n,), or of the shape of all joint vectors."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise StateError(f"{name} is not an array of numbers") from None
-    if array.shape not in (shape, shape[-1:]):
-        raise StateError(f"{name} must have shape {shape}, has {array.shape}")
-    return array

@@ -42,7 +42,8 @@ from ..exceptions import KernelError, StateError
 from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, real_array
 from . import flat_programs
-from .elastic_arm import ElasticArm, Feedforward
+from .elastic_arm import ElasticArm
+from .feedforward import Feedforward
 from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from .motor_programs import DELTA_NAMES, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
 
@@ -121,8 +122,7 @@ def flat_state(
         if source != "efforts":
             arm.spring_set.require_efforts(rigid_too=held)
         call = arm.calls[key] = _flat_state(arm, source, held, loaded).state_call()
-    state: FlatState = call(q, qd, *measured, **keywords)
-    return state
+    return call(q, qd, *measured, **keywords)
 
 
 def chain_gains(natural_frequency: float, order: int = 4) -> Array:
@@ -187,8 +187,7 @@ def linearizing_effort(
     }
     if loaded:
         given["payload"] = payload
-    effort: Array = call(*state, *_reference(reference), gains, **given)[-1]
-    return effort
+    return call(*state, *_reference(reference), gains, **given)[-1]
 
 
 def linearizing_snap(state: FlatState, reference: Sequence[ArrayLike], gains: ArrayLike) -> Array:
@@ -212,10 +211,9 @@ def motor_pd_effort(
     Raises:
         StateError: an array is not finite, or has another shape.
     """
-    effort: Array = _motor_pd(command.motor_effort.shape[-1])(
+    return _motor_pd(command.motor_effort.shape[-1])(
         command.motor_position, command.motor_velocity, motor_position, motor_velocity, command.motor_effort, kp, kd
     )[0]
-    return effort
 
 
 def _require_reduced(arm: ElasticArm) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
+from ..exceptions import LimitError
 
 TURN = 2 * np.pi
 """Distance beyond its range up to which an angle may be a mistake of the motion; beyond, it is one of the unit, rad."""
@@ -52,6 +53,10 @@ class LimitViolation(NamedTuple):
         """Value and limit, such as ``2.5 rad/s, limit 2 rad/s``."""
         return f"{self.value:.4g} {self.unit}, limit {self.limit:.4g} {self.unit}"
 
+    def error(self, message: str) -> LimitError:
+        """The error with this message of a motion whose worst violation it is."""
+        return LimitError(message, f"{self.name}: {self.quantity}", self.numbers, self.ratio)
+
     def __str__(self) -> str:
         return f"{self.name}: {self.quantity} {self.numbers}"
 
@@ -92,12 +97,7 @@ def range_ratio(distance: float, lower: float, upper: float) -> float:
 
 
 def limit_violations(
-    names: Sequence[str],
-    quantity: str,
-    units: Sequence[str],
-    values: Array,
-    lower: Array | float,
-    upper: Array | float,
+    names: Sequence[str], quantity: str, units: Sequence[str], values: Array, lower: Array | float, upper: Array | float
 ) -> list[LimitViolation]:
     """Find the worst violation of each name; NaN violates nothing.
 

@@ -84,12 +84,7 @@ def motor_jet(
     """
     robot, groups = arm.robot, _elimination(arm)
     needed = count(order, "order") + 2 + 2 * _depth(arm, groups)
-    if len(motion) <= needed:
-        raise StateError(f"motion must have q and {needed} time derivatives, has {max(len(motion) - 1, 0)}")
-    states = joint_states(robot.n, *motion[: needed + 1])
-    samples = states[0].shape[:-1]
-    given = wrench_sequence(wrench)
-    tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
+    states, tau = motion_and_efforts(robot, motion, wrench, needed)
     carried = _Carried(arm, states) if arm.rotors is not None else None
     rows = sequence(commanded_stiffness, "commanded_stiffness", "k, kd, …")[: needed + 1]
     commanded = arm.stiffness_command(rows, states[0].shape, needed + 1)
@@ -119,20 +114,29 @@ def motor_jet(
     return MotorJet(stacked(tau, order + 3), stacked(position, order + 3), stacked(motor_effort, order + 1))
 
 
-def effort_jets(robot: Robot, states: Sequence[Array], wrench: Sequence[Array]) -> list[Jet]:
-    """Joint efforts with time derivatives, a jet of numbers or of (N,) for each joint.
+def motion_and_efforts(
+    robot: Robot, motion: Sequence[ArrayLike], wrench: Sequence[ArrayLike], needed: int, why: str = ", "
+) -> tuple[list[Array], list[Jet]]:
+    """Checked motion with ``needed`` time derivatives, and a jet of the effort, numbers or (N,), for each joint.
 
     Args:
         robot: the links.
-        states: q and m + 2 of its time derivatives, each (n,) or (N, n), for m of the efforts.
-        wrench: tool wrench with m time derivatives as of :func:`eom_dynamics.states.wrenches`, or none.
+        motion, wrench: as of :func:`motor_jet`, whose errors it raises.
+        needed: m + 2, for m time derivatives of the efforts.
+        why: reason that follows it in errors.
     """
+    motion = sequence(motion, "motion", "q and its time derivatives")
+    if len(motion) <= needed:
+        raise StateError(f"motion must have q and {needed} time derivatives{why}has {max(len(motion) - 1, 0)}")
+    states = joint_states(robot.n, *motion[: needed + 1])
     samples = states[0].shape[:-1]
+    given = wrench_sequence(wrench)
+    at_tools = wrenches(given, needed - 1, robot.wrench_shape, samples) if given else []
     columns = [list(np.moveaxis(x, -1, 0)) for x in states]
-    rows = [list(np.moveaxis(W.reshape(*samples, -1), -1, 0)) for W in wrench]
+    rows = [list(np.moveaxis(W.reshape(*samples, -1), -1, 0)) for W in at_tools]
     efforts = inverse_dynamics(link_tree(robot), columns, rows)
     # The recursion leaves efforts that depend on no joint as plain numbers.
-    return [Jet([np.broadcast_to(row[i], samples) for row in efforts]) for i in range(robot.n)]
+    return states, [Jet([np.broadcast_to(row[i], samples) for row in efforts]) for i in range(robot.n)]
 
 
 class _Carried:
@@ -144,7 +148,7 @@ class _Carried:
         robot, self._rotors = arm.robot, arm.rotors
         self._axes, spins = _axes(robot, states)
         self._links = [_turning(robot, joint) for joint in range(robot.n)]
-        self._carriers = [_ancestors(robot, mount.carrier) for mount in self._rotors.mounts]
+        self._carriers = [robot.path(mount.carrier) for mount in self._rotors.mounts]
         self._own: list[Vector] = []  # spin axes, in the base frame
         self._turn: list[Jet] = []  # angular velocities of the carriers about the spin axes
         frames = _rotations(robot, states[0])
@@ -222,7 +226,7 @@ def _felt(arm: ElasticArm, joint: int) -> set[int]:
     return {
         int(other)
         for other, mount, inertia in zip(arm.motor_joint, arm.rotors.mounts, arm.rotors.inertia, strict=True)
-        if inertia and bodies & set(_ancestors(arm.robot, mount.carrier))
+        if inertia and bodies & set(arm.robot.path(mount.carrier))
     }
 
 
@@ -234,15 +238,6 @@ def _turning(robot: Robot, joint: int) -> list[tuple[int, float]]:
         for body, element in enumerate(robot.joints)
         if E[body, joint] and element.type != "prismatic"
     ]
-
-
-def _ancestors(robot: Robot, body: int) -> list[int]:
-    """Index of a body and of those before it in the tree."""
-    row = []
-    while body >= 0:
-        row.append(body)
-        body = robot.joints[body].parent
-    return row
 
 
 def _axes(robot: Robot, states: Sequence[Array]) -> tuple[list[Vector], list[Vector]]:

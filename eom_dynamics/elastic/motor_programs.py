@@ -14,8 +14,7 @@ import numpy as np
 
 from ..actuators import Motor
 from ..codegen.emit_python import python_function
-from ..codegen.expressions import Expression, Scalar
-from ..codegen.partials import Partials
+from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
 from ..elementary import clipped as nearest
 from ..elementary import select
@@ -269,7 +268,8 @@ def shafts(side: MotorSide, *, clip: bool) -> Program:
             motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
             position, speed, acceleration, effort = values
             speed, torque = speed * ratio, effort / ratio
-            for value, most in zip(_limited(motor, torque, speed), _most(motor), strict=True):
+            for value, quantity in zip(_limited(motor, torque, speed), SHAFT_UNITS, strict=True):
+                most = float(getattr(motor, f"{quantity}_limit"))
                 exceeded = exceeded + _is_beyond(value, -most, most)
             if clip:
                 torque = motor.clipped(torque, speed)
@@ -319,10 +319,6 @@ def clipped(side: MotorSide, most: Sequence[float]) -> Program:
 def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:
     """Quantities of a motor with limits, in the order of SHAFT_UNITS."""
     return [speed, torque, motor.current(torque), motor.voltage(torque, speed)]
-
-
-def _most(motor: Motor) -> list[float]:
-    return [float(getattr(motor, f"{quantity}_limit")) for quantity in SHAFT_UNITS]
 
 
 def _is_beyond(value: Scalar, low: float, high: float) -> Scalar:

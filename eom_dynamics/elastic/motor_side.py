@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuators import Actuator, checks
+from ..actuators import Actuator, parameters
 from ..actuators.springs import RIGID, CoupledSpring, Spring, spring_of_stiffness
 from ..actuators.transmission import Transmission
-from ..arrays import AnyArray, Array
+from ..arrays import AnyArray, Array, Scalar
 from ..jet import Jet
 from ..robot import Robot
-
-Scalar: TypeAlias = Any
 
 
 class PlacedSpring(NamedTuple):
@@ -60,7 +58,7 @@ class MotorSide:
         """Motor side of a robot, or with springs and rotors of arguments as of :class:`.ElasticArm`."""
         springs, coupled = _springs(robot, stiffness)
         given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
-        inertia = checks.not_negative("rotor_inertia", checks.repeated("rotor_inertia", given, robot.n))
+        inertia = parameters.not_negative("rotor_inertia", parameters.repeated("rotor_inertia", given, robot.n))
         joints = robot.independent_joints
         return cls(
             robot.joint_names,
@@ -247,11 +245,7 @@ class MotorSide:
         return [spring.settled(x) for spring, x in zip(self.springs, tau, strict=True)]
 
     def advanced(
-        self,
-        delta: Sequence[Scalar],
-        before: Sequence[Sequence[Scalar]],
-        after: Sequence[Sequence[Scalar]],
-        dt: Scalar,
+        self, delta: Sequence[Scalar], before: Sequence[Sequence[Scalar]], after: Sequence[Sequence[Scalar]], dt: Scalar
     ) -> list[Scalar]:
         """Deflections of damped springs a time step later, for each joint; zero at others.
 
@@ -284,7 +278,7 @@ def _springs(
     """Springs of the joints, and the spring between coupled joints."""
     if stiffness is None:
         return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
-    given = checks.numbers("stiffness", stiffness)
+    given = parameters.numbers("stiffness", stiffness)
     if robot.n > 1 and given.shape == (robot.n, robot.n):
         return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
-    return tuple(map(spring_of_stiffness, checks.repeated("stiffness", given, robot.n))), None
+    return tuple(map(spring_of_stiffness, parameters.repeated("stiffness", given, robot.n))), None

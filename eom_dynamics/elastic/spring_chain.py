@@ -20,15 +20,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.checks import not_negative, refuse
 from ..actuators.friction import FRICTIONLESS, Friction
+from ..actuators.parameters import not_negative, refuse
 from ..actuators.springs import Spring
 from ..arguments import count
 from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet
 from ..robot import Robot
-from ..states import joint_states, real_array, sequence, wrench_sequence, wrenches
-from .motor_derivatives import MotorJet, effort_jets, stacked
+from ..states import real_array, sequence
+from .motor_derivatives import MotorJet, motion_and_efforts, stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,16 +165,8 @@ def chain_motor_jet(
     if len(chains) != robot.n:
         raise RobotDescriptionError(f"{robot.name}: chains must be {robot.n}, one for each joint, are {len(chains)}")
     needed = chain_derivatives_needed(chains, order)
-    motion = sequence(motion, "motion", "q and its time derivatives")
-    if len(motion) <= needed:
-        raise StateError(
-            f"motion must have q and {needed} time derivatives, two for the links, two for each spring of the longest "
-            f"chain and {order} of the motor effort; has {max(len(motion) - 1, 0)}"
-        )
-    states = joint_states(robot.n, *motion[: needed + 1])
-    samples = states[0].shape[:-1]
-    given = wrench_sequence(wrench)
-    tau = effort_jets(robot, states, wrenches(given, needed - 1, robot.wrench_shape, samples) if given else [])
+    why = f", two for the links, two for each spring of the longest chain and {order} of the motor effort; "
+    states, tau = motion_and_efforts(robot, motion, wrench, needed, why)
     position, effort = [], []
     for i, chain in enumerate(chains):
         count = chain.derivatives_needed(order) + 1

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equations of motion and their matrices: closed form with time derivatives, system form, and Jacobian sums."""
 
-from .center_of_mass import CenterOfMassCoordinates
 from .closed_form import EquationsOfMotion, equations_of_motion
-from .coriolis_tensor import coriolis_tensor
-from .floating_base import FloatingEquationsOfMotion, floating_equations_of_motion
+from .floating_base import CenterOfMassCoordinates, FloatingEquationsOfMotion, floating_equations_of_motion
 from .jacobian_sums import (
     BodyJacobians,
     center_of_mass_jacobians,
     christoffel_symbols,
+    coriolis_tensor,
     gravity_from_jacobians,
     mass_matrix_from_jacobians,
 )

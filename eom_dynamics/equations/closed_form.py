@@ -90,11 +90,7 @@ class EquationsOfMotion:
 
 
 def equations_of_motion(
-    robot: Robot,
-    q: ArrayLike,
-    *rates: ArrayLike,
-    wrench: Sequence[ArrayLike] = (),
-    coriolis: str = "christoffel",
+    robot: Robot, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = (), coriolis: str = "christoffel"
 ) -> EquationsOfMotion:
     """M, C, Q_grav and Q_ext with their time derivatives, equations (27)-(60).
 

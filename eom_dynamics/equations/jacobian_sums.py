@@ -22,11 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import choice
 from ..arrays import AnyArray
-from ..kinematics.forward import body_poses
+from ..codegen.backends import require_robot
+from ..kinematics.frames import body_poses
 from ..robot import Robot
 from ..states import joint_vectors
-from .closed_form import passive_forces
+from .closed_form import equations_of_motion, passive_forces
 
 
 class BodyJacobians(NamedTuple):
@@ -86,7 +88,7 @@ def coriolis_tensor_from_jacobians(robot: Robot, q: ArrayLike) -> AnyArray:
     E, _ = robot.coupling
     total: AnyArray = np.zeros((len(E),) * 3)
     for i, (J, w, inertia) in enumerate(_single(robot, q)):
-        path = _path(robot, i)
+        path = robot.path(i)
         dM = np.zeros((len(E),) * 3, dtype=J.dtype)
         for k in path:
             dJ, dw = np.zeros_like(J), np.zeros_like(w)
@@ -115,17 +117,42 @@ def _single(robot: Robot, q: ArrayLike) -> list[tuple[AnyArray, AnyArray, AnyArr
     for i, (C, joint) in enumerate(zip(poses, robot.joints, strict=True)):
         center, R = lie.transformed(C, joint.center_of_mass), C[:3, :3]
         J, w = (np.zeros((3, len(poses)), dtype=C.dtype) for _ in range(2))
-        for j in _path(robot, i):
+        for j in robot.path(i):
             axis, moment = twists[j][:3], twists[j][3:]
             J[:, j], w[:, j] = moment + lie.skew(axis) @ center, axis
         bodies.append((J, w, R @ joint.inertial.about_center_of_mass @ R.T))
     return bodies
 
 
-def _path(robot: Robot, body: int) -> list[int]:
-    """Joints between the base and a body, from the body's joint to the base."""
-    path = []
-    while body >= 0:
-        path.append(body)
-        body = robot.joints[body].parent
-    return path
+ROUTES = ("kernel", "mass_matrix", "jacobians")
+"""Routes to the Coriolis tensor."""
+
+
+def coriolis_tensor(robot: Robot, q: ArrayLike, route: str = "kernel") -> AnyArray:
+    """Coriolis tensor: Christoffel symbols of the first kind c_ijk (n, n, n), symmetric in j and k.
+
+        c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2,    C_ij = sum over k of c_ijk qd_k
+
+    The slice c_i of joint i is the matrix C_k of the lectures of A. De Luca, whose quadratic form is the velocity term:
+    (C qd)_i = qd' c_i qd. :meth:`eom_dynamics.Dynamics.coriolis_tensor` is the compiled one.
+
+    Args:
+        robot: the robot.
+        q: joint variables (n,), rad or m.
+        route: ``kernel`` (the Coriolis matrix for unit velocities), ``mass_matrix`` (partial derivatives of M) or
+            ``jacobians`` (partial derivatives of the Jacobians of the bodies). None uses finite differences.
+
+    Raises:
+        StateError: q has the wrong shape or is not finite, or the route is unknown.
+        TypeError: ``robot`` is not a Robot.
+    """
+    require_robot(robot)
+    choice(route, "route", ROUTES)
+    (q,) = joint_vectors(robot.n, q)
+    if route == "jacobians":
+        return coriolis_tensor_from_jacobians(robot, q)
+    units, rest = np.eye(robot.n, dtype=int), np.zeros(robot.n, dtype=int)
+    if route == "kernel":  # C is linear in qd: c_ijk is C_ij for the unit velocity of joint k
+        return np.stack([equations_of_motion(robot, q, unit).C[0] for unit in units], axis=-1)
+    # The time derivative of M at the unit velocity of joint k is dM/dq_k.
+    return christoffel_symbols(np.stack([equations_of_motion(robot, q, unit, rest).M[1] for unit in units], axis=-1))

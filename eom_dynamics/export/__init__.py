@@ -3,9 +3,8 @@
 
 from .compiled_loop import LoopLibrary, loop_library
 from .functions import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, FUNCTIONS, ON_BASE, PLANT, STRAIGHT_LINE
-from .languages import LANGUAGES, Capability, UnavailableError, capabilities, project_files
+from .languages import LANGUAGES, Capability, UnavailableError, capabilities, project_files, readme
 from .project import PRECISIONS, Project, project
-from .readme import readme
 from .ros2_control import generic_files
 from .stored_values import StoredValues, stored_values
 

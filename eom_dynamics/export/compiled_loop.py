@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from ..codegen.c_functions import filled
 from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
-from ..codegen.emit_c import filled
 from ..robot import Robot
 from . import c_project, cpp_project
-from .cpp_robot import comment, type_name
+from .cpp_project import comment, type_name
 from .functions import controller_functions
 from .languages import UnavailableError, language_unavailable
 from .project import project

@@ -7,24 +7,244 @@ The headers in ``templates/cpp/eom`` are the same for every robot; one more desc
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Array
+from ..codegen.c_functions import REALS, filled
 from ..codegen.cache import digest
-from ..codegen.emit_c import filled
+from ..codegen.programs import WITH_PAYLOAD
+from ..elastic import LimitCheck
+from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
-from ..elastic.flat_programs import REFERENCE
-from ..messages.deflection_filter import LONGEST_GAP
-from ..states import STATE_NAMES
+from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
+from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
+from ..elastic.motor_programs import MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..messages.setpoint_to_command import LONGEST_GAP
+from ..robot.model import DRIVE_INTERPOLATIONS
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
 from . import c_project
-from .c_text import call, constant_arrays
-from .cpp_robot import comment, robot_header, type_name
-from .functions import FEEDFORWARD, LINEARIZATION, PLANT
-from .loop_values import KNOTS, loop_values
-from .plant import MOTOR_STATE
+from .c_project import call, constant_arrays, real, wrapped
+from .functions import (
+    ACCELERATIONS,
+    DRIVE_COMMAND,
+    DRIVE_COMMAND_WITH_PAYLOAD,
+    DRIVE_STATE,
+    FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
+    LINEARIZATION,
+    LINEARIZATION_WITH_PAYLOAD,
+    MOTOR_STATE,
+    PLANT,
+    links_of,
+)
 from .project import Project
-from .stored_values import POLES, STIFFNESS_GAINS, StoredValues
+from .stored_values import KNOTS, POLES, STIFFNESS_GAINS, StoredValues, loop_values
 from .templates import template, template_names
+
+# Quantities with limits, in the order of the template.
+_LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
+
+# Names that types and template parameters have in the templates of the type.
+_MEMBER_TYPES = ("Scalar", "Ends", "State", "Motors", "Shafts", "Before", "After", "Measurement")
+
+
+def type_name(project: Project) -> str:
+    """Name of the type: the robot's name in CamelCase, which is never a keyword.
+
+    Names in capitals alone, which macros have, keep only those that words begin with, and names of types in the
+    template get a suffix.
+    """
+    parts = project.name.split("_")
+    if project.name.isupper():
+        parts = [part.capitalize() for part in parts]
+    name = "".join(part[:1].upper() + part[1:] for part in parts)
+    return f"{name}Robot" if name in _MEMBER_TYPES else name
+
+
+def comment(project: Project) -> str:
+    """Notice of a project as a C++ comment, safe against backslashes at line ends."""
+    return re.sub(r"\\$", r"\\ //", project.notice_as("// "), flags=re.MULTILINE)
+
+
+def robot_header(project: Project) -> str:
+    """Text of the header."""
+    robot, side = project.robot, project.side
+    damped = bool(side.damped.any())
+    return filled(
+        template("cpp/robot.hpp.in"),
+        notice=comment(project),
+        guard=f"EOM_ROBOTS_{project.name.upper()}_HPP",
+        library=project.library,
+        type=type_name(project),
+        scalar=real(project),
+        joints=str(robot.n),
+        motors=str(len(side.motor_names)),
+        tools=str(len(robot.tools)),
+        name=literal(robot.name),
+        joint_names=_listed(map(literal, robot.joint_names)),
+        tool_names=_listed(literal(tool.name) for tool in robot.tools),
+        motor_names=_listed(map(literal, side.motor_names)),
+        motor_joint=_listed(map(str, side.motor_joint)),
+        commanded=_boolean(side.variable.any()),
+        damped=_boolean(damped),
+        settled=_number(project, SETTLED),
+        nominal=_numbers(project, side.nominal_stiffness),
+        constants=_constants(project),
+        functions="".join(
+            [_filter(project) if damped else "", _plant(project), _linearization(project), _drives(project)]
+        ),
+        has_plant=_boolean(PLANT in project.functions),
+        has_linearization=_boolean(LINEARIZATION in project.functions),
+        has_drives=_boolean(DRIVE_COMMAND in project.functions),
+        has_payload=_boolean(FEEDFORWARD_WITH_PAYLOAD in project.functions),
+        loaded_inverse_dynamics=_if_loaded(project, links_of(robot) + WITH_PAYLOAD),
+        loaded_feedforward=_if_loaded(project, FEEDFORWARD_WITH_PAYLOAD),
+        inverse_dynamics=_call(project, links_of(robot)),
+        feedforward=_call(project, FEEDFORWARD),
+        drive=_call(project, "drive"),
+    )
+
+
+def _constants(project: Project) -> str:
+    """Limits, and transmission."""
+    arm = project.arm
+    check, n, m = LimitCheck(arm), project.robot.n, len(arm.motor_names)
+    names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
+    ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
+    lower, upper = (dict(zip(names, np.split(x, ends), strict=True)) for x in (check.lower, check.upper))
+    identity = list(np.eye(m))
+    return filled(
+        template("cpp/robot_constants.hpp.in"),
+        rigid=_listed(map(_boolean, arm.rigid)),
+        lower=_fields(project, lower),
+        upper=_fields(project, upper),
+        largest_effort=_numbers(project, bounds(arm).largest["effort"]),
+        turn=_numbers(project, check.turn),
+        command_period=_number(project, project.robot.command_period),
+        drive_delay=_number(project, project.robot.drive_delay),
+        drive_feedback_delay=_number(project, project.robot.drive_feedback_delay.position),
+        mean_age=_number(project, DRIVE_INTERPOLATIONS[project.robot.drive_interpolation]),
+        voltage_limit=_numbers(project, np.broadcast_to(arm.motor.voltage_limit, m)),
+        transmission=_boolean(arm.transmission is not None),
+        joint_sides=_numbers(project, arm.side.joint_sides(identity)),
+        load_weights=_numbers(project, arm.side.motor_loads(identity)),
+    )
+
+
+def _fields(project: Project, rows: Mapping[str, Array]) -> str:
+    return "\n".join(f"        {{{_numbers(project, rows[name])}}}, // {name}" for name in _LIMITED)
+
+
+def _filter(project: Project) -> str:
+    """Function of damped springs."""
+    places = {f"{name}_before": f"before.{name}" for name in EFFORT_NAMES} | {x: f"after.{x}" for x in EFFORT_NAMES}
+    places |= {name: name for name in ("deflection", "step", "deflection_now")}
+    return filled(template("cpp/robot_filter.hpp.in"), filtered=_call(project, "filtered", **places))
+
+
+def _plant(project: Project) -> str:
+    """Function of the plant, if the project has it."""
+    if PLANT not in project.functions:
+        return ""
+    places = dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))
+    return filled(template("cpp/robot_plant.hpp.in"), plant=_call(project, PLANT, tau_m="tau_m", **places))
+
+
+def _drives(project: Project) -> str:
+    """Functions of drives that are not sent the command itself, if the project has them."""
+    if DRIVE_COMMAND not in project.functions:
+        return ""
+    places = {name: f"y.{name}" for name in ("taud", *MOTOR_NAMES[:3])}
+    places |= {"tau": "joint_effort", "motor_effort": "motor_effort", SHARE: SHARE}
+    sent = ("position", "velocity", "effort", "joint_effort", "joint_effort_rate")
+    places |= {name: f"sent.{own}" for name, own in zip((*DRIVE_NAMES, *SENT_NAMES), sent, strict=True)}
+    loaded = DRIVE_COMMAND_WITH_PAYLOAD in project.functions
+    own = {name: name for name in ("q", "qd", *DRIVE_NAMES, SHARE, *OWN_MOTORS)}
+    return filled(
+        template("cpp/robot_drives.hpp.in"),
+        type=type_name(project),
+        loaded=_if_loaded(project, DRIVE_COMMAND_WITH_PAYLOAD, **places) if loaded else "",
+        drive_command=_call(project, DRIVE_COMMAND, **places),
+        drive_state=_call(project, DRIVE_STATE, **own),
+    )
+
+
+def _linearization(project: Project) -> str:
+    """Function of feedback linearization, if the project has it."""
+    if LINEARIZATION not in project.functions:
+        return ""
+    places = {"q": "measured.q", "qd": "measured.qd", "gains": "gains", "stiffness_gains": "stiffness_gains"}
+    places |= dict(zip(MOTOR_STATE, ("measured.motor_position", "measured.motor_velocity"), strict=True))
+    places |= {name: f"x.{name}" for name in (*WRENCH_NAMES[:2], *STIFFNESS_NAMES)}
+    places |= dict(zip(REFERENCE, (f"x.{name}" for name in STATE_NAMES), strict=True))
+    places |= dict(zip(HELD, ("qdd_held", "qddd_held"), strict=True))
+    places |= dict(zip(COMMANDED, (f"y.{name}" for name in STIFFNESS_NAMES), strict=True))
+    places |= {name: name for name in (*SPRING_EFFORTS, *STIFFNESS)}
+    called = project.functions[LINEARIZATION]
+    unused = [f"(void){name};" for name in (*HELD, "stiffness_gains") if name not in called.inputs]
+    return filled(
+        template("cpp/robot_linearization.hpp.in"),
+        type=type_name(project),
+        springs=", ".join(name for name in (*SPRING_EFFORTS, *STIFFNESS) if name in called.outputs),
+        unused="".join(f"        {line}\n" for line in unused),
+        loaded=_if_loaded(project, LINEARIZATION_WITH_PAYLOAD, **places),
+        call=_call(project, LINEARIZATION, **places),
+    )
+
+
+def literal(name: str) -> str:
+    """A name as an ASCII string literal: other UTF-8 bytes become octal escapes, which have a fixed length."""
+    plain = {*range(32, 127)} - {ord(x) for x in '"\\?'}
+    return '"' + "".join(chr(x) if x in plain else f"\\{x:03o}" for x in name.encode()) + '"'
+
+
+def _numbers(project: Project, values: ArrayLike) -> str:
+    """Numbers as the inside of a braced list; infinity and NaN by names of the template."""
+    return _listed(_number(project, float(x)) for x in np.ravel(values))
+
+
+def _number(project: Project, value: float) -> str:
+    if np.isnan(value):
+        return "nan"
+    if np.isinf(value):
+        return ("-" if value < 0 else "") + "infinity"
+    return REALS["single" if project.precision == "single" else "one"].syntax.constant(value)
+
+
+def _listed(items: Iterable[str]) -> str:
+    return wrapped(", ".join(x.replace(" ", "\N{NO-BREAK SPACE}") for x in items), " " * 8).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+
+
+def _boolean(value: bool | np.bool_) -> str:
+    return "true" if value else "false"
+
+
+def _if_loaded(project: Project, function: str, **places: str) -> str:
+    """A call of a function that takes payloads, for setpoints that have some; empty if the project has none."""
+    if FEEDFORWARD_WITH_PAYLOAD not in project.functions:
+        return ""
+    lines = _call(project, function, **places).splitlines()
+    inner = "\n".join(f"    {line}" for line in lines)
+    return f"        if (x.loaded) {{\n{inner}\n            return;\n        }}\n"
+
+
+def _call(project: Project, function: str, **places: str) -> str:
+    """A call of a function with members of x and, for results, of y, but for those that have a place of their own."""
+    called = project.functions[function]
+    members = {name: f"x.{name}" for name in called.inputs} | {name: f"y.{name}" for name in called.outputs}
+    members |= {name: place for name, place in places.items() if name in members}
+    declared = ""
+    if SPIN in called.outputs:
+        declared, members[SPIN] = f"        std::array<Scalar, motors> {SPIN};\n", SPIN
+    return declared + call(called.name, [f"{x}.data()" for x in members.values()], indent=8) + ";"
+
 
 LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
 """Those of the parameters of control loops that the node has, too."""

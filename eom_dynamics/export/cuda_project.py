@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..codegen.emit_c import c_syntax, filled, functions_source
+from ..codegen.c_functions import REALS, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_text import call, checks_head, comment, constants, function_comment, sincos_calls
+from .c_project import call, checks_head, comment, constants, entries, function_comment, sincos_calls
 from .functions import Function, Steps
 from .project import Project
 from .stored_values import StoredValues
@@ -49,10 +49,14 @@ def _header(project: Project) -> str:
 
 
 def _source(project: Project, program: Program) -> str:
-    inputs = [_entry(name, k) for name, size in program.inputs.items() for k in range(size)]
-    outputs = [_entry(name, k) for name, size in program.outputs.items() for k in range(size)]
-    syntax = c_syntax("device")
+    inputs, outputs = (
+        [x.replace("[0 * count + i]", "[i]") for x in entries(vectors, "{name}[{index} * count + i]")]
+        for vectors in (program.inputs, program.outputs)
+    )
+    syntax = REALS["device"].syntax
     lines, results = straight_line(program, inputs, syntax)
+    pointers = [f"const double *__restrict__ {name}" for name in program.inputs]
+    pointers += [f"double *__restrict__ {name}" for name in program.outputs]
     body = [
         *sincos_calls(program, inputs, "sincos", syntax),
         *(line.strip() for line in lines),
@@ -63,7 +67,7 @@ def _source(project: Project, program: Program) -> str:
         notice=comment(project.notice()),
         library=project.library,
         functions=functions_source(program, "device"),
-        kernel=_kernel_prototype(program),
+        kernel=call("__global__ void __launch_bounds__(THREADS) kernel", ["size_t count", *pointers]),
         body="\n".join(f"        {line}" for line in body),
         function=_host_prototype(program),
         arguments=", ".join(["count", *program.inputs, *program.outputs]),
@@ -113,15 +117,3 @@ def _host_prototype(function: Function) -> str:
     inputs = [f"const double *{name}" for name in function.inputs]
     outputs = [f"double *{name}" for name in function.outputs]
     return call(f"cudaError_t {function.name}_cuda", ["size_t count", *inputs, *outputs, "cudaStream_t stream"])
-
-
-def _kernel_prototype(program: Program) -> str:
-    """Prototype of a kernel, without semicolon."""
-    pointers = [f"const double *__restrict__ {name}" for name in program.inputs]
-    pointers += [f"double *__restrict__ {name}" for name in program.outputs]
-    return call("__global__ void __launch_bounds__(THREADS) kernel", ["size_t count", *pointers])
-
-
-def _entry(name: str, index: int) -> str:
-    """Entry of a vector of state i."""
-    return f"{name}[{index} * count + i]" if index else f"{name}[i]"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exportable functions: a robot's programs, and sequences of them."""
+"""Exportable functions: a robot's programs, its plant for simulation, and sequences of programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -12,35 +12,96 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..codegen import floating_programs
+from ..codegen.expressions import Expression, Scalar
 from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state
-from ..elastic.motor_programs import Run
+from ..elastic.motor_programs import Run, between
 from ..elastic.motor_side import MotorSide
+from ..jet import Jet
+from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
+from ..recursion.inverse_mass_matrix import solver
+from ..recursion.scalars import minus
 from ..robot import Robot
+from ..robot.inertia import admits_articulated_bodies, joints_without_inertia
 from ..states import STATE_NAMES
-from .plant import MOTOR_STATE, plant, plant_unavailable
 
-FEEDFORWARD = "feedforward"
-"""Name of the function from the motion of the links to motor motion and efforts."""
+ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
+"""Outputs of the plant."""
 
-ON_BASE = "feedforward_on_base"
-"""Name of the feedforward on a moving base."""
+MOTOR_STATE = ("theta", "thetad")
+"""Inputs: motor positions and velocities."""
 
-FEEDFORWARD_WITH_PAYLOAD = FEEDFORWARD + WITH_PAYLOAD
-"""Name of the feedforward that takes the parameters of payloads."""
+Vectors = Mapping[str, Sequence[Expression]]
 
-PLANT = "plant"
-"""Name of the function from motor efforts to accelerations."""
 
-LINEARIZATION = "linearizing_setpoint"
-"""Name of the function from measured motors and links to the setpoint of feedback linearization."""
+def plant(robot: Robot, side: MotorSide) -> Program:
+    """Accelerations of links and motors under motor efforts; motors of rigid joints move with their links."""
+    n, tree = robot.n, link_tree(robot)
+    articulated = admits_articulated_bodies(robot)
+    motors = list(enumerate(side.motor_joint.tolist()))
 
-LINEARIZATION_WITH_PAYLOAD = LINEARIZATION + WITH_PAYLOAD
-"""Name of the same with the parameters of payloads."""
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        stiffness = [Jet([k, 0.0]) for k in x["k"]] if "k" in x else None
+        links, load, _ = side.efforts(between(side, x, MOTOR_STATE), stiffness)
+        tau: list[Scalar] = [0.0 if rigid else jet[0] for rigid, jet in zip(side.rigid, links, strict=True)]
+        added, net = [0.0] * n, list[Scalar]()
+        for (motor, joint), behind in zip(motors, side.motor_loads([jet[0] for jet in load]), strict=True):
+            against = side.motor_effort(motor, Jet([behind]), Jet([x["thetad"][motor]]), Jet([0.0]))
+            net.append(x["tau_m"][motor] - against[0])
+            if side.rigid[joint]:
+                tau[joint], added[joint] = net[motor], side.rotor_inertia[joint]
+        if articulated:
+            qdd = forward_dynamics(tree, x["q"], x["qd"], tau, (), added)
+        else:
+            M = composite.of_joints(composite.mass_matrix(tree, x["q"]))
+            for joint, inertia in enumerate(added):
+                M[joint][joint] = M[joint][joint] + inertia
+            (bias,) = inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n])
+            qdd = solver(M)(minus(tau, bias))
+        thetadd = [
+            qdd[joint] if side.rigid[joint] else net[motor] / side.rotor_inertia[joint] for motor, joint in motors
+        ]
+        return dict(zip(ACCELERATIONS, (qdd, thetadd), strict=True))
+
+    inputs = dict.fromkeys(("q", "qd"), n) | dict.fromkeys((*MOTOR_STATE, "tau_m"), len(motors))
+    return trace("plant", inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
+
+
+def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
+    """Reason why a robot's plant, or another function, cannot be exported; None if it can."""
+    if robot.rotor_model != "reduced":
+        return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
+    moved = robot.transmission[0] if robot.transmission else ()
+    for joint in side.motor_joint.tolist():
+        name, rigid = side.joint_names[joint], side.rigid[joint]
+        if not rigid and side.rotor_inertia[joint] == 0:
+            return f"{name}: rotor_inertia must be positive for code of {function}, is 0"
+        if rigid and not side.actuators[joint].gear.is_lossless:
+            return f"{name}: efficiency must be 1 at a rigid joint for code of {function}"
+        if rigid and joint in moved:
+            return f"{name}: is rigid, and moved by a transmission; there is no code of {function}"
+    for name in joints_without_inertia(robot):
+        joint = robot.joint_names.index(name)
+        if not (side.rigid[joint] and side.rotor_inertia[joint]):
+            return f"{robot.name}: the mass matrix is not positive definite: {name} moves no mass"
+    return None
+
+
+FEEDFORWARD, ON_BASE, PLANT, LINEARIZATION = "feedforward", "feedforward_on_base", "plant", "linearizing_setpoint"
+"""Names of the functions from the motion of the links to motor motion and efforts, the same on a moving base, from
+motor efforts to accelerations, and from measured motors and links to the setpoint of feedback linearization."""
+
+DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
+"""Names of the functions between commands and what drives are sent, and between what they report and SI units."""
+
+FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
+    name + WITH_PAYLOAD for name in (FEEDFORWARD, LINEARIZATION, DRIVE_COMMAND)
+)
+"""Names of those that take the parameters of payloads."""
 
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     {
@@ -57,6 +118,12 @@ _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
     "efforts_on_base": lambda robot, side: floating_programs.efforts_on_base()(robot),
 }
 
+
+def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool) -> Any:
+    """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
+    return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
+
+
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyType(
     {
         "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
@@ -66,8 +133,8 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
         "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
         ),
-        "flat_state": lambda robot, side, run: _flat_state(robot, side, run),
-        "flat_state" + WITH_PAYLOAD: lambda robot, side, run: _flat_state(robot, side, run, payload=True),
+        "flat_state": partial(_flat_state, payload=False),
+        "flat_state" + WITH_PAYLOAD: partial(_flat_state, payload=True),
         # With a gain for each joint and derivative.
         "linearizing_snap": lambda robot, side, run: flat_programs.linearizing_snap(
             side, (len(STATE_NAMES) - 1) * len(side.springs), run=run
@@ -75,12 +142,6 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
     }
 )
 """Programs of motors, to trace, or to run over arrays."""
-
-DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
-"""Names of the functions between commands and what drives are sent, and between what they report and SI units."""
-
-DRIVE_COMMAND_WITH_PAYLOAD = DRIVE_COMMAND + WITH_PAYLOAD
-"""Name of the first where the robot compensates payloads."""
 
 OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
     {
@@ -96,11 +157,6 @@ FUNCTIONS = (
     *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
 )
 """Names of the functions that can be exported."""
-
-
-def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool = False) -> Any:
-    """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
-    return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
 
 
 @dataclass(frozen=True)
@@ -201,14 +257,12 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
 
 def traced(robot: Robot, side: MotorSide, name: str) -> Program:
     """Trace a program of a robot."""
+    if name in STRAIGHT_LINE:
+        return STRAIGHT_LINE[name](robot)
     if name in OF_MOTORS:
         program: Program = OF_MOTORS[name](robot, side, trace)
         return program
-    if name in STRAIGHT_LINE:
-        return STRAIGHT_LINE[name](robot)
-    if name in OF_DRIVES:
-        return OF_DRIVES[name](robot, side)
-    return plant(robot, side) if name == PLANT else _WITH_ROTORS[name](robot, side)
+    return {**_WITH_ROTORS, **OF_DRIVES, PLANT: plant}[name](robot, side)
 
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:

@@ -1,22 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Languages of exported code, the functions available in each, and the files of a project in several."""
+"""Languages of exported code, the functions available in each, and the files of a project in several with a README."""
 
 from __future__ import annotations
 
+import importlib
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..codegen.backends import require_numeric_robot
+from ..codegen.c_functions import filled
+from ..codegen.emit_python import casadi_function
+from ..codegen.program import Program
 from ..elastic.motor_side import MotorSide
 from ..exceptions import EomDynamicsError
 from ..extras import missing
 from ..robot import Robot
-from . import c_project, casadi_files, cpp_project, cuda_project, matlab, ros2_control
-from .functions import FEEDFORWARD, FUNCTIONS, function_unavailable
-from .project import PRECISIONS, Project
-from .readme import readme
+from . import c_project, cpp_project, cuda_project, matlab, ros2_control
+from .cpp_project import type_name
+from .functions import FEEDFORWARD, FUNCTIONS, Function, Steps, function_unavailable
+from .project import PRECISIONS, SUMMARIES, Project
+from .ros2_control import package_name
 from .stored_values import StoredValues, stored_values
+from .templates import template
+
+
+def _casadi_files(project: Project, stored: StoredValues) -> dict[str, bytes]:
+    """Serialized functions by file name, for ``casadi.Function.load`` in Python, C++, MATLAB and Octave."""
+    contents = {}
+    with tempfile.TemporaryDirectory(prefix="eom_dynamics-") as folder:
+        for function in project.functions.values():
+            path = Path(folder, f"{function.name}.casadi")
+            (_casadi_steps(function) if isinstance(function, Steps) else casadi_function(function)).save(str(path))
+            contents[path.name] = path.read_bytes()
+    return contents
+
+
+def _casadi_steps(function: Steps) -> Any:
+    """Programs one after the other as a ``casadi.Function``."""
+    casadi: Any = importlib.import_module("casadi")
+    inputs = {name: casadi.SX.sym(name, size) for name, size in function.inputs.items()}
+    values = dict(inputs)
+    for program in function.programs:
+        found = casadi_function(program)(**{name: values[name] for name in program.inputs})
+        values |= {name: found[name] for name in program.outputs}
+    outputs = {name: values[name] for name in function.outputs}
+    return casadi.Function(function.name, list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
 
 class UnavailableError(EomDynamicsError):
@@ -51,7 +82,7 @@ LANGUAGES: Mapping[str, Language] = MappingProxyType(
         "c": Language(c_project.files, precisions=PRECISIONS),
         "cpp": Language(cpp_project.files, cpp_project.can_be_written, FEEDFORWARD, PRECISIONS),
         "matlab": Language(matlab.files),
-        "casadi": Language(casadi_files.files, extra="casadi"),
+        "casadi": Language(_casadi_files, extra="casadi"),
         "cuda": Language(cuda_project.files),
         "ros2_control": Language(ros2_control.files, ros2_control.can_be_written, FEEDFORWARD),
     }
@@ -148,3 +179,41 @@ def project_files(project: Project, languages: Sequence[str] | None = None) -> t
         for name, content in LANGUAGES[language].files(project, stored).items()
     }
     return {"README.md": readme(project, generated), **files}, missing
+
+
+def readme(project: Project, languages: Sequence[str]) -> bytes:
+    """README in Markdown for these languages."""
+    functions = [
+        f"- `{function.name}`: {SUMMARIES[name]}\n"
+        f"  {', '.join(function.inputs)} → {', '.join(function.outputs)}; {_cost(function)}"
+        for name, function in project.functions.items()
+    ]
+    first = next(iter(project.programs.values()))
+    parts = [
+        f"# Dynamics of {project.name}\n",
+        project.notice_as("    ") + "\n",
+        "## Functions\n",
+        "\n".join(functions) + "\n",
+    ]
+    for language in languages:
+        parts.append(
+            filled(
+                template(f"readme_{language}.md.in"),
+                library=project.library,
+                name=project.name,
+                type=type_name(project),
+                package=package_name(project),
+                option=project.library.upper(),
+                function=first.name,
+                inputs=", ".join(first.inputs),
+                outputs=", ".join(first.outputs),
+            )
+        )
+    return "\n".join(parts).encode()
+
+
+def _cost(function: Function) -> str:
+    if isinstance(function, Program):
+        total = function.costs()["total"]
+        return f"{total} operations a state" if total else "no operations but factors of results"
+    return f"{' then '.join(f'`{step.name}`' for step in function.programs)}"

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 
 from ..arrays import Array
-from ..codegen.emit_c import filled
+from ..codegen.c_functions import filled
 from ..codegen.expressions import Op
 from ..codegen.program import MonotoneFunction, Program
 from ..codegen.straight_line import Syntax, straight_line

@@ -14,15 +14,15 @@ import numpy as np
 from .. import __version__
 from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
-from ..codegen.emit_c import filled
+from ..codegen.c_functions import filled
 from ..elastic import LimitCheck
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
 from ..spelling import unused_name
 from ..states import EFFORT_NAMES
 from ..stream.watchdog import DEFAULTS
 from . import c_project, cpp_project
-from .c_text import constant_arrays
-from .cpp_robot import comment, type_name
+from .c_project import constant_arrays
+from .cpp_project import comment, type_name
 from .functions import DRIVE_COMMAND, FEEDFORWARD, PLANT
 from .project import Project, plain
 from .stored_values import StoredValues

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification of robot parameters from recordings."""
 
-from .base_parameters import BaseParameters, base_parameters, parameter_names
-from .both_sides import ArmRecording
-from .elastic_arm import ArmFit, identify_arm
-from .elastic_options import ElasticOptions
-from .elastic_robot import with_coupled_spring, with_motors, with_resonance, with_springs
-from .exceptions import IdentificationError
-from .excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries, OptimalExcitation
-from .fit import Fit, fit, identified_robot, not_in_file, verified
-from .joint_terms import TERMS, Motion, Term
-from .motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors
-from .options import Options
-from .recording import Recording
-from .regressor import Regressor
-from .residuals import Score
-from .resonance import ResonanceFit, fit_resonance, frequency_response
-from .springs import SpringFit, fit_coupled_spring, fit_spring, fit_springs
+from .elastic.arm import ArmFit, ElasticOptions, identify_arm, identify_elasticity
+from .elastic.delay import drive_delay, period_of
+from .elastic.motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors, with_motors
+from .elastic.resonance import ResonanceFit, fit_resonance, frequency_response, identify_resonance, with_resonance
+from .elastic.springs import SpringFit, fit_coupled_spring, fit_spring, fit_springs, with_coupled_spring, with_springs
+from .excitation.excitation import Excitation, ExcitationOptions, OptimalExcitation
+from .links.fit import Fit, fit, identified_robot, not_in_file, verified
+from .links.parameters import Options
+from .links.regressor import BaseParameters, Regressor, base_parameters, parameter_names
+from .links.terms import TERMS, Motion, Term
+from .links.verification import Score
+from .recording import ArmRecording, IdentificationError, Recording
 
 __all__ = [
     "TERMS",
@@ -25,9 +21,7 @@ __all__ = [
     "BaseParameters",
     "ElasticOptions",
     "Excitation",
-    "ExcitationBounds",
-    "ExcitationCriterion",
-    "ExcitationSeries",
+    "ExcitationOptions",
     "Fit",
     "IdentificationError",
     "Motion",
@@ -42,6 +36,7 @@ __all__ = [
     "SpringFit",
     "Term",
     "base_parameters",
+    "drive_delay",
     "fit",
     "fit_coupled_spring",
     "fit_gear_ratio",
@@ -53,8 +48,11 @@ __all__ = [
     "frequency_response",
     "identified_robot",
     "identify_arm",
+    "identify_elasticity",
+    "identify_resonance",
     "not_in_file",
     "parameter_names",
+    "period_of",
     "verified",
     "with_coupled_spring",
     "with_motors",

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording of a robot as arrays: measured positions and efforts of its joints."""
+"""Recordings of a robot as arrays: of its joints, and of both sides of its springs at common uniform times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
 
 from ..arrays import Array
-from .exceptions import IdentificationError
+from ..exceptions import EomDynamicsError
+from ..robot import Robot
 
 # s, and in usual steps: a longer step separates two motions, as for replay.
 _PAUSE, _PAUSE_STEPS = 0.5, 20
@@ -30,6 +32,13 @@ _MOST_BLOCKS, _BLOCK = 4, 5.0
 
 # Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
 _LARGEST = 1e9
+
+# Of a step: samples closer than that to even times are at them.
+_JITTER = 0.01
+
+
+class IdentificationError(EomDynamicsError, ValueError):
+    """Nothing can be identified from a recording, or settings contradict it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,16 +133,13 @@ class Recording:
 
         Samples come in the order of their times. Efforts that are the same throughout were not measured: NaN.
         """
-        return self._finite()._in_order()._without_repeated_times()._measured()
-
-    def _finite(self) -> Recording:
         finite = np.isfinite(self.t) & (np.abs(self.q) <= _LARGEST).all(axis=1)
-        recorded = np.where(np.isnan(self.tau), 0.0, self.tau)
-        finite &= (np.abs(recorded) <= _LARGEST).all(axis=1)
-        return self._without(~finite, "are not finite or far too large")
-
-    def _without_repeated_times(self) -> Recording:
-        return self._without(np.append(False, np.diff(self.t) == 0)[: len(self)], "have the time of another")
+        finite &= (np.abs(np.where(np.isnan(self.tau), 0.0, self.tau)) <= _LARGEST).all(axis=1)
+        clean = self._without(~finite, "are not finite or far too large")._in_order()
+        clean = clean._without(np.diff(clean.t, prepend=np.nan) == 0, "have the time of another")
+        lowest, highest = (f.reduce(clean.tau, axis=0, initial=x) for f, x in ((np.fmin, np.inf), (np.fmax, -np.inf)))
+        same = lowest == highest
+        return replace(clean, tau=np.where(same, np.nan, clean.tau)) if same.any() else clean
 
     def _without(self, bad: NDArray[np.bool_], reason: str) -> Recording:
         if not bad.any():
@@ -149,14 +155,8 @@ class Recording:
             set_back[:] = False  # nothing would be left between so many
         order = np.lexsort((self.t, np.append(0, np.cumsum(set_back))))
         moved = int(np.sum(order != np.arange(len(self))))
-        return (
-            self[order].with_note(f"{moved:,} samples are not in the order of their times; sorted") if moved else self
-        )
-
-    def _measured(self) -> Recording:
-        lowest, highest = (f.reduce(self.tau, axis=0, initial=x) for f, x in ((np.fmin, np.inf), (np.fmax, -np.inf)))
-        same = lowest == highest
-        return replace(self, tau=np.where(same, np.nan, self.tau)) if same.any() else self
+        note = f"{moved:,} samples are not in the order of their times; sorted"
+        return self[order].with_note(note) if moved else self
 
     def motions(self) -> Iterator[Recording]:
         """Yield the motions: parts between pauses and clock jumps."""
@@ -214,3 +214,135 @@ class Recording:
                 f"{LEAST_SAMPLES} are needed on each side"
             )
         return self[:first], self[first:]
+
+
+@dataclass(frozen=True, eq=False)
+class ArmRecording:
+    """Recording of both sides of the springs of n joints, in the robot's order, at uniform times.
+
+    Attributes:
+        t: (N,) s.
+        q, qd: (N, n) positions and velocities of the links, rad or m, and per s; velocities None if not recorded.
+        tau: (N, n) efforts of the springs, N m or N; NaN where they were not recorded.
+        theta: (N, n) positions of the motors on the link side of the gears, rad or m.
+        motor_effort: (N, n) on the link side of the gears, N m or N; NaN where they were not recorded.
+        current: (N, n) of the motors, A; None if not recorded.
+        starts: samples at which the second and further motions of joined recordings begin.
+    """
+
+    t: Array
+    q: Array
+    qd: Array | None
+    tau: Array
+    theta: Array
+    motor_effort: Array
+    current: Array | None = None
+    starts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check shapes; raises IdentificationError."""
+        shape = (len(self.t), np.shape(self.q)[-1])
+        for name in ("q", "qd", "tau", "theta", "motor_effort", "current"):
+            values = getattr(self, name)
+            if values is not None and np.shape(values) != shape:
+                raise IdentificationError(f"{name} has the shape {np.shape(values)}, must have {shape}, as t and q")
+
+    def centered(self, delay: float) -> ArmRecording:
+        """The recording with motor efforts and currents advanced by a delay, s; the ends are held."""
+
+        def earlier(values: Array) -> Array:
+            return np.stack([np.interp(self.t + delay, self.t, x) for x in values.T], axis=1)
+
+        current = None if self.current is None else earlier(self.current)
+        return replace(self, motor_effort=earlier(self.motor_effort), current=current)
+
+    def links(self, robot: Robot, name: str) -> Recording:
+        """The recording of the link side."""
+        return Recording(robot.joint_names, self.t, self.q, self.tau, self.qd, name)
+
+
+def joined(parts: Sequence[ArmRecording]) -> ArmRecording:
+    """Motions with the same sample period, joined to one recording with ``starts``."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([0, *(len(part.t) for part in parts)]).tolist()
+    period = (parts[0].t[-1] - parts[0].t[0]) / (len(parts[0].t) - 1)
+    columns = {}
+    for name in ("q", "qd", "tau", "theta", "motor_effort", "current"):
+        values = [getattr(part, name) for part in parts]
+        columns[name] = None if any(x is None for x in values) else np.concatenate(values)
+    starts = [at + start for part, at in zip(parts, ends, strict=False) for start in (0, *part.starts)]
+    return ArmRecording(period * np.arange(ends[-1]), **columns, starts=tuple(starts[1:]))  # type: ignore[arg-type]
+
+
+def both_sides(
+    links: Recording, motors: Recording, currents: Recording | None = None, *, period: float | None = None
+) -> list[ArmRecording]:
+    """Resample recordings of both sides of the springs at common uniform times, where both have samples.
+
+    Args:
+        links: positions and efforts of the links.
+        motors: positions and efforts of the motors on the link side of the gears, on the same clock.
+        currents: of the motors, A, as efforts.
+        period: step of the times, s; by default that of the links.
+
+    Returns:
+        A recording for each motion that all have.
+
+    Raises:
+        IdentificationError: the recordings have no time in common, or a clock was set during one of them.
+    """
+    sides = [_recorded(side.cleaned()) for side in (links, motors, *(() if currents is None else (currents,)))]
+    for side in sides:
+        if np.any(np.diff(side.t) <= 0):
+            raise IdentificationError(
+                f"{side.name}: the clock was set during the recording; split it there, so that both sides of the "
+                "springs can be aligned"
+            )
+    step = period or sides[0].period
+
+    def overlap(motions: Sequence[Recording]) -> float:
+        return float(min(motion.t[-1] for motion in motions) - max(motion.t[0] for motion in motions))
+
+    groups: list[tuple[Recording, ...]] = [()]
+    for side in sides:
+        extended = [(*group, own) for group in groups for own in side.motions()]
+        groups = [group for group in extended if overlap(group) >= LEAST_SAMPLES * step]
+    if not groups:
+        ranges = ", ".join(f"{side.t[0]:.6g} to {side.t[-1]:.6g} s" for side in sides if len(side))
+        raise IdentificationError(f"{links.name}: links and motors were not recorded at the same time: {ranges}")
+    return [_at_common_times(group, step) for group in groups]
+
+
+def _recorded(side: Recording) -> Recording:
+    """The part of a recording without missing efforts at its ends."""
+    known = ~np.isnan(side.tau)
+    complete = np.flatnonzero(known[:, known.any(axis=0)].all(axis=1))
+    return side[complete[0] : complete[-1] + 1] if len(complete) else side
+
+
+def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
+    links, motors, *currents = sides
+    start, end = max(side.t[0] for side in sides), min(side.t[-1] for side in sides)
+    # Samples of the links stay as they are where their times are even.
+    start = float(links.t[np.searchsorted(links.t, start - _JITTER * period)])
+    t = np.asarray(start + period * np.arange(int((end - start) / period + _JITTER) + 1), dtype=float)
+    qd = None if links.qd is None else _at(t, links.t, links.qd)
+    current = _at(t, currents[0].t, currents[0].tau) if currents else None
+    q, tau, theta, effort = (_at(t, side.t, x) for side in (links, motors) for x in (side.q, side.tau))
+    return ArmRecording(t, q, qd, tau, theta, effort, current)
+
+
+def _at(times: Array, t: Array, values: Array) -> Array:
+    """Values (N, n) at other times, NaN in columns that were not recorded."""
+    tolerance = _JITTER * (times[1] - times[0])
+    first = int(np.searchsorted(t, times[0] - tolerance))
+    rows = slice(first, first + len(times))
+    if len(t[rows]) == len(times) and np.max(np.abs(t[rows] - times)) <= tolerance:
+        return np.asarray(values[rows])
+    result = np.full((len(times), values.shape[1]), np.nan)
+    for k, column in enumerate(values.T):
+        known = np.isfinite(column)
+        if np.count_nonzero(known) > 1:
+            result[:, k] = PchipInterpolator(t[known], column[known])(np.clip(times, t[known][0], t[known][-1]))
+    return result

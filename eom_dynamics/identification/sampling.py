@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uniformly sampled signals: zero-phase low-pass filter, time derivatives, decimation, and the noise of sensors.
+"""Uniformly sampled signals: zero-phase low-pass filter, time derivatives, decimation, noise, and residual statistics.
 
 A linear filter that acts on both sides of a linear equation of motion leaves its parameters as they are. So positions,
 efforts and nonlinear terms pass the same filter, and none is delayed.
@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import butter, sosfilt, sosfilt_zi, welch
 
 from ..arrays import Array
-from .exceptions import IdentificationError
+from .recording import IdentificationError
 
 # Largest difference between time steps, relative to the median.
 _JITTER = 0.01
@@ -38,13 +39,15 @@ _LEAST_PERIODS = 24.0
 # of the sample rate.
 _NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.01, 8.0, 0.002, 0.1
 
+LAGS = 20
+"""Autocorrelations that decide on whiteness."""
+
+# Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
+_BAND = 1.96
+
 
 def checked(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
-    """Checked sample period, s, and signals (N,) or (N, n) of one shape.
-
-    Args:
-        t: times (N,), s, in even steps.
-        signals: by name.
+    """Checked sample period, s, and signals (N,) or (N, n) of one shape by name, for times (N,), s, in even steps.
 
     Raises:
         IdentificationError: times are not even, shapes differ, or a number is not finite; naming the signal.
@@ -100,6 +103,11 @@ def decimation(period: float, cutoff: float) -> int:
     return max(1, int(1 / (PER_PERIOD * cutoff * period)))
 
 
+def continued(x: Array, edge: int) -> Array:
+    """Signal (N + 2 edge, …), continued by its reflection about both end points."""
+    return np.pad(x, [(edge, edge), *[(0, 0)] * (x.ndim - 1)], mode="reflect", reflect_type="odd")
+
+
 class LowPass:
     """Zero-phase low-pass filter: Butterworth, forward and backward.
 
@@ -111,11 +119,7 @@ class LowPass:
     """
 
     def __init__(self, period: float, cutoff: float) -> None:
-        """Design the filter.
-
-        Raises:
-            IdentificationError: the cut-off is not between zero and half the sample rate.
-        """
+        """Design the filter; raises IdentificationError unless the cut-off is below half the sample rate."""
         if not 0 < cutoff < 0.5 / period:
             raise IdentificationError(f"cutoff must be between 0 and half the sample rate, {0.5 / period:g} Hz")
         self.period, self.cutoff = period, cutoff
@@ -131,7 +135,7 @@ class LowPass:
         """Filtered signal (N, …), with transients at its ends."""
         # scipy.signal.sosfiltfilt, to the bit, which solves for the states at rest in half of its time.
         edge = min(len(x) - 1, self._padding)
-        y = np.concatenate([2 * x[:1] - x[edge:0:-1], x, 2 * x[-1:] - x[-2 : -edge - 2 : -1]])
+        y = continued(x, edge)
         rest = self._rest.reshape(-1, 2, *(1 for _ in x.shape[1:]))
         for _ in range(2):
             y = sosfilt(self._sections, y, axis=0, zi=rest * y[:1])[0][::-1]
@@ -150,6 +154,12 @@ class LowPass:
         return self(x)[:: self.decimation]
 
 
+def column_lengths(A: Array) -> Array:
+    """Lengths (k,) of the columns of A (N, k); 1 for columns of zeros."""
+    length = np.linalg.norm(A, axis=0)
+    return np.where(length > 0, length, 1.0)
+
+
 def rate_of(x: Array, period: float) -> Array:
     """Time derivative (N - 4,) of a signal (N,) by central differences of order four."""
     return (8 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12 * period)
@@ -158,21 +168,14 @@ def rate_of(x: Array, period: float) -> Array:
 def of_one_motion(count: int, starts: Sequence[int], margin: int, step: int) -> NDArray[np.bool_] | slice:
     """Rows of a filtered signal that depend on one motion alone; rows are every ``step``-th sample from ``margin`` on.
 
-    A filter of finite length that runs over a joint of two motions makes a sample of neither.
-
-    Args:
-        count: samples of the joined signal.
-        starts: samples at which the second and further motions begin.
-        margin: samples that a filtered one depends on before and after itself.
-        step: samples from one row to the next.
+    A filter of finite length that runs over a joint of two motions makes a sample of neither. ``count`` are the samples
+    of the joined signal, ``starts`` those at which the second and further motions begin, and ``margin`` those that a
+    filtered one depends on before and after itself.
     """
     if not len(starts):
         return slice(None)
-    centers = np.arange(margin, count - margin, step)
-    clear = np.ones(len(centers), dtype=bool)
-    for start in starts:
-        clear &= (centers + margin < start) | (centers - margin >= start)
-    return clear
+    centers, begin = np.arange(margin, count - margin, step)[:, np.newaxis], np.asarray(starts)
+    return np.asarray(np.all((centers + margin < begin) | (centers - margin >= begin), axis=1))
 
 
 def longest(count: int, starts: Sequence[int]) -> slice:
@@ -180,3 +183,51 @@ def longest(count: int, starts: Sequence[int]) -> slice:
     ends = [0, *starts, count]
     k = int(np.argmax(np.diff(ends)))
     return slice(ends[k], ends[k + 1])
+
+
+def mean_of_known(values: Array) -> Array:
+    """Mean (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
+    count = np.sum(~np.isnan(values), axis=0)
+    return np.where(count > 0, np.sum(np.nan_to_num(values), axis=0) / np.maximum(count, 1), np.nan)
+
+
+def root_mean_square(values: Array) -> Array:
+    """Root mean square (n,) of the values among (N, n) that are not NaN; NaN if there are none."""
+    return np.sqrt(mean_of_known(np.square(values)))
+
+
+def autocovariances(residuals: Sequence[Array], lags: int) -> Array:
+    """Mean products (lags + 1, n) of residuals (N, n) of several motions with themselves, by lag."""
+    n = residuals[0].shape[1]
+    products, counts = np.zeros((lags + 1, n)), np.zeros((lags + 1, 1))
+    for part in residuals:
+        own = min(lags + 1, len(part))
+        # The power spectrum of a series followed by zeros is that of its products with itself (Wiener and Khinchin).
+        size = next_fast_len(len(part) + own, real=True)
+        products[:own] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:own]
+        counts[:own, 0] += len(part) - np.arange(own)
+    return products / np.maximum(counts, 1)
+
+
+def _autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
+    covariances = autocovariances(residuals, lags)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return covariances / covariances[0]
+
+
+def whiteness(residuals: Sequence[Array]) -> Array:
+    """Fraction (n,) of the first autocorrelations within the white-noise band; NaN without residuals."""
+    total = sum(len(part) for part in residuals)
+    found = _autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
+    share = np.mean(np.abs(found) <= _BAND / np.sqrt(max(1, total)), axis=0)
+    return np.where(np.isnan(found).any(axis=0), np.nan, share)
+
+
+def correlation_time(residuals: Sequence[Array]) -> Array:
+    """Correlation time (n,) in samples: 1 + 2 sum of the autocorrelations, at least 1.
+
+    The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
+    """
+    found = _autocorrelations(residuals, max(1, max(map(len, residuals)) // 4))
+    counted = np.logical_and.accumulate(found > 0, axis=0)
+    return np.asarray(1 + 2 * np.sum(found[1:], axis=0, where=counted[1:]))

@@ -2,11 +2,10 @@
 """Kinematics: poses, twists, Jacobians and statics of frames, and their inverse from poses and twists."""
 
 from .compiled import Kinematics
-from .forward import body_poses
+from .frames import body_poses
 from .inverse import OBJECTIVES, POINTING, POSITION, InverseKinematicsResult, inverse_kinematics
 from .motion import InverseMotion, differential_inverse_kinematics
-from .newton_raphson import NewtonRaphson, newton_raphson
-from .planar import planar_2r_inverse
+from .textbook import NewtonRaphson, newton_raphson, planar_2r_inverse
 
 __all__ = [
     "OBJECTIVES",

@@ -98,8 +98,7 @@ class Kinematics(CompiledMethods):
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(key, kinematic_programs.pose(self.frame(frame)), self.signature("pose"))
-        pose: Array = call(q)
-        return pose
+        return call(q)
 
     def motion(self, q: ArrayLike, *rates: ArrayLike, frame: str | None = None) -> tuple[Array, ...]:
         """Pose and body twist of a frame, with the time derivatives of the twist.
@@ -124,8 +123,7 @@ class Kinematics(CompiledMethods):
         if call is None:
             recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
             call = self._keep(key, recipe, self.signature("motion", orders))
-        results: tuple[Array, ...] = call(q, *rates)
-        return results
+        return call(q, *rates)
 
     pose_derivatives = motion
 
@@ -154,8 +152,7 @@ class Kinematics(CompiledMethods):
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
         key = "jacobian", frame, reference
         call = self._kept(key) or self._jacobian_caller(key, frame, reference, 0)
-        jacobian: Array = call(q)
-        return jacobian
+        return call(q)
 
     def jacobian_derivatives(
         self,
@@ -178,8 +175,7 @@ class Kinematics(CompiledMethods):
             return (self.jacobian(q, frame, reference),)
         key = "jacobian_derivatives", frame, reference, orders
         call = self._kept(key) or self._jacobian_caller(key, frame, reference, orders)
-        results: tuple[Array, ...] = call(q, *rates)
-        return results
+        return call(q, *rates)
 
     def hessian(
         self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
@@ -293,8 +289,7 @@ class Kinematics(CompiledMethods):
             J = J[..., list(rows), :]
         if self.robot.n < J.shape[-2]:
             return np.zeros(J.shape[:-2])
-        values: Array = np.prod(np.linalg.svd(J, compute_uv=False), axis=-1)
-        return values
+        return np.prod(np.linalg.svd(J, compute_uv=False), axis=-1)
 
     def singular_directions(
         self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str | None = None, reference: str = "body"
@@ -320,8 +315,7 @@ class Kinematics(CompiledMethods):
             raise StateError(f"q must have shape ({self.robot.n},), has {np.shape(q)}")
         U, values, _ = np.linalg.svd(J)
         rank = int(np.sum(values > tolerance * values[0]))
-        directions: Array = U[:, rank:].T
-        return directions
+        return U[:, rank:].T
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the robot and the backend; compiled code comes from the cache."""
@@ -364,8 +358,7 @@ class Kinematics(CompiledMethods):
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
             signature = Signature((*joint_vectors(self.robot.n, 1), *vectors), rates + missed)
             call = self._keep(key, recipe, signature)
-        found: tuple[Array, ...] = call(q, *inputs)
-        return found
+        return call(q, *inputs)
 
     def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
         recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders)
@@ -387,8 +380,7 @@ class Kinematics(CompiledMethods):
             of_frame = Keyword("point", (Vector("point", _POINT, "fixed to the frame, m"),), alone=True, check=_points)
             signature = self.signature("jacobian_derivatives", orders)
             call = self._keep(key, recipe, replace(signature, keywords=(of_frame,), result_type=tuple))
-        results: tuple[Array, ...] = call(*states, point=point)
-        return results
+        return call(*states, point=point)
 
     def _center(self, quantity: str, states: tuple[ArrayLike, ...]) -> tuple[Array, ...]:
         orders = len(states) - 1

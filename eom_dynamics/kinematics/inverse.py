@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,13 +20,14 @@ from ..codegen.native_solver import (
     PREFERRED,
     REASONS,
     NativeSolver,
+    Solved,
     SolverSettings,
     SolverTask,
     task_of,
     traced_task,
 )
 from ..exceptions import KernelError, StateError
-from ..robot import Frame, Robot
+from ..robot import Robot
 from ..robot.task_space import characteristic_length
 from ..spelling import shown
 from ..states import is_sequence, joint_states, real_array
@@ -141,8 +143,7 @@ def inverse_kinematics(
         objective: one of OBJECTIVES, which a redundant arm's solution then maximises locally; None for any solution.
         limits: whether joints have limits.
         tolerance: largest error of a solution, rad and m.
-        iterations: most steps of one attempt.
-        attempts: most attempts.
+        iterations, attempts: most steps of one attempt, and most attempts.
         iterates: whether to return the configurations of all steps, of one target; see :func:`.newton_raphson` for the
             method of textbooks.
 
@@ -154,16 +155,12 @@ def inverse_kinematics(
     ('solved', [0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 
     Raises:
-        StateError: an argument has the wrong shape, is not finite or not a pose, or there is no such frame.
-        StateError: an option is out of range.
+        StateError: an argument has the wrong shape, is not finite or not a pose, there is no such frame, or an option
+            is out of range.
         KernelError: there is no C compiler.
     """
     kinematics = kinematics_of(robot)
-    if frame is not None and not isinstance(frame, str) and not is_sequence(frame):
-        raise StateError(f"frame must be the name of a frame, or a sequence of names, is {shown(frame)}")
-    names = frame if frame is None or isinstance(frame, str) else tuple(frame)
-    for name in names if isinstance(names, tuple) else ():
-        kinematics.frame(name)
+    names = _names(kinematics, frame)
     mask = weights if weights is ALL else tuple(real_array(weights, "weights").ravel().tolist())
     options = objective, limits, tolerance, iterations, attempts
     try:
@@ -171,11 +168,10 @@ def inverse_kinematics(
     except TypeError:  # an unhashable value is not an option
         _check_options(*options)
         raise
-    settings, task = problem.settings, problem.task
+    settings, task, trace = problem.settings, problem.task, None
     targets, one = _poses(target, problem.tools, several=isinstance(names, tuple))
     starts = _starts(kinematics.robot.n, problem.middle if start is None else start, len(targets), one=one)
     starts = np.minimum(np.maximum(starts, settings.lower), settings.upper)
-    trace = None
     if flag(iterates, "iterates"):
         if not one:
             raise StateError(f"iterates are of one target, there are {len(targets)}")
@@ -183,13 +179,8 @@ def inverse_kinematics(
         task, configurations, number = traced_task(own, min(attempts * (iterations + 1), _MOST_ITERATES))
         solved = problem.solver(targets, starts, task)
         trace = configurations[: number.item()].copy()
-    # Near the start: each target has its own.
     elif objective == "start" and len(targets):
-        found = [
-            problem.solver(targets[i : i + 1], row[None], task_of(settings._replace(preferred=row)))
-            for i, row in enumerate(starts)
-        ]
-        solved = type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        solved = _near_starts(problem, targets, starts)
     else:
         solved = problem.solver(targets, starts, task)
     if (solved.reasons == NO_POSE).any():
@@ -198,11 +189,29 @@ def inverse_kinematics(
     if len(stuck := np.flatnonzero(why == "stuck")):
         closer = _problem(kinematics, names, mask, None, limits, tolerance, iterations, min(attempts, _FEW))
         why[stuck] = _why_stuck(kinematics, closer, targets[stuck], solved.q[stuck])
-    q, residuals, iterations_made, attempts_made, reasons, why = (
-        (x[0] for x in (*solved, why)) if one else (*solved, why)
-    )
+    q, residuals, steps, tried, reasons, why = (x[0] for x in (*solved, why)) if one else (*solved, why)
     angle, distance = residuals.T
-    return InverseKinematicsResult(q, reasons == 0, angle, distance, iterations_made, attempts_made, why, trace)
+    return InverseKinematicsResult(q, reasons == 0, angle, distance, steps, tried, why, trace)
+
+
+def _names(kinematics: Kinematics, frame: str | Sequence[str] | None) -> str | tuple[str, ...] | None:
+    """The name of a frame, or a tuple of known names."""
+    if frame is None or isinstance(frame, str):
+        return frame
+    if not is_sequence(frame):
+        raise StateError(f"frame must be the name of a frame, or a sequence of names, is {shown(frame)}")
+    for name in frame:
+        kinematics.frame(name)
+    return tuple(frame)
+
+
+def _near_starts(problem: _Problem, targets: Array, starts: Array) -> Solved:
+    """Solutions near the start: each target has its own."""
+    found = [
+        problem.solver(targets[i : i + 1], row[None], task_of(problem.settings._replace(preferred=row)))
+        for i, row in enumerate(starts)
+    ]
+    return Solved(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:
@@ -270,7 +279,9 @@ def _problem(
         preferred=preferred,
         pull=pull,
     )
-    return _Problem(_solver(kinematics, frames), settings, task_of(settings), middle, len(frames))
+    if kinematics.backend != "native":
+        raise KernelError("inverse kinematics requires the native backend, and thus a C compiler; install gcc")
+    return _Problem(kinematics.solver(frames), settings, task_of(settings), middle, len(frames))
 
 
 def _check_options(objective: object, limits: object, tolerance: object, iterations: object, attempts: object) -> None:
@@ -289,8 +300,7 @@ def _poses(target: ArrayLike, k: int, *, several: bool) -> tuple[Array, bool]:
     if poses.shape[-len(expected) :] != expected or poses.ndim not in (len(expected), len(expected) + 1):
         raise StateError(f"target must have shape {expected} or (N, {str(expected)[1:]}, has {poses.shape}")
     one = poses.ndim == len(expected)
-    poses = poses.reshape(-1, k, 4, 4)
-    return poses, one
+    return poses.reshape(-1, k, 4, 4), one
 
 
 def _starts(n: int, start: ArrayLike, count: int, *, one: bool) -> Array:
@@ -330,15 +340,12 @@ def _period(robot: Robot) -> Array:
 def _preference(
     robot: Robot, objective: str | None, middle: Array, lower: Array, upper: Array
 ) -> tuple[int, Array, Array]:
-    if objective is None:
-        return ANY, middle, np.zeros(robot.n)
-    if objective == "manipulable":
-        return MANIPULABLE, middle, np.zeros(robot.n)
+    if objective in (None, "manipulable"):
+        return ANY if objective is None else MANIPULABLE, middle, np.zeros(robot.n)
+    if objective == "start":
+        return PREFERRED, middle, np.ones(robot.n)
     half = 0.5 * (upper - lower)
-    pull = (
-        np.ones(robot.n) if objective == "start" else np.where(np.isfinite(half), 1 / np.maximum(half, 1e-9) ** 2, 0.0)
-    )
-    return PREFERRED, middle, pull
+    return PREFERRED, middle, np.where(np.isfinite(half), 1 / np.maximum(half, 1e-9) ** 2, 0.0)
 
 
 @lru_cache(_KEPT)
@@ -347,24 +354,17 @@ def _halton(n: int, count: int) -> Array:
 
     Importing scipy.stats takes longer than a thousand solutions.
     """
-    points = np.zeros((count, n))
-    for column, base in zip(points.T, _primes(n), strict=True):
+    points, primes = np.zeros((count, n)), list[int]()
+    for candidate in itertools.takewhile(lambda _: len(primes) < n, itertools.count(2)):
+        if all(candidate % prime for prime in primes):
+            primes.append(candidate)
+    for column, base in zip(points.T, primes, strict=True):
         remaining, digit = np.arange(1, count + 1), 1.0
         while np.any(remaining):
             digit /= base
             column += digit * (remaining % base)
             remaining //= base
     return points
-
-
-def _primes(count: int) -> list[int]:
-    primes: list[int] = []
-    candidate = 2
-    while len(primes) < count:
-        if all(candidate % prime for prime in primes):
-            primes.append(candidate)
-        candidate += 1
-    return primes
 
 
 @lru_cache(_KEPT)
@@ -375,11 +375,4 @@ def _more_starts(robot: Robot, limits: bool, count: int) -> Array:
     high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2 * free, free))
     if not count:
         return np.zeros((1, robot.n))
-    starts: Array = low + _halton(robot.n, count) * (high - low)
-    return starts
-
-
-def _solver(kinematics: Kinematics, frames: tuple[Frame, ...]) -> NativeSolver:
-    if kinematics.backend != "native":
-        raise KernelError("inverse kinematics requires the native backend, and thus a C compiler; install gcc")
-    return kinematics.solver(frames)
+    return low + _halton(robot.n, count) * (high - low)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import factorial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +23,7 @@ from ..robot import Robot
 from ..robot.task_space import TWIST, characteristic_length, moving_joints
 from ..states import all_finite, joint_states, real_array, sequence
 from .compiled import Kinematics, kinematics_of
+from .inverse import inverse_kinematics
 
 # Singular values below this share of the largest one are damped.
 _NEAR_SINGULAR = 0.01
@@ -94,9 +97,8 @@ def differential_inverse_kinematics(
     (True, 0.0)
 
     Raises:
-        StateError: an argument has the wrong shape or is not finite, there is no such frame, or numbers are so large
-            that the rates overflow.
-        StateError: weights, task, damping or length are out of range.
+        StateError: an argument has the wrong shape, is not finite or out of range, there is no such frame, or numbers
+            are so large that the rates overflow.
     """
     kinematics = kinematics_of(robot)
     given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
@@ -110,17 +112,12 @@ def differential_inverse_kinematics(
         u[k] = real_array(preferred, "null_motion", (*samples, n))
     if damping is not None:
         not_negative(damping, "damping")
-
     tool = kinematics.frame(frame)
     moving = moving_joints(kinematics.robot, tool)
     scales = None if weights is None else _scales(weights, moving, n)
-    unit = characteristic_length(kinematics.robot, (tool,)) if length is None else positive(length, "length")
-    counts = real_array(task, "task", (TWIST,))
-    if not np.all((counts == 0) | (counts == 1)):
-        raise StateError(f"task must be 6 numbers 0 or 1, angular first, is {task!r:.60}")
-    lengths: Array = counts * np.repeat([1.0, 1.0 / unit], 3)
+    lengths = _units(task, characteristic_length(kinematics.robot, (tool,)) if length is None else length)
     J = kinematics.jacobian(states[0], frame, reference)[..., moving] * lengths[:, np.newaxis]
-    d, inverse = _damped_inverse(J, counts > 0, None if scales is None else scales[moving], damping)
+    d, inverse = _damped_inverse(J, lengths > 0, None if scales is None else scales[moving], damping)
     inputs = [*twist, inverse.reshape(*samples, -1)]
     if others:
         inputs += [*(u if scales is None else u / scales), d[..., np.newaxis] ** 2]
@@ -128,19 +125,23 @@ def differential_inverse_kinematics(
         inputs.append(scales)
     finite = all_finite(inputs)
     if finite:
-        found = kinematics.joint_rates(
-            states[0],
-            inputs,
-            orders,
-            frame=frame,
-            reference=reference,
-            units=tuple(lengths.tolist()),
-            preferred=bool(others),
-            weighted=scales is not None,
-        )
+        details: dict[str, Any] = {
+            "units": tuple(lengths.tolist()),
+            "preferred": bool(others),
+            "weighted": scales is not None,
+        }
+        found = kinematics.joint_rates(states[0], inputs, orders, frame=frame, reference=reference, **details)
     if not finite or not all_finite(found[:orders]):
         raise StateError("the joint rates overflow: the twists or their derivatives are too large")
     return InverseMotion(found[:orders], found[orders:], d)
+
+
+def _units(task: ArrayLike, length: float) -> Array:
+    """One over the units (6,) of the entries of a twist in which the damping acts, 0 of those that do not count."""
+    counts = real_array(task, "task", (TWIST,))
+    if not np.all((counts == 0) | (counts == 1)):
+        raise StateError(f"task must be 6 numbers 0 or 1, angular first, is {task!r:.60}")
+    return counts * np.repeat([1.0, 1.0 / positive(length, "length")], 3)
 
 
 def _scales(weights: ArrayLike, moving: AnyArray, n: int) -> Array:
@@ -177,3 +178,111 @@ def _damped_inverse(J: Array, rows: AnyArray, scales: Array | None, damping: flo
         vectors[..., rows, :] = left
     inverse: Array = (vectors * factors[..., np.newaxis, :]) @ np.swapaxes(vectors, -1, -2)
     return d, inverse
+
+
+# Of the pose, m and rad: Newton's last step leaves rounding.
+_TOLERANCE = 1e-13
+
+# Of a twist or its derivative, m and rad, or its share: more than rounding leaves.
+_MISSED = 1e-6
+
+_TWISTS = ("twist", *(f"{name} derivative of the twist" for name in ("first", "second", "third")))
+
+LARGEST_JUMP = 0.1
+"""Largest difference of a solution from its prediction, rad or m: beyond, it is another branch."""
+
+
+class Tracked(NamedTuple):
+    """Joint motion of a tracked tool at N samples.
+
+    Attributes:
+        q: joint variables (N, n), rad or m; where there is no solution, those of the smallest error.
+        rates: qd, qdd, … (orders, N, n).
+        refusals: (N,) why there is no motion at a sample; empty where there is one.
+    """
+
+    q: Array
+    rates: Array
+    refusals: AnyArray
+
+
+class ToolTracker:
+    """Solver of a tool's motion, sample by sample, each solution nearest to a prediction.
+
+    Its first use compiles code for the robot.
+
+    Attributes:
+        kinematics: of the robot.
+        frame: its name; None for the first tool.
+    """
+
+    def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
+        """Set the frame.
+
+        Args:
+            kinematics: of the robot.
+            frame: its name; by default the first tool.
+            weights: cost of the squared rate of each joint of a redundant arm, as for
+                :func:`.differential_inverse_kinematics`.
+
+        Raises:
+            StateError: there is no such frame.
+        """
+        moving = moving_joints(kinematics.robot, kinematics.frame(frame))
+        self.kinematics, self.frame, self._weights = kinematics, frame, weights
+        # Fewer joints cannot realise any twist of the tool.
+        self._few = len(moving) < TWIST
+
+    def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
+        """Joint motion for poses and twists with their derivatives.
+
+        Args:
+            expected: predicted joint variables (N, n), rad or m.
+            poses: C (N, 4, 4).
+            twists: V, Vd, … (N, 6).
+            reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
+
+        Raises:
+            KernelError: there is no C compiler.
+        """
+        found = inverse_kinematics(
+            self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None
+        )
+        refusals = np.full(len(expected), "", dtype=object)
+        for i in np.flatnonzero(~found.success):
+            refusals[i] = (
+                "the tool cannot reach its pose within the ranges of the joints: it stays "
+                f"{float(found.distance[i]):.3g} m and {float(found.angle[i]):.3g} rad away"
+            )
+        rates = np.zeros((len(twists), *expected.shape))
+        if twists:
+            # One state goes by the compiled caller.
+            q, V = (found.q[0], [x[0] for x in twists]) if len(expected) == 1 else (found.q, twists)
+            motion = differential_inverse_kinematics(
+                self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights
+            )
+            rates[:] = np.reshape(motion.rates, rates.shape)
+            if self._few:
+                missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, TWIST))), axis=2)
+                beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
+                for i in np.flatnonzero(np.any(beyond, axis=0) & found.success):
+                    k = int(np.argmax(beyond[:, i]))
+                    refusals[i] = f"the joints cannot give the tool its {_TWISTS[k]}: {missed[k, i]:.3g} is missing"
+            refusals[(motion.damping > 0) & found.success] = "the tool comes too close to a singularity of the arm"
+        steps = np.abs(found.q - expected)
+        for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & found.success):
+            joint = int(np.argmax(steps[i]))
+            refusals[i] = (
+                f"{self.kinematics.robot.joint_names[joint]} would jump by {steps[i, joint]:.3g} rad or m, more than "
+                f"{LARGEST_JUMP:g}: the tool passes a singularity of the arm, or comes from elsewhere"
+            )
+        return Tracked(found.q, rates, refusals)
+
+
+def predicted(states: Array, after: ArrayLike) -> Array:
+    """q after a time, s, by the Taylor series of q, qd, … (orders, …, n)."""
+    step = np.asarray(after, dtype=float)
+    total: Array = states[0]
+    for k in range(1, len(states)):
+        total = total + states[k] * step**k / factorial(k)
+    return total

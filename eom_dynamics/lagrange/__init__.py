@@ -9,12 +9,16 @@ from ..extras import require
 require("symbolic")  # before the modules below, which import SymPy
 
 from .kinematics import SymbolicKinematics  # noqa: E402
-from .lagrangian import FORMS, Lagrangian  # noqa: E402
+from .lagrangian import FORMS, Lagrangian, LagrangianError, rate, variables  # noqa: E402
 from .normal_form import normal_form  # noqa: E402
-from .planar_arm import planar_arm  # noqa: E402
 from .printing import code, latex  # noqa: E402
-from .robots import MOST_JOINTS, kinetic_energy, potential_energy, robot_lagrangian  # noqa: E402
-from .variables import LagrangianError, rate, variables  # noqa: E402
+from .robots import (  # noqa: E402
+    MOST_JOINTS,
+    kinetic_energy,
+    planar_arm,
+    potential_energy,
+    robot_lagrangian,
+)
 
 __all__ = [
     "FORMS",

@@ -17,9 +17,9 @@ from ..kinematics.frames import named_frame
 from ..recursion.kinematics import representation
 from ..robot import Robot
 from ..robot.model import frames_by_name
+from .lagrangian import variables
 from .normal_form import normal_form, normal_forms
-from .robots import body_poses, exact_array, exact_model, exact_pose, joint_poses, with_symbols
-from .variables import variables
+from .robots import body_poses, exact_array, exact_model, exact_pose, joint_poses
 
 _TWIST = 6
 
@@ -51,11 +51,7 @@ class SymbolicKinematics:
             TypeError: ``robot`` is not a Robot.
         """
         require_robot(robot)
-        model = exact_model(robot)
-        values: dict[Any, float] = {}
-        if symbols:
-            model, values = with_symbols(model)
-        self.robot = model.robot
+        self.robot, _, values = exact_model(robot, symbols=symbols)
         self.q, _ = variables(robot.n)
         self._frames = frames_by_name(self.robot)
         placed = [*(joint.reference_pose for joint in self.robot.joints), *(tool.pose for tool in self.robot.tools)]

@@ -12,9 +12,9 @@ import sympy as sp
 from sympy.utilities.codegen import C99CodeGen
 
 from ..arguments import choice, count
+from ..spelling import unused_name
 from ..states import STATE_NAMES
-from .lagrangian import Lagrangian
-from .variables import DOTS, latex_names, rate
+from .lagrangian import DOTS, Lagrangian, latex_names, rate
 
 
 def latex(system: Lagrangian, order: int = 0) -> str:
@@ -79,7 +79,7 @@ def code(system: Lagrangian, language: str = "python", order: int = 0) -> str:
         symbols = tuple(map(rate, symbols))
     states = {x for vector in vectors for x in vector}
     taken = {str(x) for effort in efforts for x in effort.free_symbols - states}
-    names = [_untaken(name, taken) for name in (*STATE_NAMES[: order + 3], "out")]
+    names = [unused_name(name, taken) for name in (*STATE_NAMES[: order + 3], "out")]
     header, function = LANGUAGES[language]
     texts = [header]
     for name, matrix, k in terms:
@@ -114,13 +114,6 @@ def _c(name: str, matrix: Any, states: Mapping[str, Any], parameters: Sequence[A
     routine = generator.routine(name, equation, [*vectors, *parameters, result])
     (_, text), _ = generator.write([routine], name, header=False)
     return str(text.split("\n\n", 1)[1])
-
-
-def _untaken(name: str, taken: set[str]) -> str:
-    """The name, with underscores where a symbol has it."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _decimals(expression: Any, digits: int = 15) -> Any:

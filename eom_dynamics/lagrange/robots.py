@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,44 @@ from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import RobotDescriptionError
 from ..recursion.passive_efforts import passive_energy, passive_joints
-from ..robot import Joint, Robot
+from ..robot import Frame, Joint, Robot
 from ..robot.inertia import Inertial
-from .lagrangian import Lagrangian
+from .lagrangian import Lagrangian, LagrangianError, variables
 from .normal_form import exact, normal_form, normal_forms
-from .variables import LagrangianError, variables
+
+
+def planar_arm(n: int) -> Robot:
+    """Planar arm with n revolute joints about z, and gravity g along -y, as a robot of SymPy symbols.
+
+    Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it. The tool is
+    the tip, at L_n.
+
+    Raises:
+        LagrangianError: n is not a positive integer.
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise LagrangianError(f"n must be positive, an integer, is {n!r:.60}")
+    joints = []
+    for k in range(1, n + 1):
+        mass, inertia, center, before = sp.symbols(f"m{k} I{k} a{k} L{k - 1}", positive=True)
+        offset = np.array([before if k > 1 else 0, 0, 0], dtype=object)
+        moment = inertia + mass * center**2
+        joints.append(
+            Joint(
+                name=f"joint_{k}",
+                screw=np.array([0, 0, 1, 0, 0, 0]),
+                reference_pose=lie.pose(np.eye(3, dtype=int), offset),
+                parent=k - 2,
+                mass=mass,
+                center_of_mass=np.array([center, 0, 0], dtype=object),
+                inertia_about_origin=np.diag([0, moment, moment]).astype(object),
+            )
+        )
+    last = np.array([sp.Symbol(f"L{n}", positive=True), 0, 0], dtype=object)
+    tip = Frame("tip", n - 1, lie.pose(np.eye(3, dtype=int), last))
+    gravity = np.array([0, -sp.Symbol("g", positive=True), 0], dtype=object)
+    return Robot(f"planar_{n}r", tuple(joints), gravity, (tip,))
+
 
 MOST_JOINTS = 5
 """The equations of robots with more joints fill pages, and take minutes or hours to simplify."""
@@ -72,17 +106,23 @@ def robot_lagrangian(
             f"{robot.name} has {robot.n} joints, more than {most_joints}: their equations take very long to simplify; "
             "take numbers from eom_dynamics.Dynamics or equations_of_motion, or lift the limit by most_joints"
         )
-    model = exact_model(robot)
-    values: dict[Any, float] = {}
-    if symbols:
-        model, values = with_symbols(model)
+    model = exact_model(robot, symbols=symbols)
     q, qd = variables(robot.n)
     T, U = kinetic_energy(model.robot, q, qd), potential_energy(model.robot, q)
     coordinates = q
     if motors:
-        _check_motors(robot)
-        for k, spring in enumerate(joint.spring for joint in robot.independent_joints):
-            if not spring.is_rigid:
+        if robot.coupled_stiffness is not None or robot.transmission is not None:
+            raise RobotDescriptionError(
+                f"{robot.name}: the Lagrangian with motors has springs and motors joint by joint; write the energies "
+                "of coupled ones into a Lagrangian of your own"
+            )
+        for k, joint in enumerate(robot.independent_joints):
+            if not joint.spring.is_rigid:
+                if joint.spring.kind != "linear":
+                    raise RobotDescriptionError(
+                        f"{joint.name}: the Lagrangian with motors has linear springs, this one is "
+                        f"{joint.spring.kind}; write its energy into U of a Lagrangian of your own"
+                    )
                 (theta,), _ = variables(f"theta{k + 1}")
                 coordinates = (*coordinates, theta)
                 U += model.stiffness[k] * (theta - q[k]) ** 2 / 2
@@ -91,7 +131,7 @@ def robot_lagrangian(
     if friction:
         R = sp.Add(*(j.damping * v**2 / 2 + j.friction * sp.Abs(v) for j, v in _rates(model.robot, qd)))
     used = T.free_symbols | U.free_symbols | R.free_symbols
-    return Lagrangian(coordinates, T, U, R, {symbol: value for symbol, value in values.items() if symbol in used})
+    return Lagrangian(coordinates, T, U, R, {symbol: value for symbol, value in model.values.items() if symbol in used})
 
 
 def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:
@@ -155,105 +195,78 @@ def _rates(robot: Robot, qd: tuple[Any, ...]) -> list[tuple[Joint, Any]]:
     return [(joint, exact(x)) for joint, x in zip(robot.joints, E @ np.array(qd, dtype=object), strict=True)]
 
 
-class _Model(NamedTuple):
-    """A robot of exact numbers or symbols, and the stiffness of its independent joints."""
+class ExactModel(NamedTuple):
+    """A robot of fractions or symbols, the stiffness of its independent joints, and the numbers of the symbols."""
 
     robot: Robot
     stiffness: tuple[Any, ...]
+    values: dict[Any, float]
 
 
-def exact_model(robot: Robot) -> _Model:
-    """The robot with fractions in place of floating-point numbers."""
-    joints = [
-        replace(
-            joint,
-            screw=exact_array(joint.screw),
-            reference_pose=exact_pose(joint.reference_pose),
-            mass=_of_file(joint.mass),
-            center_of_mass=exact_array(joint.center_of_mass, _of_file),
-            inertia_about_origin=exact_array(joint.inertia_about_origin, _of_file),
-            rotor_inertia=_of_file(joint.rotor_inertia),
-            damping=_of_file(joint.damping),
-            friction=_of_file(joint.friction),
-        )
-        for joint in robot.joints
-    ]
-    tools = tuple(replace(tool, pose=exact_pose(tool.pose)) for tool in robot.tools)
-    exact_robot = replace(robot, joints=tuple(joints), gravity=exact_array(robot.gravity, _of_file), tools=tools)
-    return _Model(exact_robot, tuple(_of_file(float(joint.stiffness)) for joint in robot.independent_joints))
-
-
-def with_symbols(model: _Model) -> tuple[_Model, dict[Any, float]]:
-    """The model with symbols in place of numbers, and their numbers."""
+def exact_model(robot: Robot, *, symbols: bool = False) -> ExactModel:
+    """The robot with fractions in place of floating-point numbers, or symbols in place of those that are not zero."""
     values: dict[Any, float] = {}
 
-    def named(name: str, value: Any) -> Any:
-        if value == 0 or value == sp.oo or value.free_symbols:
-            return value
-        symbol = sp.Symbol(name, positive=True) if value > 0 else sp.Symbol(name, real=True)
-        values[symbol] = float(value)
+    def number(name: str, value: Any) -> Any:
+        fraction = _of_file(value)
+        if not symbols or fraction == 0 or fraction == sp.oo or fraction.free_symbols:
+            return fraction
+        symbol = sp.Symbol(name, positive=True) if fraction > 0 else sp.Symbol(name, real=True)
+        values[symbol] = float(fraction)
         return symbol
 
     def vector(name: str, entries: AnyArray, index: Any) -> AnyArray:
         return np.array(
-            [named(f"{name}_{axis}{index}", x) for axis, x in zip("xyz", entries, strict=True)], dtype=object
+            [number(f"{name}_{axis}{index}", x) for axis, x in zip("xyz", entries, strict=True)], dtype=object
         )
+
+    def placed(C: AnyArray, index: Any) -> AnyArray:
+        pose = exact_pose(C)
+        pose[:3, 3] = vector("p", C[:3, 3], index)
+        return pose
 
     joints = []
-    for i, joint in enumerate(model.robot.joints, start=1):
-        pose = joint.reference_pose.copy()
-        pose[:3, 3] = vector("p", pose[:3, 3], i)
-        mass, center = named(f"m{i}", joint.mass), vector("c", joint.center_of_mass, i)
-        about_center = joint.inertial.about_center_of_mass
-        inertia = np.zeros((3, 3), dtype=object)
-        for a in range(3):
-            for b in range(a, 3):
-                inertia[a, b] = inertia[b, a] = named(f"I_{'xyz'[a]}{'xyz'[b]}{i}", _rounded(about_center[a, b], joint))
+    for i, joint in enumerate(robot.joints, start=1):
+        about_origin = exact_array(joint.inertia_about_origin, _of_file)
+        body = Inertial(_of_file(joint.mass), exact_array(joint.center_of_mass, _of_file), about_origin)
+        pose = placed(joint.reference_pose, i)
+        if symbols:
+            mass, center = number(f"m{i}", body.mass), vector("c", body.center_of_mass, i)
+            inertia = np.zeros((3, 3), dtype=object)
+            for a, b in combinations_with_replacement(range(3), 2):
+                moment = _rounded(body.about_center_of_mass[a, b], about_origin)
+                inertia[a, b] = inertia[b, a] = number(f"I_{'xyz'[a]}{'xyz'[b]}{i}", moment)
+            body = Inertial.about_center(mass, center, inertia)
         joints.append(
             replace(
-                joint.with_inertial(Inertial.about_center(mass, center, inertia)),
+                joint.with_inertial(body),
+                screw=exact_array(joint.screw),
                 reference_pose=pose,
-                rotor_inertia=named(f"B{i}", joint.rotor_inertia),
-                damping=named(f"d{i}", joint.damping),
-                friction=named(f"f{i}", joint.friction),
+                rotor_inertia=number(f"B{i}", joint.rotor_inertia),
+                damping=number(f"d{i}", joint.damping),
+                friction=number(f"f{i}", joint.friction),
             )
         )
-    stiffness = tuple(named(f"K{model.robot.independent[k] + 1}", value) for k, value in enumerate(model.stiffness))
-    gravity = model.robot.gravity
-    if np.count_nonzero(gravity) == 1:
-        gravity = np.array([sp.sign(x) * named("g", abs(x)) for x in gravity], dtype=object)
+    stiffness = tuple(
+        number(f"K{place + 1}", float(joint.stiffness))
+        for place, joint in zip(robot.independent, robot.independent_joints, strict=True)
+    )
+    if np.count_nonzero(robot.gravity) == 1:
+        fractions = exact_array(robot.gravity, _of_file)
+        gravity = np.array([sp.sign(x) * number("g", abs(x)) for x in fractions], dtype=object)
     else:
-        gravity = vector("g", gravity, "")
-    tools = []
-    for tool in model.robot.tools:
-        pose = tool.pose.copy()
-        pose[:3, 3] = vector("p", pose[:3, 3], f"_{tool.name}")
-        tools.append(replace(tool, pose=pose))
-    robot = replace(model.robot, joints=tuple(joints), gravity=gravity, tools=tuple(tools))
-    return _Model(robot, stiffness), values
+        gravity = vector("g", robot.gravity, "")
+    tools = tuple(replace(tool, pose=placed(tool.pose, f"_{tool.name}")) for tool in robot.tools)
+    return ExactModel(replace(robot, joints=tuple(joints), gravity=gravity, tools=tools), stiffness, values)
 
 
-def _rounded(moment: Any, joint: Joint) -> Any:
-    """The moment without the rounding error of the shift from the origin to the centre of mass."""
-    largest = max(map(abs, joint.inertia_about_origin.flat)) if not moment.free_symbols else 0
+def _rounded(moment: Any, about_origin: AnyArray) -> Any:
+    """The moment about the centre of mass without the rounding error of the shift from the origin."""
+    largest = max(map(abs, about_origin.flat)) if not moment.free_symbols else 0
     if largest == 0:
         return moment
     digits = 14 - (1 + math.floor(math.log10(float(largest))))
     return sp.Rational(round(moment * 10**digits), 10**digits) if digits > 0 else moment
-
-
-def _check_motors(robot: Robot) -> None:
-    if robot.coupled_stiffness is not None or robot.transmission is not None:
-        raise RobotDescriptionError(
-            f"{robot.name}: the Lagrangian with motors has springs and motors joint by joint; write the energies of "
-            "coupled ones into a Lagrangian of your own"
-        )
-    for joint in robot.independent_joints:
-        if not joint.spring.is_rigid and (joint.spring.kind != "linear"):
-            raise RobotDescriptionError(
-                f"{joint.name}: the Lagrangian with motors has linear springs, this one is {joint.spring.kind}; write "
-                "its energy into U of a Lagrangian of your own"
-            )
 
 
 def exact_array(array: AnyArray, number: Callable[[Any], Any] = exact) -> AnyArray:

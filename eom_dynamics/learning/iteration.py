@@ -23,7 +23,7 @@ which :func:`contraction` bounds for errors of the model; from 1 on, learning di
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -32,11 +32,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 
-from ..arguments import not_negative, positive
+from ..arguments import not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
-from ..exceptions import EomDynamicsError, LimitError, StateError
+from ..exceptions import EomDynamicsError, StateError
+from ..option_fields import check_options, option
+from ..simulation.number_files import read_arrays
 from ..states import STATE_NAMES, real_array
 
 # Of the spline: four derivatives are smooth.
@@ -53,33 +55,39 @@ class LearningError(EomDynamicsError):
     """Learning is refused because it would diverge, or has diverged."""
 
 
-class LearningSettings(NamedTuple):
+@dataclass(frozen=True)
+class LearningSettings:
     """Parameters of iterative learning.
 
     Attributes:
         bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
-        gain: part of an error that is corrected in the next run, 0 to 1.
-        forgetting: part of the correction that is kept, 0 to 1; below 1, errors that do not repeat fade, and some of
-            those that do remain.
+        gain: part of an error that is corrected in the next run.
+        forgetting: part of the correction that is kept; below 1, errors that do not repeat fade, and some of those that
+            do remain.
     """
 
-    bandwidth: float = 10.0
-    gain: float = 0.8
-    forgetting: float = 1.0
+    bandwidth: float = option(10.0, rule="positive", metavar="HZ")
+    gain: float = option(0.8, rule="(0, 1]", metavar="X")
+    forgetting: float = option(1.0, rule="(0, 1]", metavar="X")
+
+    def __post_init__(self) -> None:
+        """Raise StateError if a setting is out of range."""
+        check_options(self, StateError)
 
 
-class Uncertainty(NamedTuple):
-    """Largest relative errors of the model, of both signs, and of the delay in s.
+@dataclass(frozen=True)
+class Uncertainty:
+    """Errors of the model, of both signs, for which learning must converge.
 
     Attributes:
-        stiffness, mass, rotor_inertia: relative.
-        delay: s.
+        stiffness, mass, rotor_inertia: largest relative error.
+        delay: largest error of the delay, s.
     """
 
-    stiffness: float = 0.1
-    mass: float = 0.1
-    rotor_inertia: float = 0.1
-    delay: float = 0.0
+    stiffness: float = option(0.1, flag="--stiffness-error", rule="[0, 1)", metavar="X")
+    mass: float = option(0.1, flag="--mass-error", rule="[0, 1)", metavar="X")
+    rotor_inertia: float = option(0.1, flag="--rotor-inertia-error", rule="[0, 1)", metavar="X")
+    delay: float = option(0.0, flag="--delay-error", rule="not negative", metavar="S")
 
 
 DEFAULT, USUAL = LearningSettings(), Uncertainty()
@@ -152,18 +160,19 @@ def read_correction(path: Path) -> Correction:
     """Read a file of :meth:`Correction.write`, or a motion without correction.
 
     Raises:
-        StateError: an array is missing or has the wrong shape.
+        StateError: the file cannot be read, or an array is missing or has the wrong shape.
         OSError: the file cannot be read.
     """
-    with np.load(path, allow_pickle=False) as data:
-        if missing := [name for name in ("t", "joint_names", *STATE_NAMES) if name not in data.files]:
-            raise StateError(
-                f"{path}: has no {', '.join(missing)}; name a motion or a correction, see docs/learning.md"
-            )
+    try:
+        data = read_arrays(path)
+        if missing := [name for name in ("t", "joint_names", *STATE_NAMES) if name not in data]:
+            raise ValueError(f"has no {', '.join(missing)}; name a motion or a correction, see docs/learning.md")
         motion = np.stack([data[name] for name in STATE_NAMES])
-        reference = data["reference"] if "reference" in data.files else motion
-        found = uncorrected([str(x) for x in data["joint_names"]], data["t"], reference)
-        errors = tuple(map(float, data["errors"])) if "errors" in data.files else ()
+        names = [str(name) for name in data["joint_names"].ravel()]
+        found = uncorrected(names, data["t"], data.get("reference", motion))
+        errors = tuple(map(float, data.get("errors", ())))
+    except ValueError as error:
+        raise StateError(f"{path}: {error}") from None
     return Correction(found.joint_names, found.t, found.reference, motion - found.reference, errors)
 
 
@@ -190,7 +199,6 @@ def learn(
         StateError: an argument has the wrong shape, is not finite or out of range, or the motion is not longer than a
             period of the bandwidth.
     """
-    check_settings(settings)
     shape = last.reference.shape[1:]
     runs = real_array(measured, "measured")
     if runs.shape[-2:] != shape or runs.ndim not in (2, 3) or not np.isfinite(runs).all():
@@ -217,11 +225,7 @@ def learn(
         )
     target = settings.forgetting * last.correction[0] - settings.gain * error
     found = Correction(
-        last.joint_names,
-        last.t,
-        last.reference,
-        smooth(last.t, target, settings.bandwidth),
-        (*last.errors, rms),
+        last.joint_names, last.t, last.reference, smooth(last.t, target, settings.bandwidth), (*last.errors, rms)
     )
     _keep_limits(arm, last.reference, found.motion)
     return found
@@ -247,7 +251,6 @@ def contraction(
         uncertainty: of the model.
         natural_frequency: of the motors' PD, rad/s.
     """
-    check_settings(settings)
     w0 = not_negative(natural_frequency, "natural_frequency")
     q = real_array(positions, "positions")
     poses = q[:: max(1, len(q) // _POSES)]
@@ -270,7 +273,7 @@ def contraction(
     theta = E + np.linalg.solve(K, E @ tau)
     command = (s**2 + w0**2 + 2 * w0 * s) * B @ theta + E @ tau
     zero, worst = np.zeros((*command.shape[:2], n, n)), Contraction(0.0, 0.0)
-    for stiffness, mass, rotor, delay in product(*((-x, x) if x else (0.0,) for x in uncertainty)):
+    for stiffness, mass, rotor, delay in product(*((-x, x) if x else (0.0,) for x in vars(uncertainty).values())):
         Kr = (1 + stiffness) * K
         links = (1 + mass) * tau + E.T @ Kr @ E
         motors = s**2 * (1 + rotor) * B + (w0**2 + 2 * w0 * s) * B + Kr
@@ -291,15 +294,6 @@ def contraction(
     return worst
 
 
-def check_settings(settings: LearningSettings) -> None:
-    """Raise StateError if a setting is out of range."""
-    positive(settings.bandwidth, "bandwidth")
-    for name in ("gain", "forgetting"):
-        value = getattr(settings, name)
-        if not 0 < value <= 1:
-            raise StateError(f"{name} must be above 0 and at most 1, is {value}")
-
-
 def _largest_bandwidth(
     arm: ElasticArm, last: Correction, settings: LearningSettings, uncertainty: Uncertainty, natural_frequency: float
 ) -> str:
@@ -308,7 +302,7 @@ def _largest_bandwidth(
     low, high = least, settings.bandwidth
     while high > 1.02 * low:
         middle = float(f"{np.sqrt(low * high):.3g}")
-        tried = settings._replace(bandwidth=middle)
+        tried = replace(settings, bandwidth=middle)
         found = contraction(arm, last.reference[0], tried, uncertainty, natural_frequency=natural_frequency)
         low, high = (middle, high) if found.ratio < 1 else (low, middle)
     if low == least:
@@ -321,7 +315,7 @@ def _in_words(uncertainty: Uncertainty) -> str:
     units = {"delay": (1e3, "ms")}
     return ", ".join(
         f"{name.replace('_', ' ')} ± {x * scale:.3g} {unit}"
-        for name, x in uncertainty._asdict().items()
+        for name, x in vars(uncertainty).items()
         for scale, unit in [units.get(name, (100.0, "%"))]
         if x
     )
@@ -334,15 +328,13 @@ def _low_pass(x: Array) -> Array:
     asymptotic equivalence with Shannon's sampling theorem", IEEE Trans. Inf. Theory 38 (1992), of the first alias.
     """
     other = np.maximum(2.0 - x, 1e-9)
-    response: Array = 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
-    return response
+    return 1.0 / (1.0 + (x / other) ** (2 * (_DEGREE + 1)))
 
 
 def spline_basis(t: Array, bandwidth: float) -> Array:
     """Splines (N, p) at times (N,) with knots at half the period of the bandwidth."""
     knots = _knots(t, bandwidth)
-    basis: Array = BSpline.design_matrix(t, knots, _DEGREE).toarray()
-    return basis
+    return BSpline.design_matrix(t, knots, _DEGREE).toarray()
 
 
 def smooth(t: Array, values: Array, bandwidth: float, *, at_rest: bool = True) -> Array:
@@ -376,9 +368,4 @@ def _keep_limits(arm: ElasticArm, reference: Array, motion: Array) -> None:
     before = {(x.name, x.quantity): x.ratio for x in check.violations(reference, arm.feedforward(*reference))}
     for worst in check.violations(motion, arm.feedforward(*motion)):
         if worst.ratio > before.get((worst.name, worst.quantity), 1.0) * (1 + TOLERANCE):
-            raise LimitError(
-                f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down",
-                f"{worst.name}: {worst.quantity}",
-                worst.numbers,
-                worst.ratio,
-            )
+            raise worst.error(f"the corrected motion exceeds limits: {worst}; lower the gain, or slow the motion down")

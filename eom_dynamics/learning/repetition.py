@@ -167,8 +167,7 @@ def _columns(arm: ElasticArm, motion: Array, kp: Array, kd: Array, step: float) 
 
     def on_motors(Y: Array, Yd: Array, Ydd: Array) -> Array:
         """From joint efforts (..., n) and their derivatives."""
-        found: Array = Y + c * (B * Ydd + kp * Y + kd * Yd)
-        return found
+        return Y + c * (B * Ydd + kp * Y + kd * Yd)
 
     bodies = on_motors(*(np.moveaxis(Y, -1, 0) for Y in arm.dynamics.regressor_derivatives(*motion)))
     speed = y.motor_velocity

@@ -10,19 +10,25 @@ the exponential, conversions of rotations) takes numbers only. Equation numbers 
 form time derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021).
 """
 
-from .adjoint import Ad, ad, momentum_cross
-from .exponential import exp, log
-from .exponential_jacobians import left_jacobian, left_jacobian_inverse, right_jacobian, right_jacobian_inverse
-from .frames import (
+from .exponential import exp, left_jacobian, left_jacobian_inverse, log, right_jacobian, right_jacobian_inverse
+from .poses import (
+    Ad,
+    ScrewAxis,
+    ad,
     body_twist,
     body_twists,
     body_wrench,
+    inverse,
+    momentum_cross,
+    pose,
+    screw,
+    screw_axis,
     space_twist,
     space_wrench,
+    transformed,
     world_aligned_twist,
     world_aligned_twists,
 )
-from .poses import inverse, pose, transformed
 from .rotations import (
     euler_angles,
     quaternion,
@@ -34,7 +40,6 @@ from .rotations import (
     sincos,
     skew,
 )
-from .screws import ScrewAxis, screw, screw_axis
 
 __all__ = [
     "Ad",

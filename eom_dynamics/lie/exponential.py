@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exponential map of SE(3) and its inverse."""
+"""Exponential map of SE(3), its inverse, and its Jacobians.
+
+With C(t) = exp(x(t)), the twist in the reference frame is J(x) dx/dt, J the left Jacobian, and in the moving frame
+J(-x) dx/dt, J(-x) the right one. As functions of A = ad(x),
+
+    J = (exp(A) - 1) / A = sum over k of A^k / (k + 1)!,    1 / J = sum over k of B_k A^k / k!
+
+with the Bernoulli numbers B_k. Since A⁵ = -2 a² A³ - a⁴ A with the angle a, each is a polynomial of degree four in A:
+J. M. Selig, "Geometric Fundamentals of Robotics", 2005; F. Bullo and R. M. Murray, "Proportional derivative (PD)
+control on the Euclidean group", ECC 1995. Small angles need the series, since the closed form cancels.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import AnyArray, Array
-from .poses import pose
+from .poses import ad, pose
 from .rotations import rotation_vector, sincos, skew
 
 _EYE = np.eye(3, dtype=int)
@@ -74,3 +87,82 @@ def _sine_and_versine(q: AnyArray) -> tuple[AnyArray, AnyArray]:
     pairs = [sincos(angle) for angle in q.ravel()]
     s, c = (np.array(column, dtype=object).reshape(q.shape) for column in zip(*pairs, strict=True))
     return s, np.asarray(1 - c)
+
+
+# Terms of the series: the last one of the inverse, (1 / 2 pi)^25, is below rounding for angles up to 1 rad.
+_TERMS = 26
+
+
+def left_jacobian(twist: ArrayLike) -> Array:
+    """Left Jacobian (…, 6, 6) at a twist (…, 6): maps its rate to the space twist of its exponential."""
+    return _polynomial(twist, _coefficients, _series(inverse=False))
+
+
+def left_jacobian_inverse(twist: ArrayLike) -> Array:
+    """Inverse (…, 6, 6) of the left Jacobian at a twist (…, 6) with an angle below 2 pi."""
+    return _polynomial(twist, _inverse_coefficients, _series(inverse=True))
+
+
+def right_jacobian(twist: ArrayLike) -> Array:
+    """Right Jacobian (…, 6, 6) at a twist (…, 6): maps its rate to the body twist of its exponential."""
+    return left_jacobian(-np.asarray(twist, dtype=float))
+
+
+def right_jacobian_inverse(twist: ArrayLike) -> Array:
+    """Inverse (…, 6, 6) of the right Jacobian at a twist (…, 6) with an angle below 2 pi."""
+    return left_jacobian_inverse(-np.asarray(twist, dtype=float))
+
+
+def _polynomial(twist: ArrayLike, closed: Callable[[Array], list[Array]], series: Sequence[Sequence[float]]) -> Array:
+    """I + c1 A + c2 A² + c3 A³ + c4 A⁴, by the closed form of the coefficients, or their series at small angles."""
+    x = np.asarray(twist, dtype=float)
+    angle = np.linalg.norm(x[..., :3], axis=-1)
+    small = angle < 1
+    z = np.minimum(angle, 1.0) ** 2
+    near_zero = [np.polynomial.polynomial.polyval(z, each) for each in series]
+    A = ad(x)
+    total = np.zeros_like(A)
+    for near, far in zip(reversed(near_zero), reversed(closed(np.where(small, 1.0, angle))), strict=True):
+        total = A @ total + np.where(small, near, far)[..., np.newaxis, np.newaxis] * A
+    return np.eye(6) + total
+
+
+def _coefficients(a: Array) -> list[Array]:
+    s, c = np.sin(a), np.cos(a)
+    return [
+        (4 - a * s - 4 * c) / (2 * a**2),
+        (4 * a - 5 * s + a * c) / (2 * a**3),
+        (2 - a * s - 2 * c) / (2 * a**4),
+        (2 * a - 3 * s + a * c) / (2 * a**5),
+    ]
+
+
+def _inverse_coefficients(a: Array) -> list[Array]:
+    s, c = np.sin(a), np.cos(a)
+    odd = [2 / a**2 + (a + 3 * s) / (4 * a * (c - 1)), 1 / a**4 + (a + s) / (4 * a**3 * (c - 1))]
+    return [np.full_like(a, -0.5), odd[0], np.zeros_like(a), odd[1]]
+
+
+@cache
+def _series(*, inverse: bool) -> tuple[tuple[float, ...], ...]:
+    """Coefficients of A … A⁴ as power series in the squared angle."""
+    factors = _bernoulli_factors() if inverse else [1 / factorial(k + 1) for k in range(_TERMS)]
+    # power[j][i] is the coefficient of z^i A^(j+1) in A^k.
+    power = np.zeros((4, _TERMS))
+    power[0, 0] = 1.0
+    total = np.zeros_like(power)
+    for factor in factors[1:]:
+        total += factor * power
+        once, twice = np.roll(power[3], 1), np.roll(power[3], 2)
+        power = np.stack([-twice, power[0], power[1] - 2 * once, power[2]])
+    return tuple(map(tuple, total[:, : _TERMS // 2].tolist()))
+
+
+def _bernoulli_factors() -> list[float]:
+    """B_k / k!, with B_1 = -1/2, by their recurrence: sum over j <= k of B_j (k+1 over j) is 0."""
+    from fractions import Fraction
+
+    numbers = [Fraction(1)]
+    for k in range(1, _TERMS):
+        numbers.append(-sum(comb(k + 1, j) * numbers[j] for j in range(k)) / Fraction(k + 1))
+    return [float(number / factorial(k)) for k, number in enumerate(numbers)]

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses as homogeneous transforms."""
+"""Poses, screws, the adjoint action, and twists and wrenches in other frames.
+
+The same motion has a body twist (in the moving frame), a space twist (in the reference frame and about its origin), and
+a world-aligned twist (along the axes of the reference frame, with the velocity of the moving origin).
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import AnyArray, times
+from ..arrays import AnyArray, Array, times
+from ..jet import leibniz
+from .rotations import skew
 
 
 def pose(rotation: ArrayLike, translation: ArrayLike) -> AnyArray:
@@ -28,5 +36,150 @@ def inverse(C: AnyArray) -> AnyArray:
 
 def transformed(C: AnyArray, points: ArrayLike) -> AnyArray:
     """Points (…, 3) of the moving frame in coordinates of the reference frame, m, for a pose (…, 4, 4)."""
-    moved: AnyArray = times(C[..., :3, :3], points) + C[..., :3, 3]
-    return moved
+    return times(C[..., :3, :3], points) + C[..., :3, 3]
+
+
+class ScrewAxis(NamedTuple):
+    """Axis of a screw motion.
+
+    Attributes:
+        axis: unit vector (…, 3).
+        point: of the axis, nearest to the origin, (…, 3), m; zero for a translation.
+        pitch: advance per angle (…), m/rad; infinite for a translation.
+        rate: angular velocity about the axis (…), rad/s; for a translation the velocity, m/s.
+    """
+
+    axis: Array
+    point: Array
+    pitch: Array
+    rate: Array
+
+
+def screw(axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: ArrayLike = 0) -> AnyArray:
+    """Unit screw (…, 6) about a unit vector ``axis`` (…, 3) through ``point`` (…, 3), m, equations (10)-(12).
+
+    Args:
+        axis: unit vector.
+        point: any point of the axis; without effect on a translation.
+        pitch: m/rad: 0 for a revolute joint, infinite for a prismatic one.
+
+    >>> screw([0, 0, 1], point=[1, 0, 0], pitch=0.5).tolist()
+    [0.0, 0.0, 1.0, 0.0, -1.0, 0.5]
+    """
+    e, p, h = np.asarray(axis), np.asarray(point), np.asarray(pitch)
+    # Not np.cross(), which mixes symbols and numbers in recent NumPy only.
+    turning = times(skew(p), e)
+    if h.dtype == object:
+        return _stacked(e, turning + h[..., np.newaxis] * e)
+    translates = np.isinf(h)[..., np.newaxis]
+    advance = np.where(translates, 0, h[..., np.newaxis])
+    turning = _stacked(e, turning + advance * e)
+    return np.where(translates, _stacked(0 * e, e), turning) if np.any(translates) else turning
+
+
+def _stacked(angular: AnyArray, linear: AnyArray) -> AnyArray:
+    return np.concatenate(np.broadcast_arrays(angular, linear), axis=-1)
+
+
+def screw_axis(twist: ArrayLike) -> ScrewAxis:
+    """Axis, point, pitch and rate of a twist or screw (…, 6); the axis of a zero twist is zero."""
+    V = np.asarray(twist, dtype=float)
+    w, v = V[..., :3], V[..., 3:]
+    turn = np.linalg.norm(w, axis=-1)
+    turns = turn > 0
+    rate = np.where(turns, turn, np.linalg.norm(v, axis=-1))
+    axis = np.where(turns[..., np.newaxis], w, v) / np.where(rate == 0, 1.0, rate)[..., np.newaxis]
+    divisor = np.where(turns, turn, 1.0)
+    point = np.where(turns[..., np.newaxis], np.cross(axis, v) / divisor[..., np.newaxis], 0.0)
+    pitch = np.where(turns, np.sum(axis * v, axis=-1) / divisor, np.inf)
+    return ScrewAxis(axis, point, pitch, rate)
+
+
+def Ad(C: AnyArray) -> AnyArray:
+    """Adjoint matrix (…, 6, 6) of a pose (…, 4, 4): takes twists from the moving to the reference frame, (18)."""
+    R = C[..., :3, :3]
+    return _lower_blocks(R, skew(C[..., :3, 3]) @ R)
+
+
+def ad(twist: ArrayLike) -> AnyArray:
+    """Matrix (…, 6, 6) of the Lie bracket, ``ad(V1) @ V2 == [V1, V2]``, of twists (…, 6), equation (21)."""
+    V = np.asarray(twist)
+    return _lower_blocks(skew(V[..., :3]), skew(V[..., 3:]))
+
+
+def momentum_cross(momentum: ArrayLike) -> AnyArray:
+    """Skew-symmetric matrix ``H(h)`` (…, 6, 6) of a momentum ``h`` (…, 6) with ``H(h) @ V == -ad(V).T @ h``.
+
+    It exchanges twist and momentum in the Euler equations; the Christoffel form of the Coriolis matrix uses it.
+    """
+    h = np.asarray(momentum)
+    H = np.zeros((*h.shape, 6), dtype=h.dtype)
+    H[..., :3, :3] = -skew(h[..., :3])
+    H[..., :3, 3:] = H[..., 3:, :3] = -skew(h[..., 3:])
+    return H
+
+
+def _lower_blocks(diagonal: AnyArray, below: AnyArray) -> AnyArray:
+    A = np.zeros((*diagonal.shape[:-2], 6, 6), dtype=diagonal.dtype)
+    A[..., :3, :3] = A[..., 3:, 3:] = diagonal
+    A[..., 3:, :3] = below
+    return A
+
+
+def space_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
+    """Space twist (…, 6) of a body twist (…, 6) at a pose (…, 4, 4); also of screws."""
+    return times(Ad(C), twist)
+
+
+def body_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
+    """Body twist (…, 6) of a space twist (…, 6) at a pose (…, 4, 4); also of screws."""
+    return times(Ad(inverse(C)), twist)
+
+
+def world_aligned_twist(C: AnyArray, twist: ArrayLike) -> AnyArray:
+    """World-aligned twist (…, 6) of a body twist (…, 6) at a pose (…, 4, 4)."""
+    V = np.asarray(twist)
+    R = C[..., :3, :3]
+    return np.concatenate([times(R, V[..., :3]), times(R, V[..., 3:])], axis=-1)
+
+
+def body_twists(C: AnyArray, *world_aligned: ArrayLike) -> list[AnyArray]:
+    """Body twist and its time derivatives (…, 6), of a world-aligned twist and its derivatives at a pose (…, 4, 4).
+
+    For a vector y along fixed axes, x = R' y has R' dy/dt = dx/dt + w x x, with w the angular part of the body twist.
+    """
+    R, orders = C[..., :3, :3], len(world_aligned)
+    halves = [np.asarray(twist).reshape(*np.shape(twist)[:-1], 2, 3) @ R for twist in world_aligned]
+    known = [[half] for half in halves]  # known[m][j]: derivative j of R' times derivative m of the twist
+    for j in range(1, orders):
+        rates = [x[..., :1, :] for x in known[0]]
+        for m in range(orders - j):
+            turning = leibniz(rates, known[m], j - 1, np.cross)
+            known[m].append(known[m + 1][j - 1] - turning)
+    return [x.reshape(*x.shape[:-2], 6) for x in known[0]]
+
+
+def world_aligned_twists(C: AnyArray, *body: ArrayLike) -> list[AnyArray]:
+    """World-aligned twist and its time derivatives (…, 6), of a body twist and its derivatives at a pose (…, 4, 4).
+
+    The inverse of :func:`body_twists`: a vector y = R x has dy/dt = R (dx/dt + w x x).
+    """
+    R, orders = C[..., :3, :3], len(body)
+    level = [np.asarray(twist).reshape(*np.shape(twist)[:-1], 2, 3) for twist in body]  # R' y and its derivatives
+    rates = [x[..., :1, :] for x in level]
+    found = []
+    for k in range(orders):
+        y = level[0] @ np.swapaxes(R, -1, -2)
+        found.append(y.reshape(*y.shape[:-2], 6))
+        level = [level[j + 1] + leibniz(rates, level, j, np.cross) for j in range(orders - 1 - k)]
+    return found
+
+
+def space_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
+    """Wrench (…, 6) about the origin of the reference frame, of one in the moving frame at a pose (…, 4, 4)."""
+    return times(np.swapaxes(Ad(inverse(C)), -1, -2), wrench)
+
+
+def body_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:
+    """Wrench (…, 6) in the moving frame at a pose (…, 4, 4), of one about the origin of the reference frame."""
+    return times(np.swapaxes(Ad(C), -1, -2), wrench)

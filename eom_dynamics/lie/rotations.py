@@ -116,8 +116,7 @@ def _rows(vectors: ArrayLike) -> Array:
 
 
 def _matrix(rotation: Any, vectors: ArrayLike) -> Array:
-    matrices: Array = rotation.as_matrix().reshape(*np.shape(vectors)[:-1], 3, 3)
-    return matrices
+    return rotation.as_matrix().reshape(*np.shape(vectors)[:-1], 3, 3)
 
 
 def _vector(rows: Array, R: ArrayLike) -> Array:

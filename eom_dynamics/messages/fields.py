@@ -1,5 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the fields of messages."""
+"""Fields of setpoints and requests: their names, and their numbers as checked arrays, and back, for one sample or many.
+
+In a received message a ``float64[]`` field is an ``array.array``, which NumPy reads as it is. A list or a NumPy array
+is checked number by number when it is assigned to such a field, so assign :func:`doubles`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..exceptions import StateError, StiffnessError
+from .joint_order import JointOrder, shown
 
 STATE_FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
 """q to qdddd, in setpoints and requests."""
@@ -36,3 +55,139 @@ MEASURED_FIELDS = ("position", "velocity", "effort")
 
 MOTOR_SETPOINT_FIELDS = {"position": "motor_position", "velocity": "motor_velocity", "effort": "motor_effort"}
 """Fields of the JointState on the topic motor_setpoint, with the fields of the command that they repeat."""
+
+
+def read_samples(
+    message: Any,
+    order: JointOrder,
+    fields: tuple[str, ...] = STATE_FIELDS,
+    *,
+    optional: Collection[str] = (),
+    most: int = 1,
+) -> Array:
+    """Fields with an entry for each joint of each sample: (number of fields, N, n), in the robot's order.
+
+    Args:
+        message: a setpoint or request; samples follow one another.
+        order: its joint order.
+        fields: their names; the length of the first one decides N.
+        optional: fields that may be empty, which means zero.
+        most: the largest N.
+
+    Raises:
+        StateError: a field has the wrong length, or a number that is not finite; the message says which.
+    """
+    parts: Sequence[Any] = getter(fields)(message)
+    n, count = len(order.names), 1
+    # Seldom true for setpoints in a stream, which must not wait.
+    if list(map(len, parts)).count(n) != len(parts):
+        parts, count = _completed(fields, parts, n, optional, most)
+    values = np.frombuffer(b"".join(parts)).reshape(len(fields), count, n)
+    if not np.isfinite(values).all():
+        k, *at = first_not_finite(values)
+        refuse_number(fields[k], values[k], at, order, several=most > 1)
+    return order.to_robot(values)
+
+
+def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_], count: int = 1) -> tuple[Array, ...]:
+    """Commanded stiffness k, kd, kdd in the robot's order, N m/rad or N/m; () if all three fields are empty.
+
+    Entries of joints without commanded stiffness are ignored and may be anything.
+
+    Args:
+        variable: (n,) whether the stiffness of a joint is commanded, in the robot's order.
+        count: number N of samples in the message.
+
+    Returns:
+        Each (n,), or (N, n) where a field has entries for each sample.
+
+    Raises:
+        StiffnessError: a field has the wrong length, a time derivative comes without the stiffness, or a number is not
+            finite where stiffness is commanded.
+    """
+    stiffness, rate, acceleration = given = getter(STIFFNESS_FIELDS)(message)
+    if not (len(stiffness) or len(rate) or len(acceleration)):
+        return ()
+    n = len(order.names)
+    ignored = ~(variable if order.robot_index is None else variable[order.robot_index])
+    results = []
+    try:
+        for field, entries in zip(STIFFNESS_FIELDS, given, strict=True):
+            check_length(field, len(entries), n, count, "joint")
+            values = np.frombuffer(entries).reshape(-1, n) if len(entries) else np.zeros((1, n))
+            usable = np.isfinite(values) | ignored
+            if not usable.all():
+                refuse_number(field, values, np.argwhere(~usable)[0], order, several=len(values) > 1)
+            results.append(order.to_robot(values if len(values) > 1 else values[0]))
+    except StateError as error:
+        raise StiffnessError(str(error)) from None
+    if not len(stiffness):
+        raise StiffnessError("stiffness is empty, but its time derivatives are not: give all of them or none")
+    return tuple(results)
+
+
+@cache
+def getter(fields: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that returns these fields of a message at once, faster than one by one."""
+    get = attrgetter(*fields)
+    return get if len(fields) > 1 else lambda message: (get(message),)
+
+
+def check_length(field: str, length: int, each: int, count: int, kind: str) -> None:
+    """Refuse a field unless it is empty or has entries for one sample or for all.
+
+    Raises:
+        StateError: the field is refused.
+    """
+    if length not in (0, each, count * each):
+        for_each = f", {count * each} (for each {kind} of each sample)" if count > 1 else ""
+        raise StateError(f"{field} has {length} entries, must have {each} (one for each {kind}){for_each} or none")
+
+
+def _completed(
+    fields: Sequence[str], parts: Sequence[Any], n: int, optional: Collection[str], most: int
+) -> tuple[list[Any], int]:
+    """Fields with zeros where they may be empty and are, and the number of samples; StateError for other lengths."""
+    size = len(parts[0])
+    if size != n and (most == 1 or not size or size % n):
+        each = "" if most == 1 else " for each sample"
+        raise StateError(f"{fields[0]} has {size} entries, must have {n}{each}, one for each joint")
+    count = size // n
+    if count > most:
+        raise StateError(f"{fields[0]} has {count} samples, must have at most {most}: split the request")
+    for field, part in zip(fields, parts, strict=True):
+        if len(part) != size and (len(part) or field not in optional):
+            like = ", one for each joint" if most == 1 else f", as {fields[0]} has"
+            allowed = f"{size}{' or none' if field in optional else like}"
+            raise StateError(f"{field} has {len(part)} entries, must have {allowed}")
+    return [part if len(part) else bytes(8 * size) for part in parts], count
+
+
+def first_not_finite(values: Array) -> list[int]:
+    """Index of the first number that is not finite."""
+    return np.argwhere(~np.isfinite(values))[0].tolist()
+
+
+def refuse_number(field: str, values: Array, at: Sequence[int], order: JointOrder, *, several: bool) -> None:
+    """Raise StateError for a number of a field (N, n) at a sample and joint; ``several``: name the sample too."""
+    sample, joint = at
+    which = f"sample {sample}, " if several else ""
+    place = sample * len(order.names) + joint
+    raise StateError(f"{field}[{place}] ({which}joint {shown(order.names[joint])}) is {values[sample, joint]}")
+
+
+def write(response: Any, fields: Sequence[str], values: Sequence[Array]) -> None:
+    """Assign arrays to ``float64[]`` fields, row after row.
+
+    Raises:
+        StateError: an entry is not finite, since the numbers of the request are too large.
+    """
+    for name, value in zip(fields, values, strict=True):
+        if not np.isfinite(value).all():
+            raise StateError(f"numbers too large: {name} would not be finite")
+        setattr(response, name, doubles(value))
+
+
+def doubles(values: Array) -> array[float]:
+    """An array as the contents of a ``float64[]`` field, row after row."""
+    return array("d", values.tobytes())

@@ -126,7 +126,6 @@ class MotorOrder:
     """Order in which messages list the robot's motors; the last one is cached, since a stream repeats it."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Take the names of the robot's m motors."""
         self._names = tuple(names)
         self._last: list[str] = []
         self._index: NDArray[np.intp] | None = None

@@ -23,7 +23,7 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Payload, Robot
 from ..robot.payload import payload_shape
-from ..trajectory.smooth_step import falling
+from ..trajectory.rest_to_rest import falling
 
 LONGEST_BLEND = 60.0
 """Longest time of a change, s."""
@@ -76,7 +76,6 @@ class PayloadBlend:
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Begin without any payload."""
         self._robot, self._shape = robot, payload_shape(robot)
         self._target = np.zeros((len(robot.tools), 10))
         self._progress = self._next = _Progress((), self._target)
@@ -95,8 +94,7 @@ class PayloadBlend:
     @property
     def masses(self) -> list[float]:
         """Masses at the tools after all changes, kg."""
-        masses: list[float] = self._target[:, 0].tolist()
-        return masses
+        return self._target[:, 0].tolist()
 
     @property
     def target(self) -> list[Array]:

@@ -13,18 +13,96 @@ from ..arrays import Array
 from ..elastic import BaseMotion, DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.limit_violations import summary
-from ..equations import equations_of_motion
-from ..exceptions import LimitError, StateError
+from ..equations import EquationsOfMotion, equations_of_motion
+from ..exceptions import EomDynamicsError, StateError, StiffnessError
 from ..robot.payload import with_parameters
 from ..states import all_finite, refuse_overflow
-from .base_motion import read_base_motion
-from .deflection_filter import DeflectionFilter
-from .equation_terms import equation_terms
-from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
+from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS, read_samples, read_stiffness
 from .joint_order import JointOrder, JointOrders
 from .payload_blend import PayloadBlend
-from .samples import read_samples, read_stiffness
-from .wrenches import read_wrenches
+from .spatial import read_base_motion, read_wrenches
+
+_HELD: dict[str, tuple[type[StateError], ...]] = {"stiffness": (StiffnessError,), "always": (StateError,), "never": ()}
+
+
+def is_held(error: Exception, hold_last_command: str) -> bool:
+    """Whether a refused setpoint is answered with the last valid command.
+
+    Never after an internal error, or while a trajectory is played: then the setpoint is not what is wrong.
+
+    Args:
+        error: why it was refused.
+        hold_last_command: ``stiffness``, ``always`` or ``never``, as the parameter of the node.
+    """
+    return isinstance(error, _HELD[hold_last_command])
+
+
+def refusal_reason(error: Exception) -> str:
+    """Return the reason of a refusal for a log."""
+    internal = "" if isinstance(error, EomDynamicsError) else f"internal error: {type(error).__name__}: "
+    return f"{internal}{error}"
+
+
+LONGEST_GAP = 0.1
+"""Longest time between two setpoints of one stream, s: those at its ends do not determine the motion over more."""
+
+
+class DeflectionFilter:
+    """Effort-to-deflection filters of an arm's damped springs, driven by the stamps of setpoints.
+
+    A step goes from the last answered setpoint to the next, with the efforts between them interpolated as in
+    :meth:`ElasticArm.deflections_over_time`. Without a stamp (0), and where the stamp goes back or more than
+    LONGEST_GAP ahead, the deflection is that without transient. With the same stamp it stays the same.
+
+    Attributes:
+        needed: whether the arm has such springs.
+        memory: of the last answered setpoint (4 n,): deflections, tau, taud, taudd. Compiled calls read and write it,
+            too.
+        stamp: its stamp, ns (1,); 0 for none.
+    """
+
+    def __init__(self, arm: ElasticArm) -> None:
+        self._springs, self._n = arm.spring_set, arm.robot.n
+        self.needed = bool(np.any(arm.damped))
+        self.memory = np.zeros(4 * self._n)
+        self.stamp = np.zeros(1, dtype=np.int64)
+
+    def at(self, stamp: int, efforts: Array) -> Array:
+        """Deflections (n,), rad or m, at a stamp, ns, under tau, taud, taudd (3, n); zero for undamped springs."""
+        before, step = int(self.stamp[0]), -1.0
+        if stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_GAP:
+            step = (stamp - before) * 1e-9
+        last = self.memory.reshape(4, -1)
+        return self._springs.filtered(last[0], last[1:], efforts, step)
+
+    def keep(self, stamp: int, efforts: Array, deflections: Array) -> None:
+        """Keep the present state as the start of the next step; call it once the setpoint has been answered."""
+        self.memory[: self._n], self.memory[self._n :] = deflections, efforts.ravel()
+        self.stamp[0] = stamp
+
+    def forget(self) -> None:
+        """Restart the filters without transient."""
+        self.stamp[0] = 0
+
+
+def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str, Array]:
+    """Terms of the equations of motion by response field, in the message's joint order.
+
+    Returns:
+        mass_matrix, coriolis_matrix (n, n) and gravity_effort, external_effort (n,), each with ``_rate`` and
+        ``_acceleration`` for its time derivatives, as far as the equations have them.
+    """
+    fields: dict[str, Array] = {}
+    for k, rate in enumerate(("", "_rate", "_acceleration")[: equations.order + 1]):
+        fields[f"mass_matrix{rate}"] = order.axes_to_message(equations.M[k], 2)
+        fields[f"coriolis_matrix{rate}"] = order.axes_to_message(equations.C[k], 2)
+        fields[f"gravity_effort{rate}"] = order.to_message(equations.gravity[k])
+        fields[f"external_effort{rate}"] = order.to_message(equations.external[k])
+    for name, values in fields.items():
+        if not np.isfinite(values).all():
+            raise StateError(f"numbers too large: {name} would not be finite")
+    return fields
+
 
 LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
 """What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
@@ -190,13 +268,7 @@ class SetpointEvaluator:
             efforts, motors = self._checked(values)
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
-                worst = violations[0]
-                raise LimitError(
-                    f"exceeds limits: {summary(violations)}",
-                    f"{worst.name}: {worst.quantity}",
-                    worst.numbers,
-                    worst.ratio,
-                )
+                raise violations[0].error(f"exceeds limits: {summary(violations)}")
             if stamp is not None and deflection is not None:
                 self._computed = stamp, efforts, deflection
             if violations and limit_policy == "clip":

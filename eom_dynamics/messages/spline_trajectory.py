@@ -18,9 +18,8 @@ from ..arrays import Array
 from ..exceptions import StateError
 from ..trajectory import Spline
 from ..trajectory.spline import DEGREE, ORDERS
-from .fields import STATE_FIELDS
+from .fields import STATE_FIELDS, doubles, first_not_finite
 from .joint_order import JointOrder
-from .samples import doubles
 
 MAX_COEFFICIENTS = 500_000
 """The constant of the same name in the message."""
@@ -76,7 +75,7 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
     order = JointOrder(robot_names, list(message.joint_names))
     knots = np.array(message.knots, dtype=float)
     if not np.isfinite(knots).all():
-        place = int(np.argmin(np.isfinite(knots)))
+        (place,) = first_not_finite(knots)
         raise StateError(f"knots[{place}] is {knots[place]}")
     _check_knots(knots)
     steps = np.diff(knots)
@@ -96,7 +95,7 @@ def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
         )
     coefficients = np.asarray(message.coefficients, dtype=float).reshape(pieces, powers, n)
     if not np.isfinite(coefficients).all():
-        piece, power, joint = np.argwhere(~np.isfinite(coefficients))[0]
+        piece, power, joint = first_not_finite(coefficients)
         raise StateError(
             f"coefficients[{(piece * powers + power) * n + joint}] (piece {piece}, power {power}, joint "
             f"{order.names[joint]!r:.60}) is {coefficients[piece, power, joint]}"
@@ -178,7 +177,7 @@ def _check_continuity(
         first: number of the first of these pieces; ``knots`` are those of all pieces.
     """
     if not np.isfinite(ends).all():
-        order, piece, joint = np.argwhere(~np.isfinite(ends))[0]
+        order, piece, joint = first_not_finite(ends)
         name = f"{STATE_FIELDS[order]} of {names[joint]}"
         raise StateError(f"the motion is too fast: {name} overflows on piece {first + piece}")
     size = np.abs(coefficients)

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory messages as arrays, and back."""
+"""Trajectory messages of joints and of a tool as arrays, and back, and the identity of a message."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
+from .. import lie
 from ..arrays import Array
 from ..exceptions import StateError
+from ..trajectory import PoseSpline, through_poses
+from .fields import doubles
 from .joint_order import JointOrder, shown
-from .samples import doubles
+from .spatial import read_pose, read_twist
 
 
 def read_times(trajectory: Any) -> Array:
@@ -87,3 +91,100 @@ def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, wh
     for point, row in zip(trajectory.points, rows, strict=True):
         if len(getattr(point, field)) or not where_given:
             setattr(point, field, doubles(row))
+
+
+class ToolTrajectory(NamedTuple):
+    """Motion of a frame.
+
+    Attributes:
+        frame: its name; None for the first tool.
+        path: through the poses.
+    """
+
+    frame: str | None
+    path: PoseSpline
+
+
+def read_tool_trajectory(trajectory: Any) -> ToolTrajectory:
+    """Smooth motion through the poses of a trajectory.
+
+    ``joint_names`` has the name of the frame, or is empty for the first tool. Each point has one transform in the base
+    frame; the first and the last one may have a velocity and an acceleration, along the axes of the base frame, which
+    are zero otherwise.
+
+    Raises:
+        StateError: the message is invalid.
+        TrajectoryError: there is no motion through the poses, as for :func:`.through_poses`.
+    """
+    names, points = list(trajectory.joint_names), trajectory.points
+    if len(names) > 1:
+        raise StateError(f"tool_trajectory.joint_names must have the name of one frame or be empty, has {len(names)}")
+    times = read_times(trajectory)
+    if len(points) < 2:
+        raise StateError("tool_trajectory must have two points or more")
+    poses = []
+    for k, point in enumerate(points):
+        if len(point.transforms) != 1:
+            raise StateError(f"points[{k}].transforms must have one entry, has {len(point.transforms)}")
+        transform = point.transforms[0]
+        poses.append(read_pose(transform.translation, transform.rotation, f"points[{k}].transforms[0]"))
+        if 0 < k < len(points) - 1 and (point.velocities or point.accelerations):
+            raise StateError(
+                f"points[{k}] has velocities or accelerations; only the first and last point may have them"
+            )
+    path = through_poses(times, poses, start=_twists(points, 0, poses[0]), end=_twists(points, -1, poses[-1]))
+    return ToolTrajectory(names[0] if names else None, path)
+
+
+def _twists(points: Any, place: int, pose: Array) -> list[Array]:
+    """Body twist and its derivative at the first or last point; those that are given."""
+    point, k = points[place], place % len(points)
+    given = [point.velocities, point.accelerations]
+    if given[1] and not given[0]:
+        raise StateError(f"points[{k}] has accelerations without velocities")
+    for name, entries in zip(("velocities", "accelerations"), given, strict=True):
+        if len(entries) > 1:
+            raise StateError(f"points[{k}].{name} must have one entry or none, has {len(entries)}")
+    world_aligned = [read_twist(entries[0], f"points[{k}]") for entries in given if entries]
+    if not world_aligned:
+        return []
+    with np.errstate(over="ignore", invalid="ignore"):
+        twists = [np.asarray(x, dtype=float) for x in lie.body_twists(pose, *world_aligned)]
+    if not np.isfinite(twists).all():
+        raise StateError(f"numbers too large: the body twist of points[{k}] would be infinite")
+    return twists
+
+
+class RequestNames:
+    """Names of the trajectories of a topic, in the order of their arrival.
+
+    Args:
+        topic: its name.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self._topic, self._count = topic, 0
+
+    def next(self, message: Any) -> str:
+        """Name of a message that has arrived: its own ``request``, or topic, number and checksum."""
+        self._count += 1
+        return getattr(message, "request", "") or f"{self._topic}/{self._count}/{checksum(message):08x}"
+
+
+def checksum(message: Any) -> int:
+    """CRC-32 of the positions of a trajectory, which its sender can compute as well.
+
+    Of 64-bit floating-point numbers, little-endian: the coefficients of a SplineTrajectory, else point by point the
+    positions of a JointTrajectory, or of a MultiDOFJointTrajectory translation (x, y, z) and rotation (x, y, z, w) of
+    each transform.
+    """
+    return crc32(np.asarray(_positions(message), dtype="<f8").tobytes())
+
+
+def _positions(message: Any) -> Array:
+    if hasattr(message, "coefficients"):
+        return np.asarray(message.coefficients)
+    if not len(message.points) or hasattr(message.points[0], "positions"):
+        return np.concatenate([np.zeros(0), *(point.positions for point in message.points)])
+    moves = [(x.translation, x.rotation) for point in message.points for x in point.transforms]
+    return np.array([(p.x, p.y, p.z, turn.x, turn.y, turn.z, turn.w) for p, turn in moves])

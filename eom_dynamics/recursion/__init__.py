@@ -4,8 +4,7 @@
 from .forward_dynamics import forward_dynamics
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
-from .payload import carrying
-from .regressor import PARAMETERS, inertial_parameters, regressor
+from .regressor import PARAMETERS, carrying, inertial_parameters, regressor
 
 __all__ = [
     "PARAMETERS",

@@ -25,8 +25,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .links import Link, LinkTree, Moments
-from .scalars import Matrix, Numbers, Scalar, plus, product, transposed, transposed_product, vector_cross
-from .vectors import shifted_sincos
+from .scalars import (
+    Matrix,
+    Numbers,
+    Scalar,
+    plus,
+    product,
+    shifted_sincos,
+    transposed,
+    transposed_product,
+    vector_cross,
+)
 
 BASE = 6
 """Rows of the twist of the base, which come first."""
@@ -235,17 +244,14 @@ def composites(tree: LinkTree, steps: Sequence[Step], *, rates: bool) -> list[Co
     bodies = [*map(_alone, tree.links), _alone(tree.base)]
     for i in reversed(range(len(tree.links))):
         at = tree.links[i].parent
-        bodies[at] = _together(bodies[at], _moved_out(bodies[i], steps[i], rates=rates))
+        a, b = bodies[at], _moved_out(bodies[i], steps[i], rates=rates)
+        bodies[at] = Composite(a.mass + b.mass, plus(a.h, b.h), _sum(a.Z, b.Z), plus(a.dh, b.dh), _sum(a.Y, b.Y))
     return bodies
 
 
 def _alone(body: Link | Moments) -> Composite:
     h, Z = body.first_moment.tolist(), body.second_moment.tolist()
     return Composite(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
-
-
-def _together(a: Composite, b: Composite) -> Composite:
-    return Composite(a.mass + b.mass, plus(a.h, b.h), _sum(a.Z, b.Z), plus(a.dh, b.dh), _sum(a.Y, b.Y))
 
 
 def _moved_out(body: Composite, step: Step, *, rates: bool) -> Composite:

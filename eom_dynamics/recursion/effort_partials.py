@@ -38,11 +38,7 @@ _NO_VELOCITY = [0.0, 0.0, 0.0]
 
 
 def effort_by_position(
-    tree: LinkTree,
-    q: Sequence[Scalar],
-    qd: Sequence[Scalar],
-    qdd: Sequence[Scalar],
-    wrench: Sequence[Scalar] = (),
+    tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], wrench: Sequence[Scalar] = ()
 ) -> Matrix:
     """Partial derivatives of the joint efforts with respect to q: row i is the gradient of effort i.
 

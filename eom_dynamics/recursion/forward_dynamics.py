@@ -24,8 +24,7 @@ from .composite import BASE, mass_matrix
 from .inverse_mass_matrix import reciprocal_pivot
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
-from .scalars import Matrix, Numbers, Scalar, dot, plus, product, transposed_product, vector_cross
-from .vectors import shifted_sincos
+from .scalars import Matrix, Numbers, Scalar, dot, plus, product, shifted_sincos, transposed_product, vector_cross
 
 # For the size of the entries of M.
 _CONFIGURATIONS = 4
@@ -99,7 +98,8 @@ def _bodies(
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
         body = bodies[i] if i >= 0 else base
         if body is not None:
-            body.p = plus(body.p, _at_link(pose, wrench[6 * k : 6 * k + 6]))
+            R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
+            body.p = plus(body.p, _force_out(R, r, wrench[6 * k : 6 * k + 6]))
     return bodies
 
 
@@ -132,7 +132,7 @@ def _articulate(
             inertia = [[a - x * y for a, y in zip(row, body.U, strict=True)] for row, x in rows]
             force = plus(body.p, plus(product(inertia, body.c), [x * body.u for x in scaled]))
             parent.inertia = [plus(a, b) for a, b in zip(parent.inertia, _inertia_out(body, inertia), strict=True)]
-            parent.p = plus(parent.p, _force_out(body, force))
+            parent.p = plus(parent.p, _force_out(body.R, body.r, force))
 
 
 def _largest_inertias(tree: LinkTree) -> list[float]:
@@ -224,8 +224,7 @@ def _rigid(link: Link | Moments) -> list[Spatial]:
     x, y, z = h.tolist()
     skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     whole: Array = np.block([[np.trace(Z) * np.eye(3) - Z, skew], [skew.T, m * np.eye(3)]])
-    rows: list[Spatial] = whole.tolist()
-    return rows
+    return whole.tolist()
 
 
 def _axis(link: Link) -> list[float]:
@@ -238,21 +237,15 @@ def _motion_in(body: _Body, v: Spatial) -> Spatial:
     return [*transposed_product(body.R, v[:3]), *transposed_product(body.R, moved)]
 
 
-def _force_out(body: _Body, f: Spatial) -> Spatial:
-    """Moment and force of a link in its parent's frame, about its parent's origin."""
-    moment, force = product(body.R, f[:3]), product(body.R, f[3:])
-    return [*plus(moment, vector_cross(body.r, force)), *force]
+def _force_out(R: Matrix, r: Numbers, f: Sequence[Scalar]) -> Spatial:
+    """Moment and force of a frame at a pose in another one, in that one and about its origin."""
+    moment, force = product(R, f[:3]), product(R, f[3:])
+    return [*plus(moment, vector_cross(r, force)), *force]
 
 
 def _inertia_out(body: _Body, inertia: list[Spatial]) -> list[Spatial]:
     """X' I X, with the motion of the parent at the link X: columns of I X, then rows."""
-    columns = [_force_out(body, column) for column in inertia]  # symmetric: rows are columns
-    rows = [_force_out(body, [column[i] for column in columns]) for i in range(6)]
+    columns = [_force_out(body.R, body.r, column) for column in inertia]  # symmetric: rows are columns
+    rows = [_force_out(body.R, body.r, [column[i] for column in columns]) for i in range(6)]
     # Rounding and the traced expressions are the same on both sides of the diagonal.
     return [[rows[min(i, j)][max(i, j)] for j in range(6)] for i in range(6)]
-
-
-def _at_link(pose: Array, wrench: Sequence[Scalar]) -> Spatial:
-    R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
-    moment, force = product(R, wrench[:3]), product(R, wrench[3:])
-    return [*plus(moment, vector_cross(r, force)), *force]

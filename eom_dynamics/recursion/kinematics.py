@@ -17,10 +17,25 @@ from collections.abc import Callable, Sequence
 from math import comb
 
 from ..arguments import choice
+from ..arrays import Array
 from ..jet import Jet, leibniz
 from .links import Link, LinkTree
-from .scalars import Matrix, Numbers, Scalar, dot, minus, plus, product, vector_cross
-from .vectors import Angle, Vector, add, cross, rotated, shifted_sincos
+from .scalars import (
+    Angle,
+    Matrix,
+    Numbers,
+    Scalar,
+    Vector,
+    add,
+    cross,
+    dot,
+    minus,
+    plus,
+    product,
+    rotated,
+    shifted_sincos,
+    vector_cross,
+)
 
 REPRESENTATIONS = ("body", "space", "world_aligned")
 """Twist in the moving frame; in the base, about its origin; along the axes of the base, about the moving origin."""
@@ -77,10 +92,7 @@ def body_twist(
 
 
 def jacobian(
-    tree: LinkTree,
-    states: Sequence[Sequence[Scalar]],
-    representation: str,
-    point: Sequence[Scalar] = (0, 0, 0),
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], representation: str, point: Sequence[Scalar] = (0, 0, 0)
 ) -> list[list[Numbers]]:
     """Jacobian of the first tool and its time derivatives.
 
@@ -198,7 +210,7 @@ def _space_derivatives(
             before = [plus(x, _rate(levels, rates, i, k)) for k, x in enumerate(before)]
         levels.append(
             [
-                _bracket_derivative(twists[i], [[sign * x for x in level[i]] for level in levels], order)
+                _leibniz(twists[i], [[sign * x for x in level[i]] for level in levels], order, _bracket)
                 for i in range(len(columns))
             ]
         )
@@ -238,10 +250,6 @@ _DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers], int], list[list[
 def _rate(levels: list[list[Numbers]], rates: list[Numbers], i: int, order: int) -> Numbers:
     """Derivative of a joint's twist: of its column times its rate."""
     return [leibniz([level[i][r] for level in levels], rates[i], order, lambda a, b: a * b) for r in range(6)]
-
-
-def _bracket_derivative(left: Sequence[Numbers], right: Sequence[Numbers], order: int) -> Numbers:
-    return _leibniz(left, right, order, _bracket)
 
 
 def _leibniz(
@@ -306,3 +314,47 @@ def _velocity_at(point: Sequence[float], w: Vector, v: Vector) -> Vector:
 
 def _bracket(a: Numbers, b: Numbers) -> Numbers:
     return [*vector_cross(a[:3], b[:3]), *plus(vector_cross(a[:3], b[3:]), vector_cross(a[3:], b[:3]))]
+
+
+def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+    """Centre of mass of all links in the base frame, and its time derivatives.
+
+    Args:
+        tree: links of the robot, with their own inertias: not regrouped.
+        states: q, qd, …, at least the first.
+
+    Returns:
+        c, cd, …, one for each state.
+    """
+    mass, moments = first_moment(tree, states)
+    return [[(1.0 / mass) * x for x in moment] for moment in moments]
+
+
+def first_moment(
+    tree: LinkTree, states: Sequence[Sequence[Scalar]], *, with_base: bool = False
+) -> tuple[float, list[list[Scalar]]]:
+    """Mass of all links, and first moment of mass in the base frame with time derivatives, from the tips to the base.
+
+    Args:
+        tree, states: as above.
+        with_base: whether to add the base.
+    """
+    orders = len(states)
+    # Of each link with those that it carries; the base is the last.
+    masses = [*(link.mass for link in tree.links), tree.base.mass if with_base else 0.0]
+    moments = [_constant(link.first_moment, orders) for link in tree.links]
+    moments.append(_constant(tree.base.first_moment if with_base else [0.0] * 3, orders))
+    for i in reversed(range(len(tree.links))):
+        link, (x, y, z) = tree.links[i], moments[i]
+        q = link.displacement(states)
+        moment = [x, y, z + masses[i] * (link.pitch * q + Jet.constant(link.offset, orders))]
+        if link.turns:
+            moment = Angle(*shifted_sincos(q[0], link.angle), q.rate).back().turned(moment)
+        moment = add(rotated(link.rotation.tolist(), moment), _constant(masses[i] * link.translation, orders))
+        masses[link.parent] += masses[i]
+        moments[link.parent] = add(moments[link.parent], moment)
+    return masses[-1], [[x[k] for x in moments[-1]] for k in range(orders)]
+
+
+def _constant(vector: Sequence[float] | Array, orders: int) -> Vector:
+    return [Jet.constant(float(x), orders) for x in vector]

@@ -25,8 +25,7 @@ from .. import lie
 from ..actuators.friction import Friction
 from ..arrays import Array
 from ..jet import Jet
-from ..robot import Frame, Joint, Robot
-from ..robot.inertia import Inertial
+from ..robot import Robot
 from .passive_efforts import PassiveJoint, passive_joints
 
 # Below this sine of the angle between two axes, rounding determines their common normal (unless they are exactly
@@ -148,9 +147,12 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
         step = joint.reference_pose @ frames[i]
         if joint.parent >= 0:
             step = lie.inverse(frames[joint.parent]) @ step
-        links.append(_driven(_link(joint, step, frames[i]), robot, i))
-    tools = tuple((tool.joint, _exact(_in_link(frames, tool))) for tool in robot.tools)
-    base = _moments(robot.base)
+        links.append(_link(robot, i, step, frames[i]))
+    # Poses of tools in the frames of their links; the base has that of the robot.
+    places = [x.pose if x.joint < 0 else lie.inverse(frames[x.joint]) @ x.pose for x in robot.tools]
+    tools = tuple((tool.joint, _exact(place)) for tool, place in zip(robot.tools, places, strict=True))
+    body = robot.base
+    base = Moments(body.mass, body.mass * np.asarray(body.center_of_mass), _second_moment(body.about_origin))
     if regrouped:
         links, base = _regrouped(links, base)
     friction = tuple(joint.friction_law for joint in robot.joints) if robot.joint_friction else ()
@@ -158,36 +160,21 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     return LinkTree(tuple(links), robot.gravity, tools, base, friction, passive_joints(robot), rotors)
 
 
-def _moments(body: Inertial) -> Moments:
-    """Moments about the origin of the frame of a body."""
-    second_moment = 0.5 * np.trace(body.about_origin) * np.eye(3) - body.about_origin
-    return Moments(body.mass, body.mass * np.asarray(body.center_of_mass), second_moment)
-
-
-def _in_link(frames: Sequence[Array], tool: Frame) -> Array:
-    """Pose (4, 4) of a tool in the frame of its link; the base has that of the robot."""
-    pose: Array = tool.pose if tool.joint < 0 else lie.inverse(frames[tool.joint]) @ tool.pose
-    return pose
-
-
-def _driven(link: Link, robot: Robot, i: int) -> Link:
-    """The link with its joint variable; a mimic joint has a ratio and an offset."""
-    E, e = robot.coupling
-    coordinate = int(np.flatnonzero(E[i])[0])
-    shift = float(e[i])
-    return replace(
-        link,
-        coordinate=coordinate,
-        ratio=float(E[i, coordinate]),
-        angle=link.angle + shift if link.turns else link.angle,
-        offset=link.offset + link.pitch * shift,
-    )
+def _second_moment(inertia: Array) -> Array:
+    """Integral of r r' dm (3, 3) of a body with an inertia (3, 3)."""
+    return 0.5 * np.trace(inertia) * np.eye(3) - inertia
 
 
 def link_frames(robot: Robot) -> list[Array]:
     """For each joint, the pose (4, 4) of the link frame in the robot's body frame."""
-    frames = [_along_axis(joint) for joint in robot.joints]
-    reach = _FAR * _size(robot, frames)
+    frames = []
+    for joint in robot.joints:  # z along the joint axis; parallel to the body frame if possible
+        e, m = joint.screw[:3], joint.screw[3:]
+        frames.append(lie.pose(axis_rotation(joint.axis), np.cross(e, m) if np.any(e) else np.zeros(3)))
+    # The largest length in the robot, independent of the place of its base.
+    lengths = [joint.reference_pose[:3, 3] for joint in robot.joints if joint.parent >= 0]
+    lengths += [joint.center_of_mass for joint in robot.joints] + [frame[:3, 3] for frame in frames]
+    reach = _FAR * float(np.max(np.linalg.norm(lengths, axis=1)))
     first_child = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
     # From the tips to the base, since each frame depends on that of its first child; a tip keeps its frame.
     for i in reversed(range(len(robot.joints))):
@@ -195,20 +182,6 @@ def link_frames(robot: Robot) -> list[Array]:
         if child is not None:
             frames[i] = _towards(frames[i], robot.joints[child].reference_pose @ frames[child], reach)
     return frames
-
-
-def _size(robot: Robot, frames: list[Array]) -> float:
-    """Largest length in the robot, independent of the place of its base."""
-    lengths = [joint.reference_pose[:3, 3] for joint in robot.joints if joint.parent >= 0]
-    lengths += [joint.center_of_mass for joint in robot.joints] + [frame[:3, 3] for frame in frames]
-    return float(np.max(np.linalg.norm(lengths, axis=1)))
-
-
-def _along_axis(joint: Joint) -> Array:
-    """Pose (4, 4) of a frame with z along the joint axis in the body frame; parallel to that if possible."""
-    e, m = joint.screw[:3], joint.screw[3:]
-    axis, point = (e, np.cross(e, m)) if np.any(e) else (m, np.zeros(3))
-    return lie.pose(axis_rotation(axis), point)
 
 
 def axis_rotation(axis: Array) -> Array:
@@ -251,8 +224,13 @@ def _towards(frame: Array, child: Array, reach: float) -> Array:
     return lie.pose(np.column_stack([x, np.cross(z, x), z]), origin + slide * z)
 
 
-def _link(joint: Joint, step: Array, frame: Array) -> Link:
-    """The link with a given pose (4, 4) of its frame in the parent's at q = 0; not yet regrouped."""
+def _link(robot: Robot, i: int, step: Array, frame: Array) -> Link:
+    """The link with a given pose (4, 4) of its frame in the parent's at q = 0; not yet regrouped.
+
+    A mimic joint has a ratio and an offset.
+    """
+    joint, (E, e) = robot.joints[i], robot.coupling
+    coordinate, shift = int(np.flatnonzero(E[i])[0]), float(e[i])
     turns = bool(np.any(joint.screw[:3]))
     rotation, translation = _exact(step)[:3, :3], _exact(step)[:3, 3]
     angle = offset = 0.0
@@ -264,21 +242,22 @@ def _link(joint: Joint, step: Array, frame: Array) -> Link:
         offset = float(rotation[:, 2] @ translation)
         translation = _snapped(translation - offset * rotation[:, 2])
     c = lie.inverse(frame) @ [*joint.center_of_mass, 1.0]
-    about_given = 0.5 * np.trace(joint.inertia_about_origin) * np.eye(3) - joint.inertia_about_origin
+    about_given = _second_moment(joint.inertia_about_origin)
     R = frame[:3, :3]
     # Steiner's theorem: the second moment about the centre of mass, and that of the mass at the centre.
     about_center = about_given - joint.mass * np.outer(joint.center_of_mass, joint.center_of_mass)
     second_moment = R.T @ about_center @ R + joint.mass * np.outer(c[:3], c[:3])
+    pitch = float(joint.screw[:3] @ joint.screw[3:]) if turns else 1.0
     return Link(
         parent=joint.parent,
-        coordinate=0,
-        ratio=1.0,
+        coordinate=coordinate,
+        ratio=float(E[i, coordinate]),
         rotation=rotation,
         translation=translation,
         turns=turns,
-        angle=angle,
-        offset=offset,
-        pitch=float(joint.screw[:3] @ joint.screw[3:]) if turns else 1.0,
+        angle=angle + shift if turns else angle,
+        offset=offset + pitch * shift,
+        pitch=pitch,
         mass=joint.mass,
         first_moment=joint.mass * c[:3],
         second_moment=second_moment,

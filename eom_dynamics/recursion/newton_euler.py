@@ -26,8 +26,7 @@ from typing import Any
 from ..jet import Jet
 from .links import Link, LinkTree
 from .passive_efforts import passive_efforts
-from .scalars import Scalar, vector_cross
-from .vectors import Angle, Vector, add, cross, rotated, shifted_sincos, times
+from .scalars import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times, vector_cross
 
 
 def inverse_dynamics(

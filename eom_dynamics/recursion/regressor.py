@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..robot import Joint, Robot
-from .links import Link, link_frames, tree_in_frames
+from .links import Link, LinkTree, Moments, link_frames, tree_in_frames, with_moments
 from .newton_euler import inverse_dynamics
 from .scalars import Scalar
 
@@ -52,8 +53,7 @@ def inertial_parameters(joint: Joint) -> Array:
     """Parameters pi (10,) of a body, kg, kg m, kg m²."""
     inertia = joint.inertia_about_origin
     moments = inertia[np.triu_indices(3)]
-    parameters: Array = np.concatenate([[joint.mass], joint.mass * np.asarray(joint.center_of_mass), moments])
-    return parameters
+    return np.concatenate([[joint.mass], joint.mass * np.asarray(joint.center_of_mass), moments])
 
 
 def _in_frame(parameters: Array, frame: Array) -> tuple[float, Array, Array]:
@@ -70,3 +70,44 @@ def _in_frame(parameters: Array, frame: Array) -> tuple[float, Array, Array]:
 
 def _with_inertia(link: Link, mass: float, first_moment: Array, second_moment: Array) -> Link:
     return replace(link, mass=mass, first_moment=first_moment, second_moment=second_moment)
+
+
+def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
+    """The tree with a rigid body fixed to each tool.
+
+    Efforts are linear in its parameters; jets of these carry their rates into the time derivatives of the efforts.
+
+    Args:
+        tree: links of the robot.
+        payload: for each tool mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) of the body about the
+            origin of the tool's frame and along its axes; kg, kg m, kg m².
+    """
+    links, base = list(tree.links), tree.base
+    for k, (i, pose) in enumerate(tree.tools):
+        load = _at_link(pose, payload[PARAMETERS * k : PARAMETERS * (k + 1)])
+        if i >= 0:
+            links[i] = with_moments(links[i], load)
+        else:
+            base = with_moments(base, load)
+    return replace(tree, links=tuple(links), base=base)
+
+
+def _at_link(pose: Any, parameters: Sequence[Scalar]) -> Moments:
+    """Moments in the frame of the link and about its origin.
+
+    By the pseudo-inertia [[Z, h], [h', m]] of P. M. Wensing, S. Kim and J.-J. E. Slotine, "Linear matrix inequalities
+    for physically consistent inertial parameter identification", IEEE Robot. Autom. Lett. 3 (2018), which a pose T
+    moves as T P T'.
+    """
+    m, x, y, z, xx, xy, xz, yy, yz, zz = parameters
+    a, b, c = 0.5 * (yy + zz - xx), 0.5 * (xx + zz - yy), 0.5 * (xx + yy - zz)
+    pseudo_inertia = np.empty((4, 4), dtype=object)
+    for i, row in enumerate(((a, -xy, -xz, x), (-xy, b, -yz, y), (-xz, -yz, c, z), (x, y, z, m))):
+        for j, entry in enumerate(row):
+            pseudo_inertia[i, j] = entry
+    moved = pose @ pseudo_inertia @ pose.T
+    # The same expressions on both sides of the diagonal.
+    for i in range(4):
+        for j in range(i):
+            moved[i, j] = moved[j, i]
+    return Moments(moved[3, 3], moved[:3, 3], moved[:3, :3])

@@ -6,8 +6,7 @@ from .inertia import Inertial
 from .model import Frame, Joint, Limits, Mimic, Robot
 from .payload import Payload
 from .readers.loading import load_robot, packaged_robots
-from .readers.parameter_tree import robot_from_parameters
-from .readers.urdf_section import robot_from_urdf
+from .readers.parameter_tree import robot_from_parameters, robot_from_urdf
 
 __all__ = [
     "Frame",

@@ -9,26 +9,61 @@ from dataclasses import replace
 
 import numpy as np
 
+from .. import lie
 from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ..spelling import duplicates, hint
-from .composite_joints import components
-from .description import Description, JointDescription, JointGroup, SharedElement
-from .inertia import Inertial
-from .mimic import resolve_mimics
+from .description import COMPOSITE_TYPES, Description, JointDescription, JointGroup, SharedElement
+from .inertia import Inertial, body_violation, is_rounding_of_zero, joints_without_inertia
 from .model import Frame, Joint, Mimic, Robot, RotorMount
-from .physical_consistency import body_violation, is_rounding_of_zero, joints_without_inertia
-from .subtree import BRANCHES, link_of, select_subtree
-from .tree import root_link
+from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
+
+
+def components(joint: JointDescription) -> list[tuple[str, Array]]:
+    """Names and screws (6,) of the one-degree-of-freedom joints that make up a moving joint, from parent to child.
+
+    They are chains with massless bodies, those of COMPOSITE_TYPES, whose frames coincide with the child link's at
+    q = 0. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of its plane) and ``j_yaw``
+    (rotation about its normal). The rotation of a ball or floating joint is Rz(yaw) Ry(pitch) Rx(roll), the URDF
+    convention, which is singular at a pitch of ±pi/2. The axes are those of the child link's frame, or if another
+    normal than its z axis is given, those of that frame after a rotation by the smallest angle that takes z to the
+    normal.
+    """
+    if joint.type not in COMPOSITE_TYPES:
+        return [(joint.name, joint.screw)]
+    x, y, z = np.eye(3) if joint.type in ("ball", "floating") else _plane(joint.screw[:3])
+    center = joint.screw[3:] if joint.type == "ball" else np.zeros(3)
+    along = {"x": x, "y": y, "z": z}
+    about = {"yaw": z, "pitch": y, "roll": x}
+    screws = {name: lie.screw(axis, pitch=np.inf) for name, axis in along.items()}
+    screws |= {name: lie.screw(axis, center) for name, axis in about.items()}
+    return [(f"{joint.name}_{name}", screws[name]) for name in COMPOSITE_TYPES[joint.type]]
+
+
+def _plane(normal: Array) -> Array:
+    """Rows: two unit vectors in the plane, and its normal."""
+    z = np.array([0.0, 0.0, 1.0])
+    across = np.cross(z, normal)
+    sine = float(np.linalg.norm(across))
+    if sine == 0:
+        return np.eye(3) if normal[2] > 0 else np.diag([1.0, -1.0, -1.0])
+    R: Array = lie.exp([*(across / sine), 0.0, 0.0, 0.0], np.arctan2(sine, normal[2]))[:3, :3]
+    return np.vstack([R[:, 0], R[:, 1], normal])
+
 
 UNPHYSICAL = ("refuse", "warn")
 """How to treat a description of what no real robot is: as an error, or with a warning."""
 
-# Fields that single-variable joints take from their description.
+# Fields that single-variable joints and robots take from their descriptions.
 _SINGLE_JOINT_FIELDS = (
     *("spring", "rotor_inertia", "limits", "damping", "friction"),
     *("constant_effort", "parallel_spring", "gear_ratio", "actuator", "drive"),
+)
+
+_ROBOT_FIELDS = (
+    *("rotor_model", "joint_friction", "command_period"),
+    *("drive_delay", "drive_interpolation", "drive_feedback_delay", "compensated_by_robot"),
 )
 
 # More than any robot has. The time of the checks grows with the square and the cube of these numbers.
@@ -49,7 +84,7 @@ def assemble(
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
     they are fixed to, and remain as frames. Planar and floating joints become chains of joints with one variable each,
-    see :mod:`eom_dynamics.robot.composite_joints`. The inertia of the root and of the links fixed to it is that of the
+    see :func:`components`. The inertia of the root and of the links fixed to it is that of the
     base.
 
     Args:
@@ -58,7 +93,7 @@ def assemble(
         tip: names of the links where the robot ends; by default everything below the root belongs to it.
         tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of
             the description, else the last body.
-        branches: how to treat branches without a tip, one of :data:`eom_dynamics.robot.subtree.BRANCHES`.
+        branches: how to treat branches without a tip, one of :data:`.BRANCHES`.
         gravity: (3,), m/s², in the frame of the base.
         unphysical: one of :data:`UNPHYSICAL`, for physically inconsistent inertia, motion without inertia, and mimic
             joints that have no leader.
@@ -68,12 +103,19 @@ def assemble(
             description is unphysical. The message names the element and the rule.
     """
     branches = description.branches if branches is None else branches
-    _check_option("branches", branches, BRANCHES)
     unphysical = description.unphysical if unphysical is None else unphysical
-    _check_option("unphysical", unphysical, UNPHYSICAL)
+    for name, value, options in (("branches", branches, BRANCHES), ("unphysical", unphysical, UNPHYSICAL)):
+        if value not in options:
+            raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
     option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = option_tips or _names(description.tip, "tip")
-    gravity = _base_gravity(description, root) if gravity is None else gravity
+    if gravity is None:
+        gravity = description.base_gravity  # None if it follows from that of the root
+        if gravity is not None and root not in (None, description.root):
+            raise RobotDescriptionError(
+                f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
+                "give gravity in its frame, too"
+            )
     given_links = [("tip", name) for name in option_tips] + ([] if root is None else [("root", root)])
     root = description.root if root is None else root
     if len(description.joints) > _MOST_JOINTS:
@@ -97,13 +139,11 @@ def assemble(
         warnings.warn(f"{part.source}: {line}", RobotDescriptionWarning, stacklevel=3)
     violations = _violations(part, bodies, robot)
     if violations and unphysical == "refuse":
-        raise RobotDescriptionError(
-            *(
-                part.message(where, f"{reason}; to load it all the same, unphysical: warn")
-                for where, reason in violations[:20]
-            )
-        )
-    if part.inertia_reference == "link" and (names := bodies.inconsistent_about_center()):
+        remedy = "to load it all the same, unphysical: warn"
+        raise RobotDescriptionError(*(part.message(where, f"{reason}; {remedy}") for where, reason in violations[:20]))
+    all_bodies = [("base", bodies.base), *((joint.name, joint.inertial) for joint in bodies.joints)]
+    names = [name for name, body in all_bodies if part.inertia_reference == "link" and body_violation(body)]
+    if names:
         reason = f"link gives physically inconsistent inertia about the centre of mass ({', '.join(names)}); try com"
         violations.append((f"{part.prefix}inertia_reference", reason))
     for where, reason in violations:
@@ -127,14 +167,8 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
             *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part)),
             *(() if tools else _tool_candidates(part, last)),
         ),
-        rotor_model=part.rotor_model,
-        joint_friction=part.joint_friction,
-        command_period=part.command_period,
-        drive_delay=part.drive_delay,
-        drive_interpolation=part.drive_interpolation,
-        drive_feedback_delay=part.drive_feedback_delay,
-        compensated_by_robot=part.compensated_by_robot,
         base=bodies.base,
+        **{name: getattr(part, name) for name in _ROBOT_FIELDS},
     )
     return replace(
         robot,
@@ -205,11 +239,6 @@ class _Bodies:
             found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
         return found
 
-    def inconsistent_about_center(self) -> list[str]:
-        """Names of the bodies with a physically inconsistent inertia about the centre of mass."""
-        bodies = [("base", self.base), *((joint.name, joint.inertial) for joint in self.joints)]
-        return [name for name, body in bodies if body_violation(body)]
-
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""
         frames = dict(self.places)
@@ -250,10 +279,10 @@ class _Bodies:
         """Append the components of a joint and return the index of the last one, which moves the link."""
         chain = components(joint)
         given = {name: getattr(joint, name) for name in _SINGLE_JOINT_FIELDS} if len(chain) == 1 else {}
-        for component in chain:
-            body = inertial if component is chain[-1] else Inertial.massless()
+        for k, (name, screw) in enumerate(chain, start=1):
+            body = inertial if k == len(chain) else Inertial.massless()
             mass = body.mass, body.center_of_mass, body.about_origin
-            self.joints.append(Joint(component.name, component.screw, pose, parent, *mass, **given))
+            self.joints.append(Joint(name, screw, pose, parent, *mass, **given))
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
@@ -290,32 +319,19 @@ def _joined_transmissions(
 
 def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
     """A line for each optional transmission of which only some joints move."""
-    lines = []
-    for group in groups:
-        still = [name for name in group.joints if name not in robot.joint_names]
-        if group.optional and still and len(still) < len(group.joints):
-            lines.append(f"{group.where} is left out: {', '.join(still)} does not move in this part of the robot")
-    return lines
+    still = {group: [name for name in group.joints if name not in robot.joint_names] for group in groups}
+    return [
+        f"{group.where} is left out: {', '.join(names)} does not move in this part of the robot"
+        for group, names in still.items()
+        if group.optional and 0 < len(names) < len(group.joints)
+    ]
 
 
-def _base_gravity(description: Description, root: str | None) -> Array | None:
-    """Gravity in the frame of the base where the description gives it so; None if it follows from the root's."""
-    if description.base_gravity is not None and root is not None and root != description.root:
-        raise RobotDescriptionError(
-            f"{description.source}: gravity is given in the frame of {description.root}, the base is to be {root}; "
-            "give gravity in its frame, too"
-        )
-    return description.base_gravity
-
-
-def _add_mimics(joints: Sequence[Joint], part: Description) -> tuple[Joint, ...]:
+def _add_mimics(joints: Sequence[Joint], part: Description) -> list[Joint]:
     index = {joint.name: i for i, joint in enumerate(joints)}
-    mimics = {
-        joint.name: Mimic(index[joint.mimic.leader], joint.mimic.ratio, joint.mimic.offset)
-        for joint in part.joints
-        if joint.mimic is not None
-    }
-    return tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in joints)
+    given = {joint.name: joint.mimic for joint in part.joints if joint.mimic is not None}
+    mimics = {name: Mimic(index[mimic.leader], mimic.ratio, mimic.offset) for name, mimic in given.items()}
+    return [replace(joint, mimic=mimics.get(joint.name)) for joint in joints]
 
 
 def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[str, Frame]) -> tuple[Joint, ...]:
@@ -357,11 +373,6 @@ def _check_names(description: Description) -> None:
     for frame in description.frames:
         if frame.name in description.links or frame.name in twice:
             description.refuse(frame.where, f"the name {frame.name!r} is already used by another link or frame")
-
-
-def _check_option(name: str, value: str, options: Sequence[str]) -> None:
-    if value not in options:
-        raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
 
 
 def _names(value: str | Sequence[str], option: str) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ COMPOSITE_TYPES = {
     "ball": ("yaw", "pitch", "roll"),
     "floating": ("x", "y", "z", "yaw", "pitch", "roll"),
 }
-"""Joint types with several variables, with the row of joints that each becomes: see :mod:`.composite_joints`."""
+"""Joint types with several variables, with the row of joints that each becomes: see :func:`.assembly.components`."""
 
 JOINT_TYPES = (*SINGLE_TYPES, *COMPOSITE_TYPES, "fixed")
 """All joint types."""

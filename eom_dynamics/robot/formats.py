@@ -1,35 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All formats of robot files: parameter files, and those of :mod:`.file_formats`."""
+"""Formats of robot files. A new one is a reader, a writer, and a line in :data:`DESCRIBED`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .file_formats import DESCRIBED, RobotFormat, format_among
+from ..exceptions import RobotDescriptionError
+from .description import Description
 from .model import Robot
-from .readers import parameter_tree
+from .readers import mjcf, urdf, xml
+from .readers.files import DescriptionFile, read_text
 
 if TYPE_CHECKING:
     from .writers.written import Written
 
 
-def _as_yaml(robot: Robot) -> Written:
-    from .writers.parameters import robot_as_yaml  # with PyYAML
+class RobotFormat(NamedTuple):
+    """A format of robot files.
 
-    return robot_as_yaml(robot)
+    Attributes:
+        title: for messages, with the endings.
+        endings: of file names; of an ending that several formats have, the text tells.
+        read: reads a file or a text.
+        recognizes: whether a text, rather than the name of a file, is of this format.
+        largest: size that is read, bytes.
+        write: writes a robot to files with an ending of ``writes``.
+    """
+
+    title: str
+    endings: tuple[str, ...]
+    read: Callable[[DescriptionFile], Description]
+    recognizes: Callable[[str], bool]
+    largest: int
+    write: Callable[[Robot], Written]
+    writes: tuple[str, ...]
 
 
-_YAML = (".yaml", ".yml")
+def _late(module: str, function: str) -> Callable[[Any], Any]:
+    """A function of a module that is imported at the first call: few programs read YAML, or write a robot."""
+    return lambda argument: getattr(import_module(module, __package__), function)(argument)
+
+
+_YAML, _XML = (".yaml", ".yml"), (".xml", ".mjcf")
 
 PARAMETER_FILE = RobotFormat(
     "a parameter file (.yaml)",
     _YAML,
-    parameter_tree.read_parameter_file,
-    parameter_tree.is_parameters,
-    parameter_tree.MAX_BYTES,
-    _as_yaml,
+    _late(".readers.parameter_tree", "read_parameter_file"),
+    lambda text: "\n" in text and ":" in text and not xml.is_xml(text),
+    200_000,  # a robot takes a few kilobytes; a larger file is some other one, and takes long to parse
+    _late(".writers.parameters", "robot_as_yaml"),
     _YAML,
 )
+
+MJCF = RobotFormat(
+    "an MJCF model (.xml, .mjcf)",
+    _XML,
+    mjcf.read_mjcf_file,
+    mjcf.is_mjcf,
+    xml.MAX_CHARACTERS,
+    _late(".writers.mjcf", "robot_as_mjcf"),
+    _XML,
+)
+
+URDF = RobotFormat(
+    "a URDF (.urdf), a xacro file (.xacro)",
+    (".urdf", urdf.XACRO_ENDING, ".xml"),
+    urdf.read_urdf_file,
+    xml.is_xml,
+    xml.MAX_CHARACTERS,
+    _late(".writers.urdf", "robot_as_urdf"),
+    (".urdf",),
+)
+
+DESCRIBED = (MJCF, URDF)  # URDF last, since it recognizes all XML
+"""Formats of files that a parameter file may name."""
 
 FORMATS = (PARAMETER_FILE, *DESCRIBED)
 
@@ -37,11 +85,24 @@ WRITABLE = tuple(ending for each in FORMATS for ending in each.writes)
 """Endings of files that can be written."""
 
 
-def format_of(source: str) -> RobotFormat | None:
-    """Return the format of a text or a file, as :func:`.file_formats.format_among` does."""
-    return format_among(FORMATS, source)
+def format_of(source: str, formats: Sequence[RobotFormat] = FORMATS) -> RobotFormat | None:
+    """Return the format of a text by its beginning, or of a file by its name, and its text where that leaves several.
+
+    Raises:
+        RobotDescriptionError: the text must tell, and the file cannot be read; or it is SDF.
+    """
+    if source.endswith(".sdf") or xml.root_tag(source) == "sdf":
+        label = "robot_description" if xml.is_xml(source) else source
+        raise RobotDescriptionError(f"{label:.200}: SDF is not read; convert it to URDF or MJCF")
+    if texts := [each for each in formats if each.recognizes(source)]:
+        return texts[0]
+    named = [each for each in formats if source.endswith(each.endings)]
+    if len(named) > 1:
+        text = read_text(Path(source), max(each.largest for each in named))
+        named = [each for each in named if each.recognizes(text)] or named[-1:]
+    return named[0] if named else None
 
 
 def written_format(name: str) -> RobotFormat | None:
     """Return the format that is written to a file of this name."""
-    return next((each for each in FORMATS if each.writes and name.endswith(each.writes)), None)
+    return next((each for each in FORMATS if name.endswith(each.writes)), None)

@@ -283,7 +283,6 @@ class Robot:
     compensated_by_robot: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Set the default tool."""
         if not self.tools:
             object.__setattr__(self, "tools", (Frame(self.joints[-1].name, len(self.joints) - 1, np.eye(4)),))
 
@@ -336,6 +335,14 @@ class Robot:
         if self.coupled_stiffness is not None:
             elastic[list(self.coupled_stiffness[0])] = True
         return np.where(elastic, 0.0, self.rotor_inertia)
+
+    def path(self, body: int) -> list[int]:
+        """Indices of a body and of those before it, toward the base; empty for the base, -1."""
+        path = []
+        while body >= 0:
+            path.append(body)
+            body = self.joints[body].parent
+        return path
 
     @property
     def command_lead(self) -> float:

@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
 from ..lie import inverse
-from ..number_rules import violation
+from ..number_rules import LARGEST, violation
 from ..spelling import hint, shown
 from ..states import real_array
-from .inertia import Inertial, symmetric
+from .inertia import Inertial, body_violation, symmetric
 from .model import Robot, frames_by_name
-from .physical_consistency import body_violation
-from .readers.numbers import LARGEST
 
 _SIX = ("xx", "xy", "xz", "yy", "yz", "zz")
 
@@ -62,13 +60,14 @@ class Payload:
             raise RobotDescriptionError(f"payload: {error}") from None
         if not isinstance(self.tool, str):
             raise RobotDescriptionError(f"payload: tool must be the name of a tool, is {shown(self.tool)}")
-        for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
+        checked: dict[str, float | Array] = {"mass": mass, "center_of_mass": center, "inertia": inertia}
+        for name, value in checked.items():
             if reason := violation(float(np.max(np.abs(value))), largest=LARGEST):  # the bound of robot descriptions
                 raise RobotDescriptionError(f"payload: {name} {reason}")
         # About the centre of mass, where the inertia is exactly as it was given.
         if impossible := body_violation(Inertial(mass, np.zeros(3), inertia)):
             raise RobotDescriptionError(f"payload: {impossible}")
-        for name, value in (("mass", mass), ("center_of_mass", center), ("inertia", inertia)):
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -121,10 +120,7 @@ def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
 
 
 def _parameters(body: Inertial) -> Array:
-    parameters: Array = np.concatenate(
-        [[body.mass], body.mass * body.center_of_mass, body.about_origin[np.triu_indices(3)]]
-    )
-    return parameters
+    return np.concatenate([[body.mass], body.mass * body.center_of_mass, body.about_origin[np.triu_indices(3)]])
 
 
 def payload_shape(robot: Robot) -> tuple[int, ...]:

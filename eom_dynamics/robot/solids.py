@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators.checks import finite, positive, refuse
+from ..actuators.parameters import finite, positive, refuse
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from ..extras import require
@@ -185,16 +185,13 @@ def _mass(volume: float, mass: float | None, density: float | None) -> float:
 
 
 def _length(name: str, value: float) -> float:
-    length = positive(name, value)
-    if length.ndim:
-        refuse(name, f"must be one number, has shape {length.shape}")
-    return float(_in_range(name, length))
+    return float(_lengths(name, value, ()))
 
 
-def _lengths(name: str, value: ArrayLike) -> Array:
+def _lengths(name: str, value: ArrayLike, shape: tuple[int, ...] = (3,)) -> Array:
     lengths = positive(name, value)
-    if lengths.shape != (3,):
-        refuse(name, f"must be three numbers, has shape {lengths.shape}")
+    if lengths.shape != shape:
+        refuse(name, f"must be {'three numbers' if shape else 'one number'}, has shape {lengths.shape}")
     return _in_range(name, lengths)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Task space of a frame: the joints that move it, and a length that weighs as much as 1 rad."""
+"""Task space of a frame: the joints that move it, its reach, and a length that weighs as much as 1 rad."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..arrays import AnyArray
-from .model import Frame, Robot
+from .. import lie
+from ..arrays import AnyArray, Array, times
+from .model import Frame, Joint, Robot
 
 TWIST = 6
 """Entries of a twist: angular, linear."""
@@ -20,12 +21,7 @@ _KEPT = 64
 @lru_cache(_KEPT)
 def moving_joints(robot: Robot, frame: Frame) -> AnyArray:
     """Indices of the joint variables that move a frame, in the order of q."""
-    E, _ = robot.coupling
-    moves, i = np.zeros(robot.n, dtype=bool), frame.joint
-    while i >= 0:
-        moves |= E[i] != 0
-        i = robot.joints[i].parent
-    return np.flatnonzero(moves)
+    return np.flatnonzero(np.any(robot.coupling[0][robot.path(frame.joint)], axis=0))
 
 
 @lru_cache(_KEPT)
@@ -34,3 +30,79 @@ def characteristic_length(robot: Robot, frames: tuple[Frame, ...]) -> float:
     lengths = [float(np.linalg.norm(joint.reference_pose[:3, 3])) for joint in robot.joints]
     lengths += [float(np.linalg.norm(frame.pose[:3, 3])) for frame in frames]
     return 0.5 * sum(lengths) or 1.0
+
+
+_STARTS, _SWEEPS, _STEPS = 6, 4, 17
+
+
+def reach(robot: Robot, tool: Frame) -> float:
+    """Reach of a tool, m: largest distance from the base origin, by coordinate search.
+
+    One joint after another is moved within its limits to where the tool is farthest: from several random
+    configurations, and from one in which each joint moves the tool away from the body before it. Joints without limits
+    may rotate by ±pi, and do not translate. The result is a lower bound. Time is linear in the number of joints, except
+    for joints that others mimic.
+    """
+    path = robot.path(tool.joint)[::-1]
+    E, e = robot.coupling
+    ranges = np.array([_range(robot, k) for k in range(robot.n)])
+    driven = {k: [i for i in path if E[i, k]] for k in range(robot.n)}
+    alone = {joints[0]: k for k, joints in driven.items() if len(joints) == 1}
+    together = [k for k, joints in driven.items() if len(joints) > 1]
+    q = np.random.default_rng(0).uniform(ranges[:, 0], ranges[:, 1], (_STARTS, robot.n))
+    point = tool.pose[np.newaxis, :3, 3]
+    for i in reversed(path):
+        joint, x = robot.joints[i], q[:1] @ E[i] + e[i]
+        if (k := alone.get(i)) is not None:
+            x = _farthest(joint, joint.reference_pose, point, *np.sort(E[i, k] * ranges[k] + e[i]))
+            q[0, k] = (x[0] - e[i]) / E[i, k]
+        point = lie.transformed(joint.reference_pose @ lie.exp(joint.screw, x), point)
+    for _ in range(_SWEEPS):
+        pose = np.eye(4)
+        for i, point in zip(path, _points(robot, path, tool, q @ E.T + e)[1:], strict=True):
+            joint = robot.joints[i]
+            pose = pose @ joint.reference_pose
+            if (k := alone.get(i)) is not None:
+                ends = np.sort(E[i, k] * ranges[k] + e[i])
+                q[:, k] = (_farthest(joint, pose, point, *ends) - e[i]) / E[i, k]
+            pose = pose @ lie.exp(joint.screw, q @ E[i] + e[i])
+        for k in together:
+            candidates = np.repeat(q[np.newaxis], _STEPS + 1, axis=0)
+            candidates[1:, :, k] = np.linspace(ranges[k, 0], ranges[k, 1], _STEPS)[:, np.newaxis]
+            distances = np.linalg.norm(_points(robot, path, tool, candidates @ E.T + e)[0], axis=-1)
+            q = candidates[np.argmax(distances, axis=0), np.arange(_STARTS)]
+    return float(np.max(np.linalg.norm(_points(robot, path, tool, q @ E.T + e)[0], axis=-1)))
+
+
+def _points(robot: Robot, path: list[int], tool: Frame, x: Array) -> list[Array]:
+    """The tool's origin (…, 3) in the base and in the body of each joint of the path, for joint variables x (…, n)."""
+    points = [np.broadcast_to(tool.pose[:3, 3], (*x.shape[:-1], 3))]
+    for i in reversed(path):
+        joint = robot.joints[i]
+        points.append(lie.transformed(joint.reference_pose @ lie.exp(joint.screw, x[..., i]), points[-1]))
+    return points[::-1]
+
+
+def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: float) -> Array:
+    """The joint variables (N,) in a range at which points (N, 3) of the body are farthest from the base."""
+    if joint.type != "revolute":
+        candidates = np.linspace(lower, upper, 2 if joint.type == "prismatic" else _STEPS)
+        moved = lie.transformed(pose[..., np.newaxis, :, :] @ lie.exp(joint.screw, candidates), point[:, np.newaxis])
+        return candidates[np.argmax(np.linalg.norm(moved, axis=-1), axis=-1)]
+    # p(x) = center + cos(x) u + sin(x) v, so that the squared distance is mean + 2 (a cos(x) + b sin(x)).
+    axis, moment = joint.screw[:3], joint.screw[3:]
+    lever = point - lie.skew(axis) @ moment
+    u = lever - (lever @ axis)[:, np.newaxis] * axis
+    center = lie.transformed(pose, point - u)
+    a, b = (np.sum(center * times(pose[..., :3, :3], w), axis=-1) for w in (u, np.cross(axis, u)))
+    peak = np.arctan2(b, a)
+    first = peak + 2 * np.pi * np.ceil((lower - peak) / (2 * np.pi))
+    at_end = np.where(a * np.cos(upper) + b * np.sin(upper) > a * np.cos(lower) + b * np.sin(lower), upper, lower)
+    return np.where(first <= upper, first, at_end)
+
+
+def _range(robot: Robot, k: int) -> tuple[float, float]:
+    joint = robot.independent_joints[k]
+    unlimited = 0.0 if joint.type == "prismatic" else np.pi
+    lower, upper = joint.limits.lower, joint.limits.upper
+    return (lower if np.isfinite(lower) else -unlimited, upper if np.isfinite(upper) else unlimited)

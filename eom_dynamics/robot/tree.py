@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematic tree of links and joints: root, depth-first order, and checks for a single tree."""
+"""Kinematic tree of links and joints: root, order, the part between a base and its tips, and mimic relations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from .description import Description, JointDescription
+import numpy as np
 
-Refuse = Callable[[str, str], NoReturn]
+from ..number_rules import LARGEST, SMALLEST, violation
+from ..spelling import close_match, listed
+from .description import SINGLE_TYPES, Description, JointDescription, MimicDescription
 
 
-def depth_first(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refuse) -> list[JointDescription]:
+def depth_first(description: Description) -> list[JointDescription]:
     """Sort joints depth-first from the root, siblings in the given order."""
-    return list(_in_depth(_root(links, joints, refuse), joints))
+    return list(_in_depth(root_link(description), description.joints))
 
 
 def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescription]]:
@@ -25,16 +27,12 @@ def children(joints: Iterable[JointDescription]) -> dict[str, list[JointDescript
 
 
 def root_link(description: Description) -> str:
-    """Name of the root link, which is not the child of any joint."""
-    return _root(list(description.links), description.joints, description.refuse)
-
-
-def _root(links: Sequence[str], joints: Sequence[JointDescription], refuse: Refuse) -> str:
-    names = set(links)
+    """Name of the root link, which is not the child of any joint; refuses links and joints that form no tree."""
+    links, joints, refuse = list(description.links), description.joints, description.refuse
     mover: dict[str, JointDescription] = {}
     for joint in joints:
         for role, link in (("parent", joint.parent), ("child", joint.child)):
-            if link not in names:
+            if link not in description.links:
                 refuse(joint.where, f"{role} link {link!r} does not exist")
         if joint.parent == joint.child:
             refuse(joint.where, f"parent and child are the same link, {joint.child!r}")
@@ -77,3 +75,140 @@ def _loop(mover: dict[str, JointDescription], link: str) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+
+
+BRANCHES = ("lump", "drop")
+"""How to treat branches without a tip: locked at zero with their inertia, or left out."""
+
+
+def select_subtree(description: Description, base: str, tips: Sequence[str], branches: str) -> Description:
+    """Select the part of a robot from its base to its tips.
+
+    Args:
+        description: the whole robot, whose mimic joints follow independent ones.
+        base: name of the link that becomes the base. Everything not below it is locked at zero, and gravity is rotated
+            into its frame.
+        tips: names of the links or frames where the part ends; if empty, everything below the base belongs to it.
+        branches: how to treat joints below the base that lead to no tip, one of :data:`BRANCHES`.
+
+    Raises:
+        RobotDescriptionError: a tip is unknown, or not below the base.
+    """
+    mover = {joint.child: joint for joint in description.joints}
+    to_base, link = np.eye(4), base  # pose of the base in the root's frame, all joints at zero
+    while link in mover:
+        to_base = mover[link].locked().origin @ to_base
+        link = mover[link].parent
+    links_of, reached = children(description.joints), [base]
+    for link in reached:  # grows during the loop
+        reached += [joint.child for joint in links_of.get(link, [])]
+    carried = set(reached[1:])
+    below = [joint for joint in description.joints if joint.child in carried]
+    kept = _joints_on_paths(description, mover, base, tips) if tips else {joint.name for joint in below}
+    kept = {joint.name for joint in below if joint.name in kept and (joint.mimic is None or joint.mimic.leader in kept)}
+    joints, links, assumed = [], {base}, list(description.assumed)
+    for joint in below:
+        dropped = branches == "drop" and (joint.type != "fixed" or joint.locked_because is not None)
+        if joint.name not in kept and (dropped or joint.parent not in links):
+            assumed.append(f"joint {joint.name} is left out, with everything below it")
+            continue
+        if joint.name not in kept and joint.type != "fixed":
+            assumed.append(f"joint {joint.name} is locked at zero")
+        joints.append(joint if joint.name in kept else joint.locked())
+        links.add(joint.child)
+    return replace(
+        description,
+        links={name: link for name, link in description.links.items() if name in links},
+        joints=tuple(joints),
+        gravity=to_base[:3, :3].T @ description.gravity,
+        frames=tuple(frame for frame in description.frames if frame.link in links),
+        assumed=tuple(assumed),
+    )
+
+
+def link_of(description: Description, name: str, option: str) -> str:
+    """The link of this name, or the link that carries the frame of this name."""
+    if name in description.links:
+        return name
+    frames = {frame.name: frame.link for frame in description.frames}
+    if name not in frames:
+        known = [*description.links, *frames]
+        close = close_match(name, known)
+        guess = "" if close is None else f"did you mean {close}? "
+        description.refuse(option, f"no link {name!r}; {guess}known are {listed(known)}")
+    return frames[name]
+
+
+def _joints_on_paths(
+    description: Description, mover: Mapping[str, JointDescription], base: str, tips: Sequence[str]
+) -> set[str]:
+    """Names of the joints between the base and the tips."""
+    names: set[str] = set()
+    for tip in tips:
+        link = link_of(description, tip, "tip")
+        while link != base:
+            if link not in mover:
+                description.refuse("tip", f"{tip!r} is not below the root {base!r}")
+            names.add(mover[link].name)
+            link = mover[link].parent
+    return names
+
+
+def resolve_mimics(description: Description) -> Description:
+    """Let each mimic joint follow an independent joint directly.
+
+    A mimic joint that cannot move, since its leader is fixed or missing or its ratio is 0, becomes a fixed joint at
+    the position that it has with its leader at zero.
+    """
+    by_name = {joint.name: joint for joint in description.joints}
+    return replace(description, joints=tuple(_resolve(joint, by_name, description) for joint in description.joints))
+
+
+def _resolve(
+    joint: JointDescription, by_name: dict[str, JointDescription], description: Description
+) -> JointDescription:
+    if joint.type == "fixed":
+        return replace(joint, mimic=None)
+    ratio, offset, leader, chain = 1.0, 0.0, joint, [joint.name]
+    while leader.mimic is not None and leader.type != "fixed":
+        if leader.type not in SINGLE_TYPES:
+            description.refuse(f"{leader.where}: mimic", f"a {leader.type} joint has more than one joint variable")
+        ratio, offset = ratio * leader.mimic.ratio, offset + ratio * leader.mimic.offset
+        name = leader.mimic.leader
+        if name in chain:
+            description.refuse(f"{joint.where}: mimic", f"joints mimic each other: {' -> '.join([*chain, name])}")
+        _check_size(ratio, offset, [*chain, name], joint, description)
+        if leader.mimic.ratio == 0:
+            return _lock(joint, offset, f"the mimic ratio of {leader.name} is 0")
+        if name not in by_name:
+            return _lock(joint, offset, f"its mimic leader {name!r} does not exist")
+        chain.append(name)
+        leader = by_name[name]
+    if leader is joint:
+        return joint
+    mimic = MimicDescription(leader.name, ratio, offset)
+    if leader.type == "fixed":
+        return replace(joint, mimic=mimic).locked()
+    if leader.type not in SINGLE_TYPES:
+        description.refuse(f"{joint.where}: mimic", f"its leader {leader.name!r} is a {leader.type} joint")
+    return replace(joint, mimic=mimic)
+
+
+def _check_size(
+    ratio: float, offset: float, chain: list[str], joint: JointDescription, description: Description
+) -> None:
+    """Refuse a relation to the last joint of a chain whose numbers exceed the bounds of robot descriptions."""
+    of_ratio = violation(ratio, largest=LARGEST) or violation(abs(ratio), smallest=SMALLEST if ratio else 0.0)
+    of_offset = violation(offset, largest=LARGEST)
+    for what, reason in (("multiplier", of_ratio), ("offset", of_offset)):
+        if reason:
+            whose = (
+                f" over the chain {joint.name}, {chain[1]} … {chain[-1]}: check the factors" if len(chain) > 2 else ""
+            )
+            description.refuse(f"{joint.where}: mimic", f"{what} {reason}{whose}")
+
+
+def _lock(joint: JointDescription, offset: float, reason: str) -> JointDescription:
+    where = f"{offset:g} {'m' if joint.type == 'prismatic' else 'rad'}"
+    fixed = replace(joint, mimic=MimicDescription("", 1.0, offset)).locked()
+    return replace(fixed, locked_because=f"fixed at {where}: {reason}")

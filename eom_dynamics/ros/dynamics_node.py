@@ -21,21 +21,20 @@ from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
-from .command_line import Executable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
-from .dynamics.dynamics_parameters import TABLE
 from .dynamics.inverse_dynamics_service import InverseDynamicsService
 from .dynamics.payload_topic import PayloadTopic
-from .dynamics.realtime import schedule
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
 from .dynamics.transitions import TransitionRequests, reported, state_label
+from .executors import StopSignals
+from .parameter_tables import DYNAMICS
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import run
-from .stopping import StopSignals
+from .running import Executable, run
+from .scheduling import schedule
 
 # Time that the end of the node waits until its last command has been received, s.
 _DELIVERY = 2.0
@@ -65,7 +64,7 @@ topics and services (relative to the namespace):
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
 """,
-    TABLE,
+    DYNAMICS,
 )
 
 
@@ -85,7 +84,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         TransitionRequests(self, self.switch_off)
         self._starting_up = False
         self._scheduling_problem = self._failed_transition = ""
-        self.declare(TABLE)
+        self.declare(DYNAMICS)
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
         self._stream = SetpointStream(self, self._commands, self._deactivate)
@@ -158,13 +157,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         same_joints = self.arm is not None and self.arm.robot.joint_names == evaluator.arm.robot.joint_names
         self._stream.take(evaluator, loaded.compiled)
         self._trajectories.stop("the stream begins anew", forget=not same_joints)
-        self.refused_robot = ""
-        self.supply.log_warnings(loaded)
-        robot = evaluator.arm.robot
-        self.get_logger().info(
-            f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}: {', '.join(robot.joint_names)}; "
-            f"from {self.supply.source}, computed by {evaluator.arm.dynamics.backend}"
-        )
+        arm = evaluator.arm
+        origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
+        self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""
@@ -214,7 +209,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if loaded.evaluator is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
-        self.failure = self._failed_transition = ""
+        self._failed_transition = ""
         self._starting_up = False
         self.supply.pause()
         self._take_robot(loaded, loaded.evaluator)
@@ -324,7 +319,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
-    return run(PROGRAM, DynamicsNode, DynamicsNode.start_up, args)
+    return run(PROGRAM, DynamicsNode, args)
 
 
 if __name__ == "__main__":

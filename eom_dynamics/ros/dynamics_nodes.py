@@ -15,8 +15,8 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.signals import SignalHandlerOptions
 
 from .dynamics_node import DynamicsNode
+from .executors import StopSignals
 from .running import run_together
-from .stopping import StopSignals
 
 _NAME, _NODE = "dynamics_nodes", "--node"
 
@@ -76,7 +76,7 @@ def main(args: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"{_NAME}: {error}", file=sys.stderr)
         return 2
-    return run_together(_NAME, lambda stop: _make(groups, stop), DynamicsNode.start_up)
+    return run_together(_NAME, lambda stop: _make(groups, stop))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executor of a node, with spinning up to a deadline and timers in simulated time."""
+"""Executor, worker threads and termination signals of a node's process."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+from weakref import WeakSet
 
 from rclpy.clock import ROSClock
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
+from rclpy.task import Future
 from rclpy.timer import Timer
 
 
@@ -53,3 +61,117 @@ def keep_pace(node: Node, timer: Timer) -> None:
     simulated = isinstance(clock, ROSClock) and clock.ros_time_is_active
     if simulated and timer.time_until_next_call() > timer.timer_period_ns:
         timer.reset()
+
+
+class Worker:
+    """Daemon thread that runs jobs in order, until :func:`end_workers`."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        """Start the thread; the executor of ``node`` receives the results in order."""
+        self._node = node
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = SimpleQueue()
+        self._results: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
+        self._ending = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        _WORKERS.add(self)
+
+    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Queue a job; the node's executor calls ``done`` with its result, or with the exception that it raises."""
+        self._jobs.put((job, done))
+
+    def compute(self, job: Callable[[], Any]) -> Future:
+        """Queue a job; return a future to await in the node's executor, where an exception of the job is raised."""
+        future: Future = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(job())
+            except Exception as error:
+                future.set_exception(error)
+
+        self._jobs.put((run, _nothing))  # the task created after the job wakes the executor
+        return future
+
+    def _run(self) -> None:
+        while True:
+            job, done = self._jobs.get()
+            if self._ending:
+                return
+            try:
+                found = job()
+            except Exception as error:
+                found = error
+            self._results.put((done, found))
+            if not self._ending and (executor := self._node.executor) is not None:
+                executor.create_task(self._finish)  # not `done`: rclpy does not run tasks in order
+
+    def _finish(self) -> None:
+        done, result = self._results.get()
+        done(result)
+
+
+def end_workers(node: Node, timeout: float) -> bool:
+    """End the worker threads of a node after their current jobs; return whether all ended within ``timeout`` s.
+
+    A thread that still runs while the context and the interpreter end may block both.
+    """
+    deadline = time.monotonic() + timeout
+    workers = [worker for worker in _WORKERS if worker._node is node]
+    for worker in workers:
+        worker._ending = True  # after the present job
+        worker._jobs.put((_nothing, _nothing))  # wakes the thread
+    for worker in workers:
+        worker._thread.join(max(deadline - time.monotonic(), 0.0))
+    return not any(worker._thread.is_alive() for worker in workers)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+_WORKERS: WeakSet[Worker] = WeakSet()
+
+
+# Signals within this time are the same request: a service manager sends one to the launch and to its nodes, and the
+# launch passes its own on, s.
+_SAME_REQUEST = 0.25
+
+
+class StopSignals:
+    """Recorder of SIGINT, SIGTERM and SIGHUP, which raise an exception only inside :meth:`interrupting`.
+
+    SIGHUP comes when a terminal is closed; it stays ignored where it is, as below nohup.
+
+    Attributes:
+        came: whether a signal has been received.
+        insists: whether another one has been received later, so that nothing is to be waited for.
+    """
+
+    def __init__(self) -> None:
+        self.came = self.insists = False
+        self._first = 0.0
+        self._interrupts = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._note)
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Context in which a signal raises KeyboardInterrupt, once; also on entry if one was received."""
+        self._interrupts = True
+        try:
+            if self.came:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._interrupts = False
+
+    def _note(self, *_: object) -> None:
+        if self.came:
+            self.insists |= time.monotonic() > self._first + _SAME_REQUEST
+        else:
+            self.came, self._first = True, time.monotonic()
+        if self._interrupts:
+            self._interrupts = False
+            raise KeyboardInterrupt

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS 2 interfaces of this package."""
+"""ROS 2 interfaces of this package, time stamps, and quality of service of topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.qos import QoSPolicyKind, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
 
 try:
     from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
@@ -28,6 +36,7 @@ except ImportError as error:
     ) from error
 
 __all__ = [
+    "JOINT_STATES_QOS",
     "ComputeForwardDynamics",
     "ComputeInverseDynamics",
     "ComputeInverseDynamicsBatch",
@@ -43,4 +52,50 @@ __all__ = [
     "SplineTrajectory",
     "TaskSetpoint",
     "TrajectoryStatus",
+    "nanoseconds",
+    "set_stamp",
+    "stream_qos",
 ]
+
+JOINT_STATES_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""From any publisher, reliable or not; those of an arm and its gripper may come together."""
+
+# The middleware allocates this many messages; larger depths overflow.
+_LARGEST_DEPTH = 1_000_000
+
+_DEFAULT = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
+_WATCHED = (QoSPolicyKind.DEADLINE, QoSPolicyKind.LIVELINESS, QoSPolicyKind.LIVELINESS_LEASE_DURATION)
+_KEPT = (QoSPolicyKind.DURABILITY,)
+
+
+def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict[str, Any]:
+    """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
+
+    Args:
+        depth: of the queue.
+        watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
+        kept: whether durability can be requested, for messages of before.
+    """
+
+    def check(quality: QoSProfile) -> SetParametersResult:
+        if not 0 <= quality.depth <= _LARGEST_DEPTH:
+            reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
+            return SetParametersResult(successful=False, reason=reason)
+        for name in ("deadline", "liveliness_lease_duration"):
+            if getattr(quality, name).nanoseconds < 0:
+                reason = f"{name} must be positive, in ns, or 0 for none, is {getattr(quality, name).nanoseconds}"
+                return SetParametersResult(successful=False, reason=reason)
+        return SetParametersResult(successful=True)
+
+    overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * kept, callback=check)
+    return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}
+
+
+def nanoseconds(time: Any) -> int:
+    """Return a Time or Duration of a message in ns."""
+    return int(time.sec * 1_000_000_000 + time.nanosec)
+
+
+def set_stamp(time: Any, nanoseconds: int) -> None:
+    """Write ns into a Time or Duration of a message."""
+    time.sec, time.nanosec = divmod(nanoseconds, 1_000_000_000)

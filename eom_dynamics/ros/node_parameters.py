@@ -21,7 +21,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from ..exceptions import RobotDescriptionError
-from ..robot.readers.urdf_file import XACRO_ENDING
+from ..robot.readers.urdf import XACRO_ENDING
 from ..spelling import hint, listed
 
 ROBOT = "robot"

@@ -20,29 +20,24 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.joint_order import JointOrders
-from ..messages.refusals import refusal_reason
-from ..messages.request_identity import RequestNames
+from ..messages.setpoint_to_command import refusal_reason
 from ..messages.spline_trajectory import check_waypoints, write_spline
-from ..messages.waypoints import read_times, require_rest_at_the_end
+from ..messages.waypoints import RequestNames, read_times, require_rest_at_the_end
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from .command_line import Executable
 from .diagnostics import Level, StatusReport
-from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus
+from .executors import StopSignals
+from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus, stream_qos
+from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
-from .planning.measured_joints import MeasuredJoints
 from .planning.payloads import CarriedPayloads
-from .planning.planning_parameters import TABLE
-from .planning.priority import give_way, keep_memory, share_memory
-from .planning.services import SERVICES, PlanningServices
-from .planning.tool_motions import tool_motion
-from .planning.trajectories import fitted, timed
+from .planning.services import SERVICES, MeasuredJoints, PlanningServices
+from .planning.trajectories import fitted, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import run
-from .stopping import StopSignals
-from .stream_qos import stream_qos
+from .running import Executable, run
+from .scheduling import give_way, keep_memory, share_memory
 from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"
@@ -74,7 +69,7 @@ topics, services and actions (relative to the namespace):
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals
   joint_states                     in     sensor_msgs/msg/JointState, for that action and tool_trajectory
 """,
-    TABLE,
+    PLANNING,
 )
 
 _Constants = ComputeTrajectoryFeedforward.Request
@@ -96,21 +91,21 @@ class PlanningNode(RobotNode):
         """Declare parameters, and create topics, services and the action; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refused_trajectory = ""
-        self.declare(TABLE)
+        self.declare(PLANNING)
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
         self._requests = PlanningServices(self, self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
-        self._names = {topic: RequestNames(topic) for topic in ("joint_trajectory", "tool_trajectory")}
         players = self._splines.get_subscription_count
         self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse, players)
-        plan = partial(self._plan, plan=self._fitted, topic="joint_trajectory")
-        self.create_subscription(JointTrajectory, "joint_trajectory", plan, **stream_qos(_DEPTH))
-        self.create_subscription(
-            MultiDOFJointTrajectory, "tool_trajectory", self._on_tool_trajectory, **stream_qos(_DEPTH)
-        )
+        for topic, kind, plan in (
+            ("joint_trajectory", JointTrajectory, self._fitted),
+            ("tool_trajectory", MultiDOFJointTrajectory, self._followed),
+        ):
+            on_message = partial(self._plan, plan=plan, names=RequestNames(topic))
+            self.create_subscription(kind, topic, on_message, **stream_qos(_DEPTH))
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -128,14 +123,9 @@ class PlanningNode(RobotNode):
     def on_robot(self, loaded: LoadedRobot) -> None:
         """Use a loaded robot, or report why it cannot be used."""
         if loaded.evaluator is not None:
-            self.failure = self.refused_robot = ""
             self._carried.begin(loaded.evaluator.arm)
             self.supply.pause()
-            self.supply.log_warnings(loaded)
-            robot = loaded.evaluator.arm.robot
-            self.get_logger().info(
-                f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}, from {self.supply.source}"
-            )
+            self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
         else:
             self.reject(loaded)
 
@@ -154,12 +144,10 @@ class PlanningNode(RobotNode):
 
     # --- Trajectories -------------------------------------------------------------------
 
-    def _on_tool_trajectory(self, message: MultiDOFJointTrajectory) -> None:
-        self._measured.listen()
-        self._plan(message, self._followed, "tool_trajectory")
-
-    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], topic: str) -> None:
-        told = TrajectoryStatus(header=message.header, request=self._names[topic].next(message))
+    def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
+        if isinstance(message, MultiDOFJointTrajectory):
+            self._measured.listen()
+        told = TrajectoryStatus(header=message.header, request=names.next(message))
         self._requests.worker.submit(partial(self._spline, message, plan, told.request), partial(self._publish, told))
 
     def _spline(self, message: _Message, plan: Callable[[_Message], _Planned], request: str) -> SplineTrajectory:
@@ -241,7 +229,7 @@ class PlanningNode(RobotNode):
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
     share_memory()
-    return run(PROGRAM, PlanningNode, PlanningNode.start_up, args)
+    return run(PROGRAM, PlanningNode, args)
 
 
 if __name__ == "__main__":

@@ -38,14 +38,14 @@ from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..arrays import Array
 from ..exceptions import EomDynamicsError
-from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ..messages.samples import doubles
-from ..messages.wrenches import wrench_messages
+from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ..messages.spatial import wrench_messages
+from ..number_rules import violation
 from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable
 from .dynamics.statistics import STATUS_NAME
 from .executors import make_executor, spin_until
-from .interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from .interfaces import FeedforwardCommand, JointTrajectorySetpoint, nanoseconds, set_stamp
 
 QOS = QoSProfile(depth=1000)
 """Of all topics of a player."""
@@ -74,7 +74,7 @@ class Setpoints:
 
     def fill(self, message: Any, index: int, stamp: int) -> None:
         """Write a setpoint with a stamp, ns, into a message, whose joint names remain."""
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        set_stamp(message.header.stamp, stamp)
         for field, values in self.rows.items():
             setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
 
@@ -82,32 +82,28 @@ class Setpoints:
 def read_setpoints(path: Path) -> Setpoints:
     """Read a file of setpoints; PlayerError if it has none."""
     try:
-        file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise ValueError("it is .npy")
-        with file:
-            arrays = {name: file[name] for name in file.files}
+        with path.open("rb") as stream, np.lib.npyio.NpzFile(stream) as file:
+            arrays = dict(file)
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise PlayerError(f"{path}: cannot be read as .npz: {error}") from None
     if missing := [name for name in STATE_NAMES if name not in arrays]:
         raise PlayerError(f"{path}: {missing[0]} is missing")
-    optional = {name: name for name in (*WRENCH_FIELDS, *STIFFNESS_FIELDS) if name in arrays}
-    shape, rows = arrays["q"].shape, {}
-    for name, field in {**dict(zip(STATE_NAMES, STATE_FIELDS, strict=True)), **optional}.items():
-        values = arrays[name]
-        if values.dtype.kind not in "fiu":
+    if arrays["q"].ndim != 2 or not arrays["q"].size:
+        raise PlayerError(f"{path}: q must be (N, n), has shape {arrays['q'].shape}")
+    (count, n), rows = arrays["q"].shape, {}
+    fields = dict(zip(STATE_NAMES, STATE_FIELDS, strict=True))
+    fields |= {name: name for name in (*WRENCH_FIELDS, *STIFFNESS_FIELDS) if name in arrays}
+    for name, field in fields.items():
+        shape = arrays[name].shape
+        columns = max(6, math.prod(shape[1:]) // 6 * 6) if field in WRENCH_FIELDS else n  # of several tools
+        if shape != (count, columns):
+            raise PlayerError(f"{path}: {name} must be {(count, columns)}, has shape {shape}")
+        if arrays[name].dtype.kind not in "fiu":
             raise PlayerError(f"{path}: {name} holds no numbers")
-        wanted: object = shape if len(shape) == 2 and 0 not in shape else "(N, n)"
-        fits = values.shape == wanted
-        if field in WRENCH_FIELDS:
-            fits = values.ndim == 2 and len(values) == shape[0] and values.shape[1] % 6 == 0 < values.shape[1]
-            wanted = f"({shape[0]}, 6), or more columns with several tools"
-        if not fits:
-            raise PlayerError(f"{path}: {name} must be {wanted}, has shape {values.shape}")
-        rows[field] = values.astype(float)
+        rows[field] = arrays[name].astype(float)
     joint_names = [str(name) for name in arrays.get("joint_names", ())]
-    if joint_names and len(joint_names) != shape[1]:
-        raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {shape[1]} columns")
+    if len(joint_names) not in (0, n):
+        raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {n} columns")
     return Setpoints(joint_names, rows)
 
 
@@ -120,7 +116,7 @@ class Player(Node):
         self._setpoints, self._report = setpoints, report
         self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
         self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)
-        self._subscription = self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, QOS)
+        self.create_subscription(FeedforwardCommand, "feedforward", self._on_answer, QOS)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         self._executor = make_executor(events=True)
         self._executor.add_node(self)
@@ -132,14 +128,13 @@ class Player(Node):
 
     def run(self, options: argparse.Namespace) -> dict[str, Any]:
         """Connect, play all setpoints, and wait for the last answers; returns the arrays of the file."""
-        self._connect(time.monotonic() + options.timeout, f"after {options.timeout:g} s")
+        self._connect(options.timeout)
         gc.disable()  # a collection would lengthen measured round trips
         count, rate = self._setpoints.count, options.rate
-        offsets = np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
-        stamps = self.get_clock().now().nanoseconds + offsets
+        stamps = self.get_clock().now().nanoseconds + np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
         self._index_of_stamp = {stamp: i for i, stamp in enumerate(stamps.tolist())}
         start = reported = time.monotonic()
-        for i, stamp in enumerate(stamps.tolist()):
+        for stamp, i in self._index_of_stamp.items():
             self._sent[i] = time.monotonic()
             self._send(i, stamp)
             if self._sent[i] >= reported + _PROGRESS_PERIOD:
@@ -158,53 +153,40 @@ class Player(Node):
         sent, received = self._setpoints.count, len(self._answers)
         return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
 
-    def close(self) -> None:
-        """Destroy the node before shutdown, so that other nodes notice at once."""
-        self._executor.remove_node(self)
-        self.destroy_node()
-        self._executor.shutdown()
-
     def _send(self, index: int, stamp: int) -> None:
         self._setpoints.fill(self._message, index, stamp)
         self._publisher.publish(self._message)
 
-    def _connect(self, deadline: float, when: str) -> None:
+    def _connect(self, timeout: float) -> None:
         """Send the first setpoint until it is answered; then keep late answers to it out of the measurement."""
+        deadline, topic = time.monotonic() + timeout, self.resolve_topic_name("setpoint")
         while not self._answered_probe or (self._answered_probe < self._probes and time.monotonic() < deadline):
             if not self._answered_probe:
+                heard = self._publisher.get_subscription_count()
                 if time.monotonic() > deadline:
-                    raise PlayerError(f"{when} {self._missing()}")
-                if self._publisher.get_subscription_count():
+                    missing = "no answer to setpoints on" if heard else "no node subscribes to"
+                    remedy = "is the node active, in this domain and namespace, with the robot of the file? See its log"
+                    raise PlayerError(f"after {timeout:g} s {missing} {topic}: {remedy}")
+                if heard:
                     self._probes += 1
                     self._send(0, -self._probes)
             spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
 
-    def _missing(self) -> str:
-        topic = self.resolve_topic_name("setpoint")
-        if not self._publisher.get_subscription_count():
-            return f"no node subscribes to {topic}: is it running, in the same domain and namespace?"
-        if not self._subscription.get_publisher_count():
-            return f"no node publishes {self.resolve_topic_name('feedforward')}: is it remapped?"
-        return f"no answer to setpoints on {topic}: is the node active, with the robot of the file? See its log"
-
     def _record(self, stamps: Any) -> dict[str, Any]:
         count, n = self._setpoints.rows["position"].shape
         some = next(iter(self._answers.values()), FeedforwardCommand(joint_names=self._setpoints.joint_names))
-        record: dict[str, Any] = {
-            field: np.full((count, len(some.motor_names) or n if field in MOTOR_FIELDS else n), np.nan)
-            for field in COMMAND_FIELDS
-        }
-        for i, answer in self._answers.items():
-            for field in COMMAND_FIELDS:
+        record: dict[str, Any] = {}
+        for field in COMMAND_FIELDS:
+            record[field] = np.full((count, len(some.motor_names) or n if field in MOTOR_FIELDS else n), np.nan)
+            for i, answer in self._answers.items():
                 record[field][i] = getattr(answer, field)
         names = {name: np.array(getattr(some, name), dtype=str) for name in ("joint_names", "motor_names")}
         times = {"sent": self._sent, "received": self._received, "round_trip": self._received - self._sent}
-        counts = {f"{name}_count": value for name, value in self.counts().items()}
-        return {**record, **names, "stamp": stamps, **times, "backend": self._backend, **counts}
+        return {**record, **names, **times, "stamp": stamps, "backend": self._backend}
 
     def _on_answer(self, answer: Any) -> None:
         now = time.monotonic()
-        stamp = answer.header.stamp.sec * 1_000_000_000 + answer.header.stamp.nanosec
+        stamp = nanoseconds(answer.header.stamp)
         index = self._index_of_stamp.get(stamp)
         if index is None:
             self._answered_probe = max(self._answered_probe, -stamp)
@@ -226,7 +208,7 @@ def run_player(
 ) -> int:
     """Play ``setpoints`` of the arguments and write ``recording``, both .npz; returns the exit code.
 
-    What ``make`` returns has ``run``, ``counts`` and ``close``, as :class:`Player`.
+    ``make`` returns a node in its own executor that has ``run`` and ``counts``, as :class:`Player`.
     """
     prepare_streams()
     arguments = sys.argv if arguments is None else arguments
@@ -257,17 +239,19 @@ def run_player(
         print(f"{parser.prog}: interrupted", file=sys.stderr)
         return 130
     finally:
-        if player is not None:
-            player.close()
+        if player is not None:  # before shutdown, so that other nodes notice at once
+            executor = player.executor
+            executor.remove_node(player)
+            player.destroy_node()
+            executor.shutdown()
         try_shutdown()
 
 
 def positive(text: str) -> float:
     """Parse a positive number; raises argparse.ArgumentTypeError for anything else."""
-    value = float(text)
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"must be greater than 0, is {text}")
-    return value
+    if problem := violation(float(text), "positive"):
+        raise argparse.ArgumentTypeError(problem)
+    return float(text)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from ..robot import load_robot
 from ..robot.formats import PARAMETER_FILE, format_of
-from ..robot.readers.files import read_text
+from ..robot.readers.files import PACKAGE, read_text
 from ..robot.readers.loading import read_description, urdf_of
-from ..robot.readers.packages import PACKAGE
 from ..robot.readers.parameter_file import find_robot
 from ..robot.readers.xml import is_xml
 from ..robot.tree import root_link

@@ -14,12 +14,12 @@ from rclpy.parameter import Parameter
 from rclpy.time_source import TimeSource
 
 from ..elastic import ElasticArm
+from ..robot import Robot
 from ..terminal import printable
 from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport
-from .robot_sources import LoadedRobot
-from .robot_supply import RobotSupply
-from .stopping import StopSignals
+from .executors import StopSignals
+from .robot_sources import LoadedRobot, RobotSupply
 
 
 class RobotNode(Node):
@@ -116,6 +116,12 @@ class RobotNode(Node):
             f"waiting for the robot from {self.supply.source} (or restart the node with --params-file and "
             "a robot's parameter file, or with the parameter robot_file, robot_description or robot_source_node)"
         )
+
+    def announce(self, loaded: LoadedRobot, robot: Robot, text: str) -> None:
+        """Log a robot that is used from now on, with warnings about it; ``text`` completes the line."""
+        self.failure = self.refused_robot = ""
+        self.supply.log_warnings(loaded)
+        self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}{text}")
 
     def reject(self, loaded: LoadedRobot, consequence: str = "") -> None:
         """Log and report that a robot cannot be used.

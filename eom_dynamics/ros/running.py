@@ -1,32 +1,87 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process of one node or several: arguments, executor, signals, exit code."""
+"""Process of one node or several: command line, executor, signals, exit code."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple
 
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.parameter import Parameter
 from rclpy.qos_overriding_options import InvalidQosOverridesError
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
-from rclpy.utilities import try_shutdown
+from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..terminal import prepare_streams, printable
-from .command_line import Executable, read_arguments
-from .executors import make_executor
+from .executors import StopSignals, end_workers, make_executor
+from .node_parameters import Table
 from .robot_node import RobotNode
-from .stopping import StopSignals
-from .worker import end_workers
 
-AnyNode = TypeVar("AnyNode", bound=RobotNode)
+_WIDTH = 100
+
+
+class Executable(NamedTuple):
+    """Name and help text of an executable.
+
+    Attributes:
+        name: name of the executable.
+        node: name of its node.
+        description: one sentence.
+        examples: examples, followed by topics, services and actions.
+        parameters: parameters of the node.
+    """
+
+    name: str
+    node: str
+    description: str
+    examples: str
+    parameters: Table
+
+
+def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
+    """Print ``--help`` or reject non-ROS arguments; both end the process, with exit code 0 or 2.
+
+    Args:
+        arguments: arguments of the process, starting with the program name; ROS arguments are left to rclpy.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program.name,
+        usage=f"{program.name} [--ros-args [--params-file FILE] [-p NAME:=VALUE] [-r FROM:=TO] …]",
+        description=f"{program.description} All arguments follow --ros-args.",
+        epilog="\n".join(
+            [
+                program.examples,
+                "parameters (robot.* and urdf.* describe the robot: docs/robots.md, docs/node.md):",
+                *_lines(program.parameters),
+            ]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _, unknown = parser.parse_known_args(remove_ros_args(list(arguments))[1:])
+    if unknown:
+        parser.error(f"unknown arguments: {' '.join(unknown)}; parameters and remappings follow --ros-args")
+
+
+def _lines(table: Table) -> list[str]:
+    lines = []
+    for name, definition in table.items():
+        default = definition.default
+        shown = "" if default == "" or isinstance(default, Parameter.Type) else f" (default: {str(default).lower()})"
+        first, *rest = textwrap.wrap(definition.description + shown, _WIDTH - 22)
+        lines += [f"  {name:<19} {first}", *(f"{'':22}{line}" for line in rest)]
+    return lines
+
 
 # Longest time from a signal to the end of spinning, s: Python handles signals between two calls of the executor.
 _SPIN_PERIOD = 0.1
@@ -41,25 +96,20 @@ _SWITCH_INTERVAL = 1e-4
 
 def run(
     program: Executable,
-    make: Callable[[StopSignals], AnyNode],
-    begin: Callable[[AnyNode], None],
+    make: Callable[[StopSignals], RobotNode],
     args: list[str] | None,
 ) -> int:
-    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start.
+    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start."""
 
-    Args:
-        begin: called once before the node spins.
-    """
-
-    def make_one(stop: StopSignals) -> list[AnyNode]:
+    def make_one(stop: StopSignals) -> list[RobotNode]:
         read_arguments(program, sys.argv if args is None else args)
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         return [make(stop)]
 
-    return run_together(program.node, make_one, begin)
+    return run_together(program.node, make_one)
 
 
-def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], begin: Callable[[AnyNode], None]) -> int:
+def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) -> int:
     """Run nodes with the executor of the first one until SIGINT, SIGTERM or shutdown; return 1 if one cannot start.
 
     Args:
@@ -81,7 +131,7 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[AnyNode]], be
     executor = make_executor(events=events)
     for node in nodes:
         executor.add_node(node)
-        begin(node)
+        node.start_up()
     _spin(executor, first, lambda: stop.came)
     busy = set(nodes)
     for node in nodes:

@@ -23,23 +23,19 @@ from std_msgs.msg import Float64MultiArray
 
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
+from ..messages.fields import doubles
 from ..messages.joint_order import MotorOrder
-from ..messages.samples import doubles
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
-from .command_line import Executable
 from .diagnostics import Level, StatusReport
-from .interfaces import FeedforwardCommand
+from .executors import StopSignals
+from .interfaces import FeedforwardCommand, stream_qos
+from .parameter_tables import ARRAYS, NOISE, SIMULATED_ROBOT
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
-from .running import run
-from .simulated_robot.pace import Pace
-from .simulated_robot.simulated_robot_parameters import ARRAYS, NOISE, TABLE
-from .simulated_robot.statistics import SimulatedRobotStatistics
-from .simulated_robot.watchdog import CommandPhase, CommandWatchdog
-from .stopping import StopSignals
-from .stream_qos import stream_qos
+from .running import Executable, run
+from .simulation_pace import CommandPhase, CommandWatchdog, Pace, SimulatedRobotStatistics
 
 STATUS_NAME = "simulated robot"
 
@@ -62,7 +58,7 @@ topics (relative to the namespace):
   motor_states        out    sensor_msgs/msg/JointState, motors, reflected to the link side of the gear
   /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray
 """,
-    TABLE,
+    SIMULATED_ROBOT,
 )
 
 # Only the latest command matters.
@@ -95,7 +91,7 @@ class SimulatedRobotNode(RobotNode):
         self._statistics = SimulatedRobotStatistics()
         self._published = 0
         self._commanded_rest = False
-        self.declare(TABLE)
+        self.declare(SIMULATED_ROBOT)
         self._command = self.get_parameter("command").value
         self._period = 1.0 / self.get_parameter("rate").value
         self._publish_period = 1.0 / self.get_parameter("publish_rate").value
@@ -154,11 +150,9 @@ class SimulatedRobotNode(RobotNode):
             )
         for warning in rounded:
             self.get_logger().warning(printable(str(warning.message)))
-        self.failure = ""
         self.supply.pause()
         self._order = MotorOrder(arm.motor_names)
         self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
-        self.supply.log_warnings(loaded)
         if any(arm.variable & ~arm.paired):
             self.get_logger().warning(
                 "joints of type variable keep their nominal stiffness: commanded stiffness is not simulated"
@@ -169,11 +163,12 @@ class SimulatedRobotNode(RobotNode):
         gc.collect()
         gc.freeze()
         self.create_timer(self._period, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(
-            f"robot {printable(arm.robot.name)} with {arm.robot.n} joints, from {self.supply.source}: "
-            f"{1 / self._period:g} steps a second, commands from {self._command}, "
-            f"{'interpolated over' if robot.drive_interpolation == 'linear' else 'held for'} "
-            f"{1e3 * robot.command_period:g} ms and acting {1e3 * robot.drive_delay:g} ms later"
+        held = "interpolated over" if robot.drive_interpolation == "linear" else "held for"
+        self.announce(
+            loaded,
+            arm.robot,
+            f", from {self.supply.source}: {1 / self._period:g} steps a second, commands from {self._command}, {held} "
+            f"{1e3 * robot.command_period:g} ms and acting {1e3 * robot.drive_delay:g} ms later",
         )
 
     # --- Commands -----------------------------------------------------------------------
@@ -188,7 +183,12 @@ class SimulatedRobotNode(RobotNode):
         try:
             command = self._order.read(self._names_field, names, **values)
         except StateError as error:
-            self._refuse(str(error))
+            self._statistics.refused += 1
+            self._statistics.last_refusal = str(error)
+            self.get_logger().warning(
+                f"command refused, the last valid one remains: {printable(str(error))}",
+                throttle_duration_sec=self.warning_period,
+            )
             return
         if self._watchdog.command(self._now()):
             if len(command) == 1:
@@ -199,13 +199,6 @@ class SimulatedRobotNode(RobotNode):
                 motors = command if self._command == "feedforward" else robot.arm.drive_state(*command)
                 robot.follow(*motors)
                 self._commanded_rest = bool(np.all(np.abs(motors[1]) <= _REST))
-
-    def _refuse(self, reason: str) -> None:
-        self._statistics.refuse(reason)
-        self.get_logger().warning(
-            f"command refused, the last valid one remains: {printable(reason)}",
-            throttle_duration_sec=self.warning_period,
-        )
 
     # --- Motion -------------------------------------------------------------------------
 
@@ -238,7 +231,7 @@ class SimulatedRobotNode(RobotNode):
                 robot.advance()
             except SimulationError as error:
                 self._on_stop(str(error), now)
-            self._statistics.add_step(time.perf_counter_ns() - started)
+            self._statistics.step_times.append(time.perf_counter_ns() - started)
         # Allow for rounding.
         number = int(self._pace.steps * self._period / self._publish_period + 1e-6)
         if number > self._published:
@@ -293,7 +286,7 @@ class SimulatedRobotNode(RobotNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the node until SIGINT, SIGTERM or shutdown of its context; return 1 if it cannot start."""
-    return run(PROGRAM, SimulatedRobotNode, SimulatedRobotNode.start_up, args)
+    return run(PROGRAM, SimulatedRobotNode, args)
 
 
 if __name__ == "__main__":

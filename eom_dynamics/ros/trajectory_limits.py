@@ -4,53 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..elastic.limit_violations import summary
 from ..exceptions import TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline, Verdict
-from .node_parameters import Definition
 from .robot_node import RobotNode
 
-TRAJECTORY_LIMITS = Definition(
-    "refuse",
-    "what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), play it and report it "
-    "(warn), or play it (ignore)",
-    choices=("refuse", "warn", "ignore"),
-)
-
-START_TOLERANCE = Definition(
-    0.01,
-    "largest distance of the start of a trajectory from the position of a joint, in rad or m: of a goal of "
-    "follow_joint_trajectory from the measured one, of any that is played from the commanded one",
-    limits=(1e-6, 1000.0),
-)
-
-START_LATENCY = Definition(
-    0.1,
-    "time by which the start of a trajectory may be behind the position of a moving joint, in s: start_tolerance grows "
-    "by the velocity of the joint times this, as planners start where the arm was measured",
-    limits=(0.0, 10.0),
-)
-
-ON_REFUSED_TRAJECTORY = Definition(
-    "continue",
-    "what a trajectory or goal that is refused does to the one under way, or that waits: nothing (continue), or bring "
-    "the arm to rest (stop)",
-    choices=("continue", "stop"),
-)
-
 STOPPED_BY_REFUSAL = "stopped, as another trajectory was refused (on_refused_trajectory: stop)"
-
-PLANNED_LIMITS = replace(
-    TRAJECTORY_LIMITS,
-    description="what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it "
-    "down until it meets them, or refuse it where that does not help (slow_down), publish it and report it (warn), or "
-    "publish it (ignore); or play each trajectory as fast along its path as limits allow, from rest to rest (fastest)",
-    choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
-)
-"""The same parameter where motions are planned."""
 
 # Of the time that a slower motion takes beyond that which its samples ask for, since its own samples are others.
 _MARGIN = 1e-3

@@ -7,11 +7,9 @@ from .energy import Energy, EnergyAudit, energy, energy_audit
 from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, simulate
-from .margins import LinearLoop, Margins, link_loop, motor_gains, motor_loop
-from .outer_loop import OuterLoop, outer_loop
-from .servo import Servo
+from .margins import LinearLoop, Margins, OuterLoop, link_loop, motor_gains, motor_loop, outer_loop
 from .simulated_robot import SimulatedRobot
-from .stepping import Stepper
+from .stepping import Servo, Stepper
 
 __all__ = [
     "Comparison",

@@ -23,10 +23,83 @@ from numpy.typing import ArrayLike, NDArray
 from ..actuators.actuator import stacked
 from ..arrays import Array
 from ..elastic import ElasticArm, motor_jet
+from ..elastic.carried_rotors import CarriedRotors
 from ..exceptions import RobotDescriptionError, StateError
+from ..recursion.inverse_mass_matrix import solve_mass_matrix
 from ..spelling import shown
 from ..states import STATE_NAMES, joint_states, real_array
-from .plant_inertia import plant_inertia
+
+
+class PlantInertia:
+    """Inertia of n links and m motors in the reduced rotor model; motors at rigid joints move with their links.
+
+    Vectors (…, n + m) have the links, then the motors. Entries of motors at rigid joints are zero, with a one on the
+    diagonal of the inertia matrix.
+    """
+
+    def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
+        """Take an arm, and whether the joints of its motors are rigid (m,)."""
+        self._dynamics, self._rigid, self._rotors = arm.dynamics, rigid, arm.motor_inertia
+        self._of_joint = np.eye(arm.robot.n)[arm.motor_joint]
+        self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
+        self._own = np.where(rigid, 1.0, arm.motor_inertia)
+
+    def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
+        """Accelerations (…, n + m) under efforts (…, n) on links and (…, m) on motors, N m or N.
+
+        Raises:
+            StateError: a state is not finite.
+            RobotDescriptionError: the inertia is not positive definite.
+        """
+        efforts = on_links + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
+        qdd = self._dynamics.forward_dynamics(q, qd, efforts, added_inertia=self._added)
+        return np.concatenate([qdd, np.where(self._rigid, 0.0, on_motors / self._own)], axis=-1)
+
+    def matrix(self, q: Array) -> Array:
+        """Inertia matrix (…, n + m, n + m), kg m² or kg."""
+        n, m = q.shape[-1], len(self._own)
+        matrix = np.zeros((*q.shape[:-1], n + m, n + m))
+        matrix[..., :n, :n] = self._dynamics.mass_matrix(q) + self._added * np.eye(n)
+        matrix[..., n:, n:] = np.diag(self._own)
+        return matrix
+
+    def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
+        """Kinetic energy (N,) in states (N, n), (N, n), (N, m), J."""
+        energy: Array = self._dynamics.kinetic_energy(q, qd) + 0.5 * np.sum(self._rotors * thetad**2, axis=-1)
+        return energy
+
+
+class CarriedInertia(PlantInertia):
+    """Inertia in the complete rotor model: links and the rotors that they carry as one system."""
+
+    def __init__(self, arm: ElasticArm, rotors: CarriedRotors, rigid: NDArray[np.bool_]) -> None:
+        n, m = arm.robot.n, len(rigid)
+        self._name, self._carried = arm.robot.name, rotors
+        # From independent velocities to those of all links and motors.
+        self._free = np.eye(n + m)
+        self._free[n:, n:][rigid, rigid] = 0.0
+        self._free[n:, :n][rigid] = np.eye(n)[arm.motor_joint[rigid]]
+        self._ones = np.diag(np.concatenate([np.zeros(n), rigid]))
+
+    def accelerations(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
+        """See :meth:`PlantInertia.accelerations`."""
+        return solve_mass_matrix(self._name, self.matrix(q), self.free(q, qd, thetad, on_links, on_motors))
+
+    def matrix(self, q: Array) -> Array:
+        """See :meth:`PlantInertia.matrix`."""
+        matrix: Array = self._free.T @ self._carried.mass_matrix(q) @ self._free + self._ones
+        return matrix
+
+    def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
+        """Efforts (…, n + m) minus the bias at zero acceleration."""
+        efforts = np.concatenate([on_links, on_motors], axis=-1) - self._carried.bias(q, qd, thetad)
+        return efforts @ self._free
+
+    def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
+        """See :meth:`PlantInertia.kinetic_energy`."""
+        velocity = np.concatenate([qd, thetad], axis=-1)[..., np.newaxis]
+        energy: Array = 0.5 * np.sum(velocity * (self._carried.mass_matrix(q) @ velocity), axis=(-2, -1))
+        return energy
 
 
 class State(NamedTuple):
@@ -93,7 +166,9 @@ class ElasticPlant:
             self._refuse(self.rigid & np.isin(np.arange(m), motors), "a transmission moves rigid joints")
         self._refuse(~self.rigid & (arm.motor_inertia == 0), "rotor_inertia must be positive at elastic joints")
         self._refuse(self.rigid & (arm.gear.efficiency < 1), "efficiency must be 1 at rigid joints")
-        self.inertia = plant_inertia(arm, self.rigid)
+        self.inertia = (
+            PlantInertia(arm, self.rigid) if arm.rotors is None else CarriedInertia(arm, arm.rotors, self.rigid)
+        )
 
     def _refuse(self, motors: NDArray[np.bool_], reason: str) -> None:
         if np.any(motors):
@@ -194,8 +269,9 @@ class ElasticPlant:
     def _rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
         efforts = (loads.spring @ self.joints + loads.tools, motor_effort - loads.motor)
-        accelerations = self.inertia.accelerations(q, qd, thetad, *efforts)
-        return np.concatenate([qd, thetad, *self._links_and_motors(accelerations)], axis=-1)
+        qdd, thetadd = np.split(self.inertia.accelerations(q, qd, thetad, *efforts), [self.arm.robot.n], axis=-1)
+        # Motors at rigid joints accelerate as their links.
+        return np.concatenate([qd, thetad, qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)], axis=-1)
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
         """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
@@ -206,8 +282,12 @@ class ElasticPlant:
 
     def _powers(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         _, _, qd, thetad = self.parts(state)
-        heat = np.sum((loads.motor - loads.spring @ self.geared) * thetad, axis=-1)
-        lost = heat + self.springs.loss(loads.deltad) + self._rubbed(qd)
+        lost = np.sum((loads.motor - loads.spring @ self.geared) * thetad, axis=-1) + self.springs.loss(loads.deltad)
+        robot = self.arm.robot
+        if robot.joint_friction:
+            # Friction is part of the efforts of the joints.
+            rates = qd @ robot.coupling[0].T
+            lost += np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
         return np.stack([np.sum(motor_effort * thetad, axis=-1) + np.sum(loads.tools * qd, axis=-1), lost])
 
     def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
@@ -218,25 +298,12 @@ class ElasticPlant:
         loads = self._loads(state, wrench=wrench)
         return self._rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
 
-    def _rubbed(self, qd: Array) -> Array | float:
-        """Power that friction of the joints dissipates, where it is part of their efforts (…), W."""
-        robot = self.arm.robot
-        if not robot.joint_friction:
-            return 0.0
-        rates = qd @ robot.coupling[0].T
-        return np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
-
     def _loads(self, state: Array, stiffness: Array | None = None, wrench: Array | None = None) -> _Loads:
         q, theta, qd, thetad = self.parts(state)
         deltad = self.deflection(thetad, qd)
         spring = self.springs.loads(self.deflection(theta, q), deltad, stiffness)
         tools = 0.0 if wrench is None else self.tool_efforts(q, wrench)
         return _Loads(deltad, spring, self.motor_load(spring, thetad), tools)
-
-    def _links_and_motors(self, accelerations: Array) -> tuple[Array, Array]:
-        """Rates of links (…, n) and motors (…, m), which at rigid joints are those of the link."""
-        qdd, thetadd = np.split(accelerations, [self.arm.robot.n], axis=-1)
-        return qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)
 
 
 def require_plant(plant: object) -> None:

@@ -20,26 +20,62 @@ their pretension in all three.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import positive, real_number
+from ..actuators.friction import Friction
+from ..arguments import real_number
 from ..arrays import Array
 from ..codegen.backends import require_robot
 from ..elastic import ElasticArm, Feedforward
 from ..exceptions import SimulationError, StateError
 from ..robot import Robot
+from ..robot.inertia import Inertial
 from ..spelling import shown
 from ..states import real_array
-from .arms import Control, End
 from .elastic_plant import ElasticPlant
 from .energy import EnergyAudit, energy_audit
-from .integration import output_times, require_progress, simulate
-from .integrators import check_method, check_times
-from .perturbation import perturbed
+from .integration import Control, End, require_progress, simulate
+from .integrators import check_method, output_times
+
+
+def perturbed(
+    robot: Robot, *, stiffness: float = 0.0, mass: float = 0.0, rotor_inertia: float = 0.0, friction: float = 0.0
+) -> Robot:
+    """Robot with other springs, bodies and motors.
+
+    Args:
+        robot: the robot.
+        stiffness: relative change of the efforts of all springs at a given deflection: 0.1 is 10 % stiffer.
+        mass: relative change of all masses and inertias, at the same centers of mass.
+        rotor_inertia: relative change of all rotor inertias.
+        friction: relative change of the friction of all motors, at the same velocities.
+    """
+    joints = tuple(
+        replace(
+            joint,
+            mass=joint.mass * (1 + mass),
+            inertia_about_origin=joint.inertia_about_origin * (1 + mass),
+            spring=joint.spring.scaled(1 + stiffness),
+            rotor_inertia=joint.rotor_inertia * (1 + rotor_inertia),
+            actuator=replace(joint.actuator, friction=_scaled(joint.actuator.friction, 1 + friction)),
+        )
+        for joint in robot.joints
+    )
+    coupled = robot.coupled_stiffness
+    if coupled is not None:
+        coupled = (coupled[0], coupled[1].scaled(1 + stiffness))
+    base = Inertial(robot.base.mass * (1 + mass), robot.base.center_of_mass, robot.base.about_origin * (1 + mass))
+    return replace(robot, joints=joints, coupled_stiffness=coupled, base=base)
+
+
+def _scaled(friction: Friction, factor: float) -> Friction:
+    efforts = ("viscous", "coulomb", "static", "viscous_negative", "coulomb_negative")
+    return replace(friction, **{name: factor * getattr(friction, name) for name in efforts})
+
 
 FEEDFORWARDS = ("none", "rigid", "flatness")
 """Compared feedforwards, in the order of all results."""
@@ -133,16 +169,14 @@ def compare_feedforward(
         TypeError: ``robot`` is not a Robot, ``motion`` has no derivatives, or ``progress`` is not a function.
         ValueError: the integrator is unknown, or a step is missing or superfluous.
     """
-    check_method(method, step)
-    positive(tolerance, "tolerance")
+    check_method(method, step, tolerance=tolerance)
     require_progress(progress)
     require_robot(robot)
     if not callable(getattr(motion, "derivatives", None)):
         raise TypeError(f"motion must have a method derivatives, as a trajectory has, is {shown(motion)}")
-    times, gains = output_times(t), np.atleast_1d(real_array(natural_frequency, "natural_frequency"))
+    times, gains = output_times(t, step), np.atleast_1d(real_array(natural_frequency, "natural_frequency"))
     if gains.ndim != 1 or np.any(gains < 0):
         raise StateError(f"natural_frequency must be numbers (G,), not negative, is {shown(natural_frequency)}")
-    check_times(times, step)
     stiffness, mass = _relative_error(stiffness_error, "stiffness_error"), _relative_error(mass_error, "mass_error")
     plant = ElasticPlant(ElasticArm(perturbed(robot, stiffness=stiffness, mass=mass)))
     start = plant.on_trajectory(*motion.derivatives(times[0]))

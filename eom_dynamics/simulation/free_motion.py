@@ -26,8 +26,7 @@ from ..arrays import Array, times
 from ..exceptions import SimulationError, StateError
 from ..spelling import shown
 from ..states import real_array
-from .integration import integrated, output_times
-from .integrators import ADAPTIVE, FIXED_STEP, check_method, check_times, check_tolerances, even_steps
+from .integrators import ADAPTIVE, FIXED_STEP, check_method, even_steps, integrated, output_times
 
 Acceleration: TypeAlias = Callable[[float, Array, Array, Array], ArrayLike]
 """Rates (6 + n,) of the quasi-velocities from time (s), pose (4, 4), joint variables (n,) and quasi-velocities."""
@@ -86,11 +85,15 @@ def simulate_free_motion(
     """
     if not callable(acceleration):
         raise TypeError(f"acceleration must be a function of time, pose, q and nu, is {shown(acceleration)}")
-    check_method(method, step)
-    check_tolerances(relative_tolerance, absolute_tolerance)
-    moments = output_times(t)
-    check_times(moments, step)
-    C, joints, velocity = _checked(pose, q, nu)
+    check_method(method, step, relative_tolerance=relative_tolerance, absolute_tolerance=absolute_tolerance)
+    moments = output_times(t, step)
+    C, joints, velocity = (real_array(x, name) for x, name in ((pose, "pose"), (q, "q"), (nu, "nu")))
+    if C.shape != (4, 4) or np.ndim(q) != 1 or velocity.shape != (6 + joints.size,):
+        raise StateError(
+            f"pose, q and nu must have shapes (4, 4), (n,) and (6 + n,), have {C.shape}, {joints.shape}, "
+            f"{velocity.shape}"
+        )
+    checked_pose(C, "pose")
     tolerances = {"rtol": relative_tolerance, "atol": absolute_tolerance}
     poses, rows = [C], [np.concatenate([joints, velocity])]
     for start, end in pairwise(moments.tolist()):
@@ -160,18 +163,8 @@ def _by_steps(
         chart = _Chart(acceleration, C, n)
 
         y = np.concatenate([np.zeros(6), row])
-        after = FIXED_STEP[method].step(chart.rate, start + j * h, y, h, 6 + n)
+        after = FIXED_STEP[method](chart.rate, start + j * h, y, h)
         if not np.all(np.isfinite(after)) or np.linalg.norm(after[:3]) >= np.pi:
             raise SimulationError(f"at {start + j * h:.6g} s a step of {h:.3g} s is too long")
         C, row = chart.pose(after[:6]), after[6:]
     return C, row
-
-
-def _checked(pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> tuple[Array, Array, Array]:
-    C, joints, velocity = (real_array(x, name) for x, name in ((pose, "pose"), (q, "q"), (nu, "nu")))
-    if C.shape != (4, 4) or np.ndim(q) != 1 or velocity.shape != (6 + joints.size,):
-        raise StateError(
-            f"pose, q and nu must have shapes (4, 4), (n,) and (6 + n,), have {C.shape}, {joints.shape}, "
-            f"{velocity.shape}"
-        )
-    return checked_pose(C, "pose"), joints, velocity

@@ -10,21 +10,180 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
 from ..spelling import shown
-from ..states import real_array
-from .arms import Arms, Control, End
 from .elastic_plant import ElasticPlant, require_plant
-from .integrators import ADAPTIVE, FIXED_STEP, FixedStep, check_method, check_times, check_tolerances, even_steps
+from .integrators import ADAPTIVE, FIXED_STEP, check_method, even_steps, integrated, output_times
 
-# Evaluations of the rate at one time, in all and for each entry of y, after which no progress is expected.
-_STANDING = 1000, 200
+Control: TypeAlias = Callable[[float, Array], Array]
+"""Control law: motor efforts (m,) or (N, m) from time (s) and state, see :class:`ElasticPlant`; or tool wrenches."""
+
+# Bound on positions and velocities, in rad or m, and per s; and on states that the integrator tries.
+_BOUND = 1e4
+_TRIED = 100 * _BOUND
+
+# At its least stiffness a pair has an unstretched spring, which rounding must not make slack.
+_SLACK = 1e-9
+
+# Rounding error of a margin where the event finder puts its zero.
+_INSTANT = 1e-12
+
+
+@dataclass(frozen=True)
+class End:
+    """Early end of the simulation of an arm.
+
+    Attributes:
+        t: time, s.
+        reason: in words.
+    """
+
+    t: float
+    reason: str
+
+
+class Arms:
+    """Differential equation to integrate: a row for each arm, with state, motor work and heat.
+
+    An arm that has ended stands still.
+
+    Attributes:
+        start: (N, 2n + 2m + 2) initial rows.
+        ends: (N,) early ends.
+        robot: name of the robot.
+    """
+
+    def __init__(
+        self,
+        plant: ElasticPlant,
+        control: Control | None,
+        start: Array,
+        progress: Callable[[float], None] | None,
+        *,
+        wrench: Control | None = None,
+    ) -> None:
+        """Take the state (2n + 2m,) or (N, 2n + 2m) of all arms at the start.
+
+        Args:
+            plant: links and motors.
+            control: as for :func:`eom_dynamics.simulation.simulate`.
+            start: initial state.
+            progress: is called with the time reached, s.
+            wrench: as for :func:`eom_dynamics.simulation.simulate`.
+        """
+        self._plant, self._progress = plant, progress
+        self._given = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
+        self._shape, self._safe = start.shape, start.reshape(-1, start.shape[-1])
+        self.robot = plant.arm.robot.name
+        self.start = np.concatenate([self._safe, np.zeros((len(self._safe), 2))], axis=1)
+        self.ends: list[End | None] = [None] * len(self._safe)
+
+        def margin(_: float, y: Array) -> float:
+            return float(np.min(self._margins(y.reshape(self.start.shape))[self.going]))
+
+        # The integrator stops where the margin falls below zero.
+        margin.terminal, margin.direction = True, -1.0  # type: ignore[attr-defined]
+        self.margin = margin
+
+    @property
+    def going(self) -> NDArray[np.bool_]:
+        """(N,) whether the simulation of an arm continues."""
+        return np.array([end is None for end in self.ends])
+
+    def rates(self, now: float, rows: Array) -> Array:
+        """Time derivative of all rows (N, columns) at a time."""
+        state = rows[:, :-2]
+        # The rate of a state out of bounds is NaN, which makes the integrator try a shorter step.
+        wild = ~np.all(np.abs(state) <= _TRIED, axis=1)
+        state = np.where(wild[:, np.newaxis], self._safe, state)
+        # One state as a vector, for which compiled code is called directly.
+        samples = () if len(state) == 1 else (len(state),)
+
+        def load(name: str) -> Array:
+            return self._load(name, now, state.reshape(self._shape)).reshape(*samples, *self._given[name][1])
+
+        effort, wrench = load("control"), None if self._given["wrench"][0] is None else load("wrench")
+        if self._progress is not None:
+            self._progress(now)
+        change = np.empty_like(rows)
+        change[:, :-2], powers = self._plant.rate_and_powers(state.reshape(*samples, -1), effort, wrench)
+        change[:, -2:] = powers.reshape(2, -1).T
+        change[wild] = np.nan
+        change[~self.going] = 0.0
+        return change
+
+    def end(self, now: float, y: Array) -> None:
+        """End the simulation of arms whose margins are used up."""
+        margins = self._margins(y)
+        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)):
+            self.ends[arm] = End(now, self._reason(margins[arm]))
+
+    def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:
+        """Rows after a step of length h; arms whose margins are used up end within it.
+
+        Args:
+            now: time at its start, s.
+            h: its length, s.
+            before: rows at its start.
+            advanced: rows after a part of the step, from 0 to 1.
+        """
+        from scipy.optimize import brentq  # here for its import, as in integrated()
+
+        after = advanced(1.0)
+        margins = self._margins(after)
+        found = []
+        # False for NaN, too.
+        for arm in np.flatnonzero(self.going & ~np.all(margins > 0, axis=1)).tolist():
+            if np.any(np.isnan(margins[arm])):
+                found.append((arm, End(now, f"a step of {h:.3g} s is too long, or the motion leaves all bounds")))
+                continue
+
+            def margin(part: float, arm: int = arm) -> float:
+                return float(np.min(self._margins(advanced(part))[arm]))
+
+            share = float(brentq(margin, 0.0, 1.0, xtol=_INSTANT))
+            found.append((arm, End(now + share * h, self._reason(self._margins(advanced(share))[arm]))))
+        for arm, end in found:
+            self.ends[arm] = end
+        after[~self.going] = before[~self.going]
+        return after
+
+    def _load(self, name: str, now: float, state: Array) -> Array:
+        function, size = self._given[name]
+        shape = (*state.shape[:-1], *size)
+        if function is None:
+            return np.zeros(shape)
+        given, what = function(now, state), "efforts" if name == "control" else "wrenches"
+        load = np.asarray(given)
+        if load.shape != shape or load.dtype.kind not in "biuf":
+            raise StateError(
+                f"{self.robot}: {name} must return {what} of shape {shape}, returns "
+                f"{load.shape if load.dtype.kind in 'biuf' else repr(given)[:60]}"
+            )
+        if not np.isfinite(load).all():
+            raise SimulationError(f"{self.robot}: at {now:.6g} s: {name} returns {what} that are not finite")
+        return load
+
+    def _margins(self, y: Array) -> Array:
+        """(N, m + 1) stretch of tension-only springs, infinite for others, and distance to the bounds; NaN of NaN."""
+        states = y[:, :-2]
+        q, theta, *_ = self._plant.parts(states)
+        stretch = self._plant.springs.stretch(self._plant.deflection(theta, q))
+        return np.column_stack([stretch + _SLACK, 1 - np.max(np.abs(states), axis=1) / _BOUND])
+
+    def _reason(self, margins: Array) -> str:
+        names = self._plant.arm.motor_names
+        worst = int(np.argmin(margins))
+        if worst == len(names):
+            return f"the motion leaves all bounds: {_BOUND:g} rad (m), or as much per second"
+        return f"the tension-only spring at {names[worst]} goes slack"
+
 
 # Times that SciPy's integrator may stop at a margin without an arm that ends.
 _IDLE = 20
@@ -71,7 +230,6 @@ def simulate(
     ``DOP853``, ``RK45``, ``RK23``,     by tolerance     nothing but by accuracy; ``Radau``, ``BDF``, ``LSODA``
     ``Radau``, ``BDF``, ``LSODA``                        are for stiff springs and friction
     ``euler``                           1                nothing: adds energy
-    ``semi_implicit_euler``             1                the symplectic form for a constant mass matrix
     ``rk4``                             4                nothing but by accuracy
     ==================================  ===============  =======================================================
 
@@ -105,17 +263,18 @@ def simulate(
     for name, given in (("control", control), ("wrench", wrench)):
         if given is not None and not callable(given):
             raise TypeError(f"{name} must be a function of time and state, or None for none, is {shown(given)}")
-    check_method(method, step)
-    check_tolerances(relative_tolerance, absolute_tolerance)
-    times, initial = output_times(t), _initial(plant, start)
-    check_times(times, step)
+    check_method(method, step, relative_tolerance=relative_tolerance, absolute_tolerance=absolute_tolerance)
+    times, initial = output_times(t, step), plant.checked(start, "start")
+    if initial.ndim > 2 or not initial.size:
+        size = initial.shape[-1]
+        raise StateError(f"start must have shape ({size},) or (N, {size}), N > 0; has {initial.shape}")
     arms = Arms(plant, control, initial, progress, wrench=wrench)
     known = np.full((len(times), *arms.start.shape), np.nan)
     if method in ADAPTIVE:
         _by_scipy(arms, times, known, partial, method=method, rtol=relative_tolerance, atol=absolute_tolerance)
     else:
         assert step is not None
-        _by_steps(arms, times, known, partial, FIXED_STEP[method], step)
+        _by_steps(arms, times, known, partial, method, step)
     states, work, heat = known[..., :-2], known[..., -2], known[..., -1]
     shape = (len(times), *initial.shape)
     return Simulation(
@@ -146,7 +305,7 @@ def _by_scipy(arms: Arms, times: Array, known: Array, partial: bool, **options: 
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             solution = integrated(
                 arms.robot,
-                arms.flat_rate,
+                lambda t, y: arms.rates(t, y.reshape(arms.start.shape)).ravel(),
                 (now, times[-1]),
                 y.ravel(),
                 t_eval=times[reached:],
@@ -161,7 +320,7 @@ def _by_scipy(arms: Arms, times: Array, known: Array, partial: bool, **options: 
         now, y = float(solution.t_events[0][-1]), solution.y_events[0][-1].reshape(y.shape)
 
 
-def _by_steps(arms: Arms, times: Array, known: Array, partial: bool, method: FixedStep, step: float) -> None:
+def _by_steps(arms: Arms, times: Array, known: Array, partial: bool, method: str, step: float) -> None:
     """Fill in the rows (T, N, columns) of all times, by equal steps from each to the next."""
     y = arms.start
     arms.end(times[0], y)
@@ -178,7 +337,7 @@ def _by_steps(arms: Arms, times: Array, known: Array, partial: bool, method: Fix
             def advanced(share: float, now: float = now, y: Array = before, h: float = h) -> Array:
                 # The step may overflow, which ends the arm.
                 with np.errstate(over="ignore", invalid="ignore"):
-                    after = method.step(arms.rates, now, y, share * h, arms.positions)
+                    after = FIXED_STEP[method](arms.rates, now, y, share * h)
                 return np.where(arms.going[:, np.newaxis], after, y)
 
             y = arms.end_within(now, h, before, advanced)
@@ -192,72 +351,3 @@ def _stop(arms: Arms, partial: bool) -> None:
     if ended and not partial:
         end = min(ended, key=lambda end: end.t)
         raise SimulationError(f"{arms.robot}: at {end.t:.6g} s {end.reason}")
-
-
-def integrated(
-    robot: str, rate: Callable[[float, Array], Array], span: tuple[float, float], y: Array, **options: Any
-) -> Any:
-    """Result of SciPy's ``solve_ivp``.
-
-    Args:
-        robot: name of the robot, for errors.
-        rate: time derivative of y; NaN where the integrator shall try a shorter step.
-        span: first and last time, s.
-        y: at the first time.
-        options: of ``solve_ivp``.
-
-    Raises:
-        SimulationError: the rate at the start is not finite, or the integrator cannot continue.
-    """
-    from scipy.integrate import solve_ivp  # here for its import, which would double the start of every command
-
-    now, inside, place, standing = span[0], False, np.inf, 0
-    spacing, most = 1e-15 * (span[1] - span[0]), _STANDING[0] + _STANDING[1] * y.size
-
-    def watched(t: float, y: Array) -> Array:
-        nonlocal now, inside, place, standing
-        now, inside = t, True
-        # Not from the latest time reached: a first step that is too long and rejected may lie far ahead.
-        standing = standing + 1 if abs(t - place) <= spacing else 0
-        place = place if standing else t
-        # LSODA shortens its steps without end.
-        if standing > most:
-            raise SimulationError(_located(robot, now, "the motion leaves all bounds"))
-        found = rate(t, y)
-        inside = False
-        return found
-
-    # With a rate of NaN at the start SciPy looks for a first step without end.
-    if not np.all(np.isfinite(watched(span[0], y))):
-        raise SimulationError(_located(robot, now, "accelerations are not finite"))
-    try:
-        solution = solve_ivp(watched, span, y, **options)
-    except (ValueError, np.linalg.LinAlgError):
-        # Errors of the rate itself pass; the implicit methods raise others for matrices that are not finite.
-        if inside:
-            raise
-        raise SimulationError(_located(robot, now, "the motion leaves all bounds, or needs another method")) from None
-    if not solution.success:
-        raise SimulationError(_located(robot, now, solution.message))
-    return solution
-
-
-def _located(robot: str, now: float, reason: str) -> str:
-    return f"{robot}: at {now:.6g} s: {reason}" if robot else f"at {now:.6g} s: {reason}"
-
-
-def output_times(t: ArrayLike) -> Array:
-    """Times (T,) as an array; raises StateError unless they are finite and increase."""
-    times = real_array(t, "t")
-    if np.ndim(t) != 1 or not len(times) or np.any(np.diff(times) <= 0):
-        raise StateError(f"t must be finite, increase and have shape (T,), T > 0; has shape {np.shape(t)}")
-    return times
-
-
-def _initial(plant: ElasticPlant, start: ArrayLike) -> Array:
-    initial = plant.checked(start, "start")
-    if initial.ndim > 2 or not initial.size:
-        raise StateError(
-            f"start must have shape ({initial.shape[-1]},) or (N, {initial.shape[-1]}), N > 0; has {initial.shape}"
-        )
-    return initial

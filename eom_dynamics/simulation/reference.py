@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-import csv
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,18 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Robot
-from ..spelling import duplicates, listed
+from ..spelling import listed
 from ..states import STATE_NAMES, joint_states
+from .number_files import archive, read_table
 
 # Largest error of a Taylor step from sample to sample, relative to the largest change within a step.
 _LARGEST_MISS = 0.05
-
-
-# Exceptions of NumPy and zipfile for archives that are damaged, encrypted, or claim more than the memory holds.
-_UNREADABLE = (
-    *(ValueError, KeyError, EOFError, BadZipFile, TypeError, OverflowError, RuntimeError, MemoryError),
-    *(NotImplementedError, zlib.error, struct.error, csv.Error),
-)
 
 
 class SampledMotion:
@@ -54,7 +44,14 @@ class SampledMotion:
         self._states = np.stack(joint_states(given.shape[2], *given))
         if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0):
             raise StateError("t must increase from sample to sample")
-        self._refuse_other_derivatives()
+        step = np.diff(self.t)[:, np.newaxis]
+        for k in range(len(STATE_NAMES) - 1):
+            change = np.diff(self._states[k], axis=0)
+            miss = np.abs(_taylor(self._states[:, :-1], k, step) - self._states[k, :-1] - change)
+            # A rough motion misses in some steps, a wrong column in most.
+            largest = np.max(np.abs(change), initial=1e-12)
+            if np.median(np.max(miss, axis=1)) > _LARGEST_MISS * largest:
+                raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """q and its time derivatives up to ``order`` <= 4.
@@ -74,16 +71,6 @@ class SampledMotion:
         return tuple(
             (1 - share) * _taylor(first, k, before) + share * _taylor(second, k, after) for k in range(order + 1)
         )
-
-    def _refuse_other_derivatives(self) -> None:
-        step = np.diff(self.t)[:, np.newaxis]
-        for k in range(len(STATE_NAMES) - 1):
-            change = np.diff(self._states[k], axis=0)
-            miss = np.abs(_taylor(self._states[:, :-1], k, step) - self._states[k, :-1] - change)
-            # A rough motion misses in some steps, a wrong column in most.
-            largest = np.max(np.abs(change), initial=1e-12)
-            if np.median(np.max(miss, axis=1)) > _LARGEST_MISS * largest:
-                raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
 
 
 def _taylor(states: Array, order: int, step: Array) -> Array:
@@ -113,9 +100,8 @@ def read_motion(path: Path, robot: Robot, rate: float | None = None) -> SampledM
         raise StateError(f"{path}: cannot be read: not a file")  # opening a pipe would wait for its writer
     try:
         t, states = _from_npz(path, robot, rate) if path.suffix == ".npz" else _from_csv(path, robot)
-    except _UNREADABLE as error:
-        lines = str(error.args[0] if error.args else error).splitlines()
-        raise StateError(f"{path}: {lines[0] if lines else type(error).__name__}") from None
+    except ValueError as error:
+        raise StateError(f"{path}: {error}") from None
     if states.ndim != 3 or states.shape[2] != robot.n:
         raise StateError(f"{path}: q must have shape (T, {robot.n}), has {states.shape[1:]}")
     try:
@@ -125,10 +111,7 @@ def read_motion(path: Path, robot: Robot, rate: float | None = None) -> SampledM
 
 
 def _from_npz(path: Path, robot: Robot, rate: float | None) -> tuple[Array, Array]:
-    with path.open("rb") as file:
-        if not is_zipfile(file):
-            raise ValueError("is not a .npz archive")
-    with np.load(path, allow_pickle=False) as data:
+    with archive(path) as data:
         wanted = (*(("t",) if rate is None else ()), *STATE_NAMES)
         missing = [name for name in wanted if name not in data.files]
         if missing == ["t"]:
@@ -168,19 +151,10 @@ def _order(joint_names: NDArray[Any], robot: Robot) -> list[int]:
 
 
 def _from_csv(path: Path, robot: Robot) -> tuple[Array, Array]:
-    with path.open(encoding="utf-8") as file:
-        names = [name.strip() for name in next(csv.reader([file.readline()], strict=True), [""])]
-        lines = [line for line in file if line.strip()]
-    if twice := duplicates(names):
-        raise ValueError(f"has columns of the same name: {listed(twice)}; remove one of each")
+    names, table = read_table(path)
     wanted = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in robot.joint_names)]
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise ValueError(f"has no column {missing[0]}; it needs t, q.JOINT … qdddd.JOINT and has {listed(names)}")
-    if not lines:
-        raise ValueError("has no rows of numbers")
-    table = np.loadtxt(lines, delimiter=",", ndmin=2)
-    if table.shape[1] != len(names):
-        raise ValueError(f"has {len(names)} column names and {table.shape[1]} columns")
+    missing = [name for name in wanted if name not in (names or ())]
+    if names is None or missing:
+        raise ValueError(f"has no column {missing[0]}; it needs t, q.JOINT … qdddd.JOINT and has {listed(names or ())}")
     ordered = table[:, [names.index(name) for name in wanted]]
     return ordered[:, 0], np.moveaxis(ordered[:, 1:].reshape(len(ordered), len(STATE_NAMES), robot.n), 1, 0)

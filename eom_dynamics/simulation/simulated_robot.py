@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuators import checks
+from ..actuators import parameters as checks
 from ..actuators.actuator import IDEAL_ACTUATOR
 from ..actuators.drive_units import SI_UNITS
 from ..actuators.springs import RIGID
@@ -23,8 +23,7 @@ from ..robot import Robot
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import real_array
 from .elastic_plant import ElasticPlant
-from .servo import Servo, effort_only
-from .stepping import Stepper
+from .stepping import Servo, Stepper, effort_only
 
 
 class Readings(NamedTuple):
@@ -232,13 +231,10 @@ class SimulatedRobot:
     def _own_efforts(self) -> Array:
         """Efforts (m,) that the drives add themselves in the middle of the next step, N m or N."""
         q, theta, qd, thetad = self._stepper.plant.parts(self._state)
-        q = q + 0.5 * self.period * qd
         zero = np.zeros_like(theta)
-        return (
-            zero
-            if self._adding is None
-            else self._adding.drive_state(theta, thetad, zero, sent_at=(q, qd)).motor_effort
-        )
+        if self._adding is None:
+            return zero
+        return self._adding.drive_state(theta, thetad, zero, sent_at=(q + 0.5 * self.period * qd, qd)).motor_effort
 
     def readings(self) -> Readings:
         """Present sensor readings; each call draws its own noise."""

@@ -18,13 +18,51 @@ with the parts r_x, r_v of the right-hand side.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..arguments import flag, positive
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
-from .elastic_plant import ElasticPlant, require_plant
-from .servo import Servo
+from .elastic_plant import CarriedInertia, ElasticPlant, require_plant
+
+
+class Servo(NamedTuple):
+    """Servo of m motors: effort + kp (position - theta) + kd (velocity - thetad), on the link side of the gears.
+
+    The law of :func:`eom_dynamics.elastic.motor_pd_effort` by its parts: a step that knows the gains is stable for
+    any of them, like the current loop of a drive, which is much faster than the step.
+
+    Attributes:
+        effort: (m,), N m or N.
+        position, velocity: reference (m,), rad or m, and per s.
+        kp, kd: gains (m,), not negative, N m/rad and N m s/rad (N/m, N s/m).
+    """
+
+    effort: Array
+    position: Array
+    velocity: Array
+    kp: Array
+    kd: Array
+
+    def wanted(self, theta: Array, thetad: Array) -> Array:
+        """Commanded efforts (m,) at motor positions theta and velocities thetad (m,)."""
+        return self.effort + self.kp * (self.position - theta) + self.kd * (self.velocity - thetad)
+
+    def after(self, former: Servo, share: float) -> Servo:
+        """Servo on the straight line from a former one to this one, at a share of it; this one if its gains differ."""
+        if share == 1.0 or not (np.array_equal(self.kp, former.kp) and np.array_equal(self.kd, former.kd)):
+            return self
+        effort, position, velocity = (x + share * (y - x) for x, y in zip(former[:3], self[:3], strict=True))
+        return self._replace(effort=effort, position=position, velocity=velocity)
+
+
+def effort_only(effort: Array) -> Servo:
+    """Servo without feedback."""
+    zero = np.zeros_like(effort)
+    return Servo(effort, zero, zero, zero, zero)
+
 
 _GAMMA = 1 - np.sqrt(0.5)
 
@@ -73,7 +111,7 @@ class Stepper:
         self._motors = own
         self._elastic, self._zero, self._no_effort = elastic, np.zeros(n), np.zeros(m)
         # Indices of the independent variables among links and motors, for the complete rotor model.
-        self._own = None if arm.rotors is None else np.concatenate([np.arange(n), n + elastic])
+        self._own = np.concatenate([np.arange(n), n + elastic])
         self._inertia = np.diag(own.T @ np.where(rigid, arm.motor_inertia, 0.0))
         self._rotors = arm.motor_inertia[elastic]
         self._inertia[n:, n:] = np.diag(self._rotors)
@@ -95,8 +133,10 @@ class Stepper:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
         """
         try:
+            q, theta, qd, thetad = self._parts(state)
+            x, v = np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
             with np.errstate(all="ignore"):
-                x, v = self._step(*self._independent(state), servo, wrench)
+                x, v = self._step(x, v, servo, wrench)
         except (StateError, np.linalg.LinAlgError):
             x = v = np.array([np.nan])
         # The comparison is false for NaN too.
@@ -104,7 +144,7 @@ class Stepper:
             raise SimulationError(
                 f"{self.plant.arm.robot.name}: the motion leaves all bounds: more than {_FURTHEST:g} rad (m) a step"
             )
-        return self._whole(x, v)
+        return np.concatenate([x[: self._n], self._motors @ x, v[: self._n], self._motors @ v])
 
     def motor_effort(self, state: Array, servo: Servo) -> Array:
         """Motor efforts (m,) in a state, N m or N."""
@@ -155,15 +195,6 @@ class Stepper:
         a, b, c = self._ends
         return state[:a], state[a:b], state[b:c], state[c:]
 
-    def _independent(self, state: Array) -> tuple[Array, Array]:
-        """Positions and velocities of the independent variables."""
-        q, theta, qd, thetad = self._parts(state)
-        return np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
-
-    def _whole(self, x: Array, v: Array) -> Array:
-        n = self._n
-        return np.concatenate([x[:n], self._motors @ x, v[:n], self._motors @ v])
-
     def _step(self, x: Array, v: Array, servo: Servo, wrench: Array | None) -> tuple[Array, Array]:
         h = self.period
         gh = _GAMMA * h
@@ -185,8 +216,8 @@ class Stepper:
         )
 
     def _mass_matrix(self, x: Array) -> Array:
-        if self._own is not None:
-            whole: Array = self.plant.inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
+        if isinstance(inertia := self.plant.inertia, CarriedInertia):
+            whole: Array = inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
             return whole
         M = self._inertia.copy()
         M[: self._n, : self._n] += self.plant.arm.dynamics.mass_matrix(x[: self._n])
@@ -203,8 +234,8 @@ class Stepper:
         load = spring @ to_springs
         chord, passed = self._losses(load[n:], thetad)
         force = (self._given(servo, to_motors @ x, thetad) - chord * thetad) @ to_motors - load
-        if self._own is not None:
-            force += self.plant.inertia.free(x[:n], v[:n], thetad, self._zero, self._no_effort)[self._own]
+        if isinstance(inertia := self.plant.inertia, CarriedInertia):
+            force += inertia.free(x[:n], v[:n], thetad, self._zero, self._no_effort)[self._own]
         else:
             force[:n] -= self.plant.arm.dynamics.bias(x[:n], v[:n])
         if wrench is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stop of an arm from its last command, within limits."""
+"""Stop of an arm from its last command, within limits, and the command that remains in effect after it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
-from ..elastic import BaseMotion, ElasticArm, LimitCheck
+from ..elastic import BaseMotion, DriveCommand, ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedCommand
-from ..trajectory.stop_polynomial import StopPolynomial
+from ..trajectory.rest_to_rest import StopPolynomial
 
 GROWTH = 1.5
 """Each duration that is tried is this many times the one before."""
@@ -138,3 +138,33 @@ def _excess(arm: ElasticArm, limits: LimitCheck, stop: ArmStop, payload: tuple[A
         if not np.isfinite(rows).all():
             return np.inf
         return float(np.max(limits.excess(rows[1:], rows[0]))) if limits.limited else 0.0
+
+
+EFFORTS_ON_DEACTIVATE = ("zero", "gravity", "keep")
+"""Efforts that remain: none; those that hold the arm at rest without a wrench at its tools; or those of the last
+command."""
+
+
+def final_command(last: EvaluatedCommand, efforts: EvaluatedCommand | None) -> EvaluatedCommand:
+    """The command after the last one: its motor positions are held, velocities, accelerations and rates are zero.
+
+    Args:
+        last: the last command.
+        efforts: the command whose efforts of joints and motors remain; None for zero.
+    """
+    remaining, motors = np.zeros_like(last.efforts), np.zeros_like(last.motors)
+    motors[0] = last.motors[0]
+    if efforts:
+        remaining[0], motors[-1] = efforts.efforts[0], efforts.motors[-1]
+    sent = last.sent
+    if sent is not None:
+        own = efforts.sent if efforts else None
+        none, no_joint_effort = np.zeros_like(sent.effort), np.zeros_like(sent.joint_effort)
+        sent = DriveCommand(
+            sent.position,
+            none,
+            own.effort if own else none,
+            own.joint_effort if own else no_joint_effort,
+            no_joint_effort,
+        )
+    return last._replace(efforts=remaining, motors=motors, sent=sent)

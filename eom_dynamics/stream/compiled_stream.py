@@ -11,7 +11,7 @@ it does not take (another shape, a number that is not finite, a command that is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES, SHARE
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import MessageLayout
-from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import (
     BASE_FIELD,
     BASE_SHAPE,
@@ -36,10 +35,10 @@ from ..messages.fields import (
     STATE_FIELDS,
     STIFFNESS_FIELDS,
     WRENCH_FIELDS,
+    getter,
 )
 from ..messages.joint_order import JointOrder
-from ..messages.samples import getter
-from ..messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedCommand, SetpointEvaluator
+from ..messages.setpoint_to_command import LIMIT_POLICIES, LONGEST_GAP, EvaluatedCommand, SetpointEvaluator
 from ..robot.payload import payload_shape
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
@@ -197,33 +196,21 @@ class ShapeCall:
         for row, values in zip(self._payload, payload, strict=False):
             row[:] = values
 
-    def efforts_and_motors(self) -> tuple[Array, Array]:
-        """Efforts (3, n) and motors (4, m) of the last committed command; overwritten by the next."""
-        return self._split(self._committed)
-
-    def sent(self) -> DriveCommand | None:
-        """What drives were sent for the last committed command, where that differs; overwritten by the next."""
-        if not self._arm.converts:
-            return None
-        n, m, start = self._arm.robot.n, len(self._arm.motor_names), self._offsets[DRIVE_NAMES[0]]
-        ends = np.cumsum([m, m, m, n, n])
-        return DriveCommand(*np.split(self._committed[start : start + ends[-1]], ends[:-1]))
-
     def command(self) -> EvaluatedCommand:
         """Copy of the last committed command."""
-        row, n = self._committed.copy(), self._arm.robot.n
-        wrench: tuple[Array, ...] = ()
-        if any(self.shape.wrenches):
-            wrench = tuple(self._vectors(WRENCH_NAMES, self._arm.robot.wrench_shape))
-        stiffness = tuple(self._vectors(STIFFNESS_NAMES, (n,))) if any(self.shape.stiffness) else ()
-        base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if self.shape.on_base else None
-        state = row[: len(STATE_FIELDS) * n].reshape(-1, n)
-        payload = tuple(self._vectors(PAYLOAD_NAMES, self._payload_shape)) if self.has_payload else ()
-        efforts, motors = self._split(row)
-        sent = self.sent()
-        kept = None if sent is None else DriveCommand(*(x.copy() for x in sent))
+        arm, shape, n, m = self._arm, self.shape, self._arm.robot.n, len(self._arm.motor_names)
+        counts = (len(STATE_FIELDS) * n, len(EFFORT_FIELDS) * n, len(MOTOR_FIELDS) * m)
+        state, efforts, motors, _ = np.split(self._committed.copy(), np.cumsum(counts))
+        wrench = self._vectors(WRENCH_NAMES, arm.robot.wrench_shape) if any(shape.wrenches) else ()
+        stiffness = self._vectors(STIFFNESS_NAMES, (n,)) if any(shape.stiffness) else ()
+        base = BaseMotion(*(np.array(self._vectors(x, (3,))) for x in IMU_NAMES)) if shape.on_base else None
+        payload = self._vectors(PAYLOAD_NAMES, self._payload_shape) if self.has_payload else ()
+        sent = None
+        if arm.converts:
+            sent = DriveCommand(*self._vectors(DRIVE_NAMES, (m,)), *self._vectors(SENT_NAMES, (n,)))
+        state, efforts, motors = state.reshape(-1, n), efforts.reshape(-1, n), motors.reshape(-1, m)
         return EvaluatedCommand(
-            self.order, state, wrench, efforts, motors, (), stiffness, base, payload, self.lead, kept
+            self.order, state, wrench, efforts, motors, (), stiffness, base, payload, self.lead, sent
         )
 
     def violations(self) -> tuple[LimitViolation, ...]:
@@ -241,16 +228,10 @@ class ShapeCall:
         )
         return self._limits.violations(self.state, command)
 
-    def _vectors(self, names: Sequence[str], shape: tuple[int, ...]) -> list[Array]:
+    def _vectors(self, names: Sequence[str], shape: tuple[int, ...]) -> tuple[Array, ...]:
         """Copies of vectors of the last committed command."""
-        size = int(np.prod(shape))
-        return [self._committed[self._offsets[x] : self._offsets[x] + size].copy().reshape(shape) for x in names]
-
-    def _split(self, row: Array) -> tuple[Array, Array]:
-        n, m = self._arm.robot.n, len(self._arm.motor_names)
-        start = len(STATE_FIELDS) * n
-        split = start + len(EFFORT_FIELDS) * n
-        return row[start:split].reshape(-1, n), row[split : split + len(MOTOR_FIELDS) * m].reshape(-1, m)
+        starts = (self._offsets[name] for name in names)
+        return tuple(self._committed[start : start + prod(shape)].copy().reshape(shape) for start in starts)
 
     def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
         """Offsets of numbers in a message and in the scratch, their count and order."""
@@ -440,3 +421,59 @@ def compiled_stream(evaluator: SetpointEvaluator) -> CompiledStream | None:
         return CompiledStream(evaluator)
     except KernelError:
         return None
+
+
+# Shapes that are kept: of publishers of setpoints that take turns.
+_MOST_SHAPES = 4
+
+
+class LearnedShapes:
+    """Compiled calls for the latest message shapes.
+
+    Attributes:
+        latest: call for messages of the shape that was taken last; None until a shape is learned.
+    """
+
+    latest: ShapeCall | None
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all shapes."""
+        self.latest = None
+        # That of `latest` first.
+        self._calls: list[ShapeCall] = []
+        self._before: Shape | None = None
+
+    def set_payload(self, payload: Sequence[Array]) -> None:
+        """Set the payload of all calls, as :meth:`.ShapeCall.set_payload`."""
+        for call in self._calls:
+            call.set_payload(payload)
+
+    def switch_to(self, message: bytes) -> bool:
+        """Switch to another call that accepts the message, as :attr:`latest`; return whether there is one."""
+        for k, call in enumerate(self._calls[1:], start=1):
+            if call.call(message) is not None:
+                self._calls.insert(0, self._calls.pop(k))
+                self.latest = call
+                return True
+        return False
+
+    def learn(self, setpoint: Any, message: bytes, call_for: Callable[[Any, bytes], ShapeCall | None]) -> None:
+        """Prepare a call for messages like a valid one, once two in a row are alike.
+
+        Args:
+            setpoint: the setpoint, which has been answered field by field.
+            message: the same as it came, in bytes.
+            call_for: creates the call, as :meth:`.CompiledStream.call_for`.
+        """
+        shape, before = shape_of(setpoint), self._before
+        self._before = shape
+        if shape != before:
+            return
+        if any(call.shape == shape for call in self._calls):  # it has taken others and not this one
+            return
+        if call := call_for(setpoint, message):
+            self._calls = [call, *self._calls[: _MOST_SHAPES - 1]]
+            self.latest = call

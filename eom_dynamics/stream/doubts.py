@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plausibility checks of a setpoint stream: stamps, jumps and consistency."""
+"""Plausibility checks of a setpoint stream: stamps, jumps and consistency of fields."""
 
 from __future__ import annotations
 
@@ -12,9 +12,131 @@ import numpy as np
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..exceptions import DoubtfulSetpointError
-from ..messages.deflection_filter import LONGEST_GAP
 from ..messages.fields import STATE_FIELDS
-from .consistency import ConsistencyCheck
+from ..messages.setpoint_to_command import LONGEST_GAP
+
+# Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
+# it only just.
+_RESTS = 1e-6
+
+_DEGREES = 180.0 / np.pi
+
+# What factors mean, and how close they must be.
+_MEANINGS = (
+    (_DEGREES, "degrees instead of radians"),
+    (1.0 / _DEGREES, "degrees instead of radians before"),
+    (1e3, "millimetres, or milliseconds"),
+    (1e-3, "millimetres, or milliseconds, before"),
+    (-1.0, "opposite sign"),
+)
+_CLOSE = 0.02
+_STAMPS = "do stamps advance with the motion?"
+_SCALED = f"scaled; or {_STAMPS}"
+
+
+class ConsistencyCheck:
+    """Compares changes of each field with the integral of the next one, over windows of setpoints.
+
+    With D = x_k(t_i) - x_k(t_{i-1}) and the trapezoidal rule S = (t_i - t_{i-1}) (x_{k+1}(t_i) + x_{k+1}(t_{i-1})) / 2,
+    a joint is inconsistent if
+
+        sum (D - S)² > tolerance² max(sum D², sum S²)
+
+    over a window. A motion of angular frequency w, sampled every dt, has a relative error of (w dt)² / 12.
+
+    Attributes:
+        doubt: what is wrong with the last complete window; empty if it is consistent.
+    """
+
+    def __init__(self, names: Sequence[str], tolerance: float = 0.1, window: int = 50, order: int = 4) -> None:
+        """Check the first ``order`` derivatives, 1 … 4, of n joints, in windows of that many steps."""
+        self._names, self._tolerance, self._window, self._order = names, tolerance, window, order
+        self._times = np.zeros(window + 1, dtype=np.int64)
+        self._states = np.zeros((window + 1, len(STATE_FIELDS), len(names)))
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a window with the next setpoint, without a verdict."""
+        self._count, self.doubt, self._verdict = 0, "", ""
+
+    def judge(self, stamp: int, state: Array) -> str:
+        """What :attr:`doubt` would be with a state (5, n) at a stamp, ns, in the window."""
+        if not self._completes(stamp):
+            return self.doubt
+        self._times[-1], self._states[-1] = stamp, state
+        self._verdict = self._judge()
+        return self._verdict
+
+    def add(self, stamp: int, state: Array) -> None:
+        """Add what was judged last; a new window begins where stamps jump or do not advance."""
+        if self._completes(stamp):
+            self.doubt = self._verdict
+            # The last setpoint of a window is the first of the next one.
+            self._count = 0
+        elif not self._follows(stamp):
+            self._count = 0
+        self._times[self._count], self._states[self._count] = stamp, state
+        self._count += 1
+
+    def _follows(self, stamp: int) -> bool:
+        return self._count > 0 and bool(0 < stamp - self._times[self._count - 1] <= LONGEST_GAP * 1e9)
+
+    def _completes(self, stamp: int) -> bool:
+        """Whether a setpoint with this stamp, ns, is the last one of the window."""
+        return self._count == self._window and self._follows(stamp)
+
+    def _judge(self) -> str:
+        # In a unit in which no number is larger than 1, so that no square overflows.
+        unit = 1.0 / max(1.0, float(np.max(np.abs(self._states))))
+        x, dt = unit * self._states, np.diff(self._times) * 1e-9
+        change = np.diff(x[:, : self._order], axis=0)
+        integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
+        following = integral[:, 1 : self._order + 1]
+        sizes = np.maximum(_squares(change), _squares(following))
+        resting = len(dt) * (_RESTS * np.maximum(unit, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
+        wrong = (_squares(change - following) > self._tolerance**2 * sizes) & (sizes > resting)
+        if not wrong.any():
+            return ""
+        # Of the lowest derivative, since a wrong one spoils the next; there, the worst joint.
+        k = int(np.argmax(wrong.any(axis=1)))
+        misses = np.where(wrong[k], _squares(change - following)[k] / np.where(wrong[k], sizes[k], 1.0), 0.0)
+        joint = int(np.argmax(misses))
+        cause = self._cause(k, joint, dt, change[:, k, joint], integral)
+        more = int(np.sum(wrong.any(axis=0))) - 1
+        others = f" (and {more} more joint{'s' if more > 1 else ''})" if more else ""
+        return f"{STATE_FIELDS[k + 1]} of {self._names[joint]}{others} {cause}, over {len(dt)} setpoints"
+
+    def _cause(self, k: int, joint: int, dt: Array, change: Array, integral: Array) -> str:
+        """Say in which way the derivative of field k of a joint is wrong."""
+        own, before = integral[:, k + 1, joint], STATE_FIELDS[k]
+        for other, name in enumerate(self._names):
+            if other != joint and self._fits(change, integral[:, k + 1, other]):
+                return f"is not the rate of {before}, which is in the place of {name}: joints swapped"
+        for other, field in enumerate(STATE_FIELDS):
+            if other != k + 1 and self._fits(change, integral[:, other, joint]):
+                return f"is not the rate of {before}, which is in {field}: fields swapped"
+        size = float(change @ change)
+        factor = float(change @ own) / size if size > 0 else 0.0
+        if factor and self._fits(own, factor * change):
+            meaning = next((text for f, text in _MEANINGS if abs(factor / f - 1.0) < _CLOSE), _SCALED)
+            return f"is {factor:.4g} times the rate of {before}: {meaning}"
+        mean = own / dt
+        square = float(mean @ mean)
+        step = float(mean @ change) / square if square > 0 else 0.0
+        if step > 0 and self._fits(change, step * mean):
+            return f"is the rate of {before} for steps of {step:.3g} s, which stamps do not have: {_STAMPS}"
+        miss = np.sqrt(float(np.sum((change - own) ** 2)) / max(size, float(own @ own)))
+        return f"is not the rate of {before}: it differs by {100 * miss:.0f} %"
+
+    def _fits(self, x: Array, y: Array) -> bool:
+        return float(np.sum((x - y) ** 2)) <= self._tolerance**2 * max(float(x @ x), float(y @ y))
+
+
+def _squares(x: Array) -> Array:
+    """Sums over the window."""
+    total: Array = np.einsum("i...,i...->...", x, x)
+    return total
+
 
 DOUBT_POLICIES = ("ignore", "warn", "refuse")
 """What to do with a doubtful setpoint: no check; answer and report it; refuse it."""

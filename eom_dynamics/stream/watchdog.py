@@ -14,10 +14,10 @@ from ..elastic.bounds import TOLERANCE
 from ..exceptions import StateError
 from ..messages.setpoint_to_command import EvaluatedCommand
 from ..states import all_finite
-from ..trajectory.smooth_step import falling
+from ..trajectory.rest_to_rest import falling
 from ..units import unit
 from .arm_stop import ArmStop, Flow, choose_stop
-from .setpoint_age import SetpointAge
+from .clocks import SetpointAge
 
 
 class Fade(NamedTuple):
@@ -260,7 +260,10 @@ class Watchdog:
             last = self.last
             flow = Flow(last.state, last.wrench, last.stiffness, last.base)
         if self.settings.policy == "ramp":
-            return self._ramp(flow)
+            ramps = self._s < max(self.settings.ramp_duration, self.stop_duration)
+            self.phase = Phase.RAMPING if ramps else Phase.RELEASED
+            status = Status.RAMPING if ramps else Status.HELD
+            return Response(self._s, flow, status, fade(self._s, self.settings.ramp_duration))
         stops = self._stop is not None and self._s < self._stop.duration
         self.phase = Phase.STOPPING if stops else Phase.HELD
         return Response(self._s, flow, Status.STOPPING if stops else Status.HELD, None)
@@ -268,12 +271,6 @@ class Watchdog:
     def commit(self, response: Response) -> None:
         """Measure the distance of returning setpoints from a response, whose command has been sent."""
         self._position = response.flow.state[0]
-
-    def _ramp(self, flow: Flow) -> Response:
-        ramps = self._s < max(self.settings.ramp_duration, self.stop_duration)
-        self.phase = Phase.RAMPING if ramps else Phase.RELEASED
-        status = Status.RAMPING if ramps else Status.HELD
-        return Response(self._s, flow, status, fade(self._s, self.settings.ramp_duration))
 
 
 def moves(command: EvaluatedCommand) -> bool:

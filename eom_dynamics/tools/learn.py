@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
 from ..arrays import Array
 from ..bags import Bag, BagError
-from ..bags.message_blocks import joined, read_blocks
 from ..bags.types import SETPOINT
 from ..learning import Correction
 from ..robot import Robot
 from ..spelling import listed
 from ..units import unit
-from .identify.read import Source, read_stamped
+from .identify.read import read_stamped
+from .recording_options import Source
+from .recordings import joined, read_streams
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts. So may setpoints end.
 _MISSING = 0.05
@@ -72,29 +74,20 @@ def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:
         raise BagError(
             f"{path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
         )
-    stamps, parts = [np.zeros(0, dtype=np.int64)], []
-    for block in read_blocks(bag, topics[0], lambda reason, time: None):
-        names = block.message.joint_names or robot.joint_names
-        values = block.values({"position": "position"}, len(names))
-        # Players send stamps below zero until they are answered.
-        valid = block.stamps().times > 0
-        if values and valid.any():
-            stamps.append(block.stamps().times[valid])
-            parts.append((int(valid.sum()), names, {"position": values["position"][valid]}))
-    if not parts:
+
+    def positions(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
+        return [("", message.joint_names or robot.joint_names, ("position",))]
+
+    read = read_streams(bag, topics[0], positions, lambda reason, time: None)
+    sent = joined(topics[0].name, [part for _, part in read if part.values])
+    sent = sent[sent.stamp > 0]  # players send stamps below zero until they are answered
+    if not len(sent):
         raise BagError(f"{path}: topic {topics[0].name} has no setpoints that can be read")
-    stamp = np.concatenate(stamps)
-    names, fields = joined(parts)
-    if missing := [name for name in robot.joint_names if name not in names]:
+    if missing := [name for name in robot.joint_names if name not in sent.names]:
         raise BagError(f"{path}: topic {topics[0].name} has no setpoints of {listed(missing)}")
-    _refuse_other_motion(
-        path,
-        robot,
-        commanded,
-        (stamp - stamp[0]) * 1e-9,
-        fields["position"][:, [names.index(name) for name in robot.joint_names]],
-    )
-    return int(stamp[0])
+    q = sent.ordered(robot.joint_names).values["position"]
+    _refuse_other_motion(path, robot, commanded, sent.seconds(int(sent.stamp[0])), q)
+    return int(sent.stamp[0])
 
 
 def _refuse_other_motion(path: Path, robot: Robot, commanded: Correction, at: Array, q: Array) -> None:

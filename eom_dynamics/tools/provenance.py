@@ -23,11 +23,6 @@ def software() -> str:
     return f"eom_dynamics {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
 
 
-def about(**others: str) -> dict[str, str]:
-    """Return date and software with other facts, by their names with spaces for underscores."""
-    return {"date": date(), "software": software(), **{name.replace("_", " "): x for name, x in others.items()}}
-
-
 def machine() -> str:
     """Return processor, number of cores, and operating system."""
     return f"{processor()}, {os.cpu_count()} logical cores, {platform.system()} {platform.machine()}"

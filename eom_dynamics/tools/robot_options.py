@@ -6,29 +6,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..option_fields import option
 from ..robot import Robot, load_robot
+from ..robot.assembly import UNPHYSICAL
+from ..robot.tree import BRANCHES
+
+
+def xacro_argument(text: str) -> tuple[str, str]:
+    """Name and value of ``NAME:=VALUE``; raises ValueError for another text."""
+    name, assigned, value = text.partition(":=")
+    if not (name and assigned):
+        raise ValueError(f"must be NAME:=VALUE, is {text!r}")
+    return name, value
 
 
 @dataclass(frozen=True)
 class RobotOptions:
-    """Part of a robot to load, and how to read its description; by default all of it.
+    """Part of the robot.
 
     Attributes:
-        root: link to use as the base, or None for the robot's own.
-        tip: links where the robot ends.
-        tools: links or frames where external wrenches act.
-        branches: how to treat joints that lead to no tip, ``lump`` or ``drop``; None for the default of the source.
-        unphysical: how to treat physically inconsistent inertia, ``refuse`` or ``warn``; None for the default of the
-            source.
-        xacro_arguments: names and values of the arguments of a xacro file.
+        root: link to use as the base; default: the root of the description.
+        tip: link where the robot ends; default: all links below the root.
+        tools: link or frame where an external wrench acts; default: the tips, else the last body.
+        branches: how to treat branches without a tip: lock at zero and keep their inertia, or leave out; default: that
+            of the file, else lump.
+        unphysical: how to treat physically inconsistent inertia; default: refuse for .yaml, warn for others.
+        xacro_arguments: argument of a xacro file.
     """
 
-    root: str | None = None
-    tip: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    branches: str | None = None
-    unphysical: str | None = None
-    xacro_arguments: tuple[tuple[str, str], ...] = ()
+    root: str | None = option(metavar="LINK")
+    tip: tuple[str, ...] = option((), metavar="LINK")
+    tools: tuple[str, ...] = option((), flag="--tool", metavar="LINK")
+    branches: str | None = option(choices=BRANCHES)
+    unphysical: str | None = option(choices=UNPHYSICAL)
+    xacro_arguments: tuple[tuple[str, str], ...] = option(
+        (), flag="--xacro", metavar="NAME:=VALUE", parse=xacro_argument
+    )
 
     def load(self, source: str) -> Robot:
         """Load a robot."""
@@ -41,11 +54,6 @@ class RobotOptions:
 
     def urdf_section(self) -> dict[str, Any]:
         """Return these options as the ``urdf`` section of a parameter file, without the xacro arguments."""
-        section = {
-            "root": self.root,
-            "tip": list(self.tip),
-            "tools": list(self.tools),
-            "branches": self.branches,
-            "unphysical": self.unphysical,
-        }
-        return {name: value for name, value in section.items() if value}
+        section = {name: list(x) if isinstance(x, tuple) else x for name, x in vars(self).items() if x}
+        section.pop("xacro_arguments", None)
+        return section

@@ -2,15 +2,13 @@
 """Trajectories of joints and tools with four continuous time derivatives: interpolation, fitting, checks of limits."""
 
 from ..elastic.bounds import UNITS
-from .cosine import Cosine, paper_motion, paper_wrench
 from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
 from .fit import TrajectoryFit, fit
-from .fourier import Fourier
+from .fourier import Cosine, Fourier, paper_motion, paper_wrench
 from .limits import Peak, Verdict, check
-from .pose_spline import PoseSpline, through_poses
+from .pose_spline import PoseSpline, straight_lines, through_poses
 from .rest_to_rest import rest_to_rest, shortest_duration
 from .spline import Spline
-from .straight_lines import straight_lines
 from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through

@@ -146,20 +146,16 @@ def _sampled(
         part = slice(first, first + _CHUNK)
         states[:, part] = _states(arm, trajectory, t[part])
         if with_memory:
-            deflection = _deflections(arm, t, states, first, deflection)
+            # Those of springs with dampers follow those of the previous chunk.
+            begin = first if deflection is None else first - 1
+            since = slice(begin, first + _CHUNK)
+            before = _feedforward(arm, tuple(states[:, since]), t[since])[:3]
+            start = None if deflection is None else deflection[-1]
+            deflection = arm.deflections_over_time(t[since], before, start=start)[first - begin :]
         command = _feedforward(arm, tuple(states[:, part]), t[part], deflection)
         efforts[:, part], motors[:, part] = command[:3], command[3:]
         progress(min(first + _CHUNK, len(t)) / len(t))
     return Samples(t, *states), Feedforward(*efforts, *motors)
-
-
-def _deflections(arm: ElasticArm, t: Array, states: Array, first: int, before: Array | None) -> Array:
-    """Deflections of springs with dampers in the chunk from ``first`` on, after those of the previous chunk."""
-    begin = first if before is None else first - 1
-    part = slice(begin, first + _CHUNK)
-    efforts = _feedforward(arm, tuple(states[:, part]), t[part])[:3]
-    found = arm.deflections_over_time(t[part], efforts, start=None if before is None else before[-1])
-    return found[first - begin :]
 
 
 def _feedforward(arm: ElasticArm, states: tuple[Array, ...], t: Array, deflection: Array | None = None) -> Feedforward:

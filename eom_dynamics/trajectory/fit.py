@@ -18,11 +18,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, Spline
+from .spline import DEGREE, ORDERS, Spline, numbers
 
 _PENALISED = ORDERS
 """Order of the penalised derivative."""
@@ -144,10 +144,7 @@ class _Clean(NamedTuple):
 
 def _cleaned(times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None) -> _Clean:
     given = [positions] if velocities is None else [positions, velocities]
-    try:
-        t, values = np.asarray(times, dtype=float), [np.asarray(x, dtype=float) for x in given]
-    except (TypeError, ValueError):
-        raise TrajectoryError("times, positions and velocities must be arrays of numbers") from None
+    t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *given))
     shape = values[0].shape
     if t.ndim != 1 or len(shape) != 2 or not shape[1] or any(x.shape != (len(t), shape[1]) for x in values):
         shapes = ", ".join(str(x.shape) for x in (t, *values))
@@ -204,7 +201,15 @@ class _NormalEquations:
             place = (t[part] - self.start) / self.step
             piece = np.clip(place.astype(np.intp), 0, self.pieces - 1)
             basis = _basis()(place - piece, nu=order) / self.step**order
-            self._gather(piece, basis, weights[part], y[part])
+            low, high = int(piece.min()), int(piece.max()) + 1
+            weighted = basis * weights[part, np.newaxis]
+            for a in range(_BASIS):
+                for b in range(a, _BASIS):
+                    sums = np.bincount(piece - low, weighted[:, a] * basis[:, b], high - low)
+                    self._bands[b - a, low + a : high + a] += sums
+                for joint in range(y.shape[1]):
+                    sums = np.bincount(piece - low, weighted[:, a] * y[part, joint], high - low)
+                    self._right[low + a : high + a, joint] += sums
 
     def penalise(self, weight: float) -> None:
         """Add the integral of the squared fifth derivative."""
@@ -225,17 +230,6 @@ class _NormalEquations:
             result[k, :-1] = rows @ left
             result[k, -1] = rows[-1] @ right
         return result
-
-    def _gather(self, piece: NDArray[np.intp], basis: Array, weights: Array, y: Array) -> None:
-        low, high = int(piece.min()), int(piece.max()) + 1
-        count = high - low
-        weighted = basis * weights[:, np.newaxis]
-        for a in range(_BASIS):
-            for b in range(a, _BASIS):
-                sums = np.bincount(piece - low, weighted[:, a] * basis[:, b], count)
-                self._bands[b - a, low + a : high + a] += sums
-            for joint in range(y.shape[1]):
-                self._right[low + a : high + a, joint] += np.bincount(piece - low, weighted[:, a] * y[:, joint], count)
 
 
 @cache

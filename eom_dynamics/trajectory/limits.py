@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,17 @@ from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES, joint_states
-from .quantities import Load, SampledLoad, Selection, effort_rms, quantities
+from .quantities import (
+    SLOWEST,
+    Load,
+    SampledLoad,
+    Selection,
+    effort_rms,
+    fastest_time_scaling,
+    least_time_scaling,
+    quantities,
+)
 from .spline import check_times
-from .time_scaling import SLOWEST, fastest_time_scaling, least_time_scaling
 from .trajectory import Samples, Scaled, Trajectory
 
 # Relative margin of a time scaling, for times that are rounded to nanoseconds.
@@ -223,15 +232,21 @@ def verdict_of(
         load: of the samples.
         inspect: called with the times and the load of each part before it is checked; its exceptions end the check.
     """
-    own, peaks = bounds(arm, limits), _Peaks()
+    own, best = bounds(arm, limits), dict[tuple[str, str], tuple[float, Peak | None]]()
     E, e = arm.robot.coupling
     for part, values in load.parts():
         t = load.t[part]
         inspect(t, values)
-        _add_positions(peaks, own, values.states[0] @ E.T + e, t, part.start)
-        for quantity, x in quantities(arm, values).items():
-            _add(peaks, quantity, own, x, t, part.start)
-    found = peaks.known
+        of_part = _position_peaks(own, values.states[0] @ E.T + e, t, part.start)
+        others = (_peaks(quantity, own, x, t, part.start) for quantity, x in quantities(arm, values).items())
+        for key, size, peak in chain(of_part, *others):
+            largest, before = best.get(key, (-np.inf, peak))
+            # Of equal sizes, the first; nothing of what is unknown at a sample.
+            if before is None or peak is None:
+                best[key] = np.inf, None
+            elif size > largest or key not in best:
+                best[key] = size, peak
+    found = [peak for _, peak in best.values() if peak is not None]
     if len(load.t) > 1 and np.any(np.isfinite(own.effort_rms)):
         found += _rms_peaks(own, effort_rms(arm, load), load.t)
     if isinstance(trajectory, Samples) or rate is None or not load.is_constant:
@@ -281,45 +296,38 @@ def _rows_of(samples: Samples) -> Callable[[Selection], Sequence[Array]]:
     return lambda selection: [x[selection] for x in samples[1:]]
 
 
-class _Peaks:
-    """Peaks of all parts of a motion."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[float, Peak]] = {}
-        self._unknown: set[tuple[str, str]] = set()
-
-    def add(self, size: float, peak: Peak) -> None:
-        """Take the peak of a part; the largest size stays, of equal ones the first."""
-        before = self._found.get(peak[:2])
-        if before is None or size > before[0]:
-            self._found[peak[:2]] = size, peak
-
-    def leave_out(self, quantity: str, name: str) -> None:
-        """Take down that a quantity is unknown at a sample."""
-        self._unknown.add((quantity, name))
-
-    @property
-    def known(self) -> list[Peak]:
-        """The peaks of quantities that are known at all samples."""
-        return [peak for key, (_, peak) in self._found.items() if key not in self._unknown]
-
-
-def _add(peaks: _Peaks, quantity: str, limits: Bounds, values: Array, t: Array, first: int) -> None:
-    """Add the peaks of a part, whose samples count from ``first``."""
+def _peaks(
+    quantity: str, limits: Bounds, values: Array, t: Array, first: int
+) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
+    """Key, size and peak of each joint or motor in a part, whose samples count from ``first``; None if unknown."""
     names, units, largest = limits.names[quantity], limits.units[quantity], limits.largest[quantity]
     sizes = np.abs(values)
     unknown = np.any(np.isnan(sizes), axis=0)
     worst = np.argmax(np.nan_to_num(sizes), axis=0)
     for i, name in enumerate(names):
-        if unknown[i]:
-            peaks.leave_out(quantity, name)
-            continue
         row = int(worst[i])
         value = float(values[row, i])
         limit = float(np.copysign(largest[i], value))
         # A quotient loses fewer digits than the distance from the limit.
         ratio = abs(value) / float(largest[i]) if largest[i] else range_ratio(abs(value), 0.0, 0.0)
-        peaks.add(abs(value), Peak(quantity, name, units[i], value, limit, ratio, float(t[row]), first + row))
+        peak = Peak(quantity, name, units[i], value, limit, ratio, float(t[row]), first + row)
+        yield (quantity, name), abs(value), None if unknown[i] else peak
+
+
+def _position_peaks(
+    limits: Bounds, q: Array, t: Array, first: int
+) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
+    """Key, size and peak of each position in a part, whose samples count from ``first``."""
+    for i, name in enumerate(limits.names["position"]):
+        lower, upper = limits.lower[i], limits.upper[i]
+        distance = beyond(q[:, i], lower, upper)
+        sizes = distance if np.isfinite(max(lower, -upper)) else np.abs(q[:, i])
+        row = int(np.argmax(sizes))
+        value = float(q[row, i])
+        limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row], lower, upper)
+        unit = limits.units["position"][i]
+        peak = Peak("position", name, unit, value, limit, ratio, float(t[row]), first + row)
+        yield ("position", name), float(sizes[row]), peak
 
 
 def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:
@@ -329,16 +337,3 @@ def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:
         for name, unit, value, most in rows
         if np.isfinite(most)
     ]
-
-
-def _add_positions(peaks: _Peaks, limits: Bounds, q: Array, t: Array, first: int) -> None:
-    """Add the peaks of positions of a part, whose samples count from ``first``."""
-    for i, name in enumerate(limits.names["position"]):
-        lower, upper = limits.lower[i], limits.upper[i]
-        distance = beyond(q[:, i], lower, upper)
-        sizes = distance if np.isfinite(max(lower, -upper)) else np.abs(q[:, i])
-        row = int(np.argmax(sizes))
-        value = float(q[row, i])
-        limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row], lower, upper)
-        unit = limits.units["position"][i]
-        peaks.add(float(sizes[row]), Peak("position", name, unit, value, limit, ratio, float(t[row]), first + row))

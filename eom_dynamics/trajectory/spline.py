@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb, factorial
 
 import numpy as np
@@ -17,6 +18,9 @@ ORDERS = 5
 
 DEGREE = 2 * ORDERS - 1
 
+RATE_NAMES = ("velocity", "acceleration", "jerk", "snap")
+"""Words for the time derivatives of a state after the position."""
+
 # For p = sum c_j u^j on a piece u = 0 … 1, (1/k!) d^k p/du^k at u = 1 is the sum of comb(j, k) c_j. The first five
 # coefficients are the Taylor coefficients at u = 0; the others follow from the state at u = 1.
 _TAYLOR_AT_1 = np.array([[comb(j, k) for j in range(ORDERS)] for k in range(ORDERS)], dtype=float)
@@ -25,6 +29,14 @@ _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 
 # Number of times, or pieces, that are evaluated together, so that working memory is bounded and fits a core's cache.
 _CHUNK = 1024
+
+
+def numbers(values: ArrayLike | Sequence[ArrayLike], refusal: str) -> Array:
+    """Values as an array; raises TrajectoryError with a message if they are not numbers."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise TrajectoryError(refusal) from None
 
 
 def durations(times: Array) -> Array:

@@ -1,21 +1,139 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replacement and stop of a trajectory within the limits of an arm."""
+"""Replacement and stop of a trajectory during execution: C⁴, and within the limits of an arm."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+import copy
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..arrays import Array
 from ..elastic import ElasticArm
-from ..exceptions import StateError
-from .handover import START_TOLERANCE, Handover
+from ..exceptions import StateError, TrajectoryError
+from ..states import STATE_NAMES
 from .limits import Verdict, check
+from .rest_to_rest import StopPolynomial
 from .spline import ORDERS, Spline
-from .stop_polynomial import StopPolynomial
 from .trajectory import Trajectory
+
+START_TOLERANCE = 0.01
+"""Default of the largest distance of the start of a trajectory from the commanded position, rad or m; as in MoveIt."""
+
+
+class Shifted:
+    """A trajectory with a time offset."""
+
+    def __init__(self, trajectory: Trajectory, by: float) -> None:
+        """Delay a trajectory by a time in s."""
+        self._trajectory, self._by = trajectory, by
+        self.n, self.start, self.end = trajectory.n, trajectory.start + by, trajectory.end + by
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """q and its time derivatives, see :class:`.Trajectory`."""
+        return self._trajectory.derivatives(np.asarray(t, dtype=float) - self._by, order)
+
+
+class Handover:
+    """A trajectory that switches to another one at some time.
+
+    From that time, a polynomial of degree nine leads from the state of the old trajectory to that of the new one at its
+    next knot, or at a later time, so that the whole is C⁴.
+
+    Attributes:
+        transition: that polynomial, in the time of the old trajectory.
+        is_near: whether the two trajectories are within the tolerance when the new one starts, or at the replacement
+            if that is later.
+    """
+
+    def __init__(
+        self,
+        old: Trajectory,
+        new: Spline,
+        begin: float,
+        at: float,
+        names: Sequence[str] = (),
+        period: float = 0.0,
+        duration: float = 0.0,
+        tolerance: float = START_TOLERANCE,
+        latency: float = 0.0,
+    ) -> None:
+        """Hand over from ``old`` to ``new``.
+
+        Args:
+            old: the present trajectory, which may have ended.
+            new: the next trajectory.
+            begin: time 0 of ``new`` in the time of ``old``, s.
+            at: time of the replacement in the time of ``old``, s; not before ``begin``.
+            names: names of the joints, for error messages.
+            period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
+                a transition between two commands would be a step.
+            duration: smallest duration of the transition, s; with 0 it ends at the next knot.
+            tolerance: largest distance of that start, rad or m, of joints at rest.
+            latency: time by which that start may be behind ``old``, s: it was planned from where ``old`` was then, and
+                may be off by the velocity of ``old`` times this.
+
+        Raises:
+            TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
+        """
+        self.n, self.start = old.n, old.start
+        own = at - begin
+        after = new.t[new.t > own]
+        state = old.derivatives(at)
+        start = max(own, new.start)
+        position, velocity = old.derivatives(begin + start, 1)
+        away = np.abs(new.derivatives(start, 0)[0] - position)
+        most = tolerance + latency * np.abs(velocity)
+        self.is_near = bool(np.all(away <= most))
+        if own + period >= new.start and not self.is_near:
+            joint = int(np.argmax(away - most))
+            raise TrajectoryError(
+                f"{names[joint] if names else f'joint {joint}'} starts {away[joint]:.3g} rad or m from its "
+                f"commanded position at that time, must be at most {most[joint]:.3g}: start there"
+            )
+        if own > new.end:
+            raise TrajectoryError("the trajectory ends before it starts; check its time stamp")
+        # Without a next knot at the very end, as of a single position that starts now.
+        meets = max(float(after[0]) if len(after) else own + period, own + duration)
+        joined = meets + begin
+        self.end = max(new.end, meets) + begin
+        ends = np.stack([state, new.derivatives(meets, len(STATE_NAMES) - 1)], axis=1)
+        self.transition = Spline([at, joined], ends)
+        # With the start time of each. Not nested, since trajectories may be replaced many times a second.
+        pieces: tuple[tuple[float, Trajectory], ...] = ((-math.inf, old),)
+        if isinstance(old, Handover):
+            pieces = tuple(piece for piece in old._pieces if piece[0] < at)
+        self._pieces: tuple[tuple[float, Trajectory], ...]
+        self._pieces = (*pieces, (at, self.transition), (joined, Shifted(new, begin)))
+
+    def from_then_on(self, t: float) -> Trajectory:
+        """The trajectory from ``t`` on, without pieces that have ended."""
+        first = self._place(t)
+        if not first:
+            return self
+        if first == len(self._pieces) - 1:
+            return self._pieces[-1][1]
+        rest = copy.copy(self)
+        rest._pieces = self._pieces[first:]
+        return rest
+
+    def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
+        """q and its time derivatives, see :class:`.Trajectory`."""
+        at = np.asarray(t, dtype=float)
+        if at.ndim == 0:
+            return self._pieces[self._place(float(at))][1].derivatives(at, order)
+        rows = [self.derivatives(each, order) for each in at]
+        return tuple(np.array(column).reshape(len(at), self.n) for column in zip(*rows, strict=True))
+
+    def _place(self, t: float) -> int:
+        """Index of the piece at a time."""
+        return max(bisect_right(self._pieces, t, key=itemgetter(0)) - 1, 0)
+
 
 DURATIONS = 0.05 * 1.5 ** np.arange(14)
 """Durations of short motions to try, s: each half as long again as the one before."""

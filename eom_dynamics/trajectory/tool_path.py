@@ -14,7 +14,7 @@ from .. import lie
 from ..arrays import AnyArray, Array
 from ..exceptions import StateError, TrajectoryError
 from ..kinematics import Kinematics
-from ..kinematics.tracking import ToolTracker, predicted
+from ..kinematics.motion import ToolTracker, predicted
 from ..robot.task_space import TWIST
 from ..states import joint_states
 from .pose_spline import PoseSpline

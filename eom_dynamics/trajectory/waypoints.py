@@ -1,19 +1,216 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smooth trajectories through waypoints."""
+"""Smooth trajectories through waypoints: with the least integral of a squared derivative, or without overshoot.
+
+Pieces of the interpolating spline with the least integral of its squared m-th derivative are polynomials of degree
+2m - 1. Given derivatives q … q^(m - 1) at a knot are met on both sides; for each k < m that is not given, q^(k) and
+q^(2m - 1 - k) are continuous at inner knots, and q^(2m - 1 - k) is zero at an end: the natural boundary conditions of
+the variational problem. For m = 4, minimum snap, see C. Richter, A. Bry, N. Roy, "Polynomial trajectory planning for
+aggressive quadrotor flight in dense indoor environments", ISRR 2013. The unknowns are the 2m Taylor coefficients of
+each piece. Derivatives at knots or B-splines would be fewer unknowns, but their equations contain the (2m - 1)-th power
+of the ratio of durations of neighbouring pieces, and lose all digits when a short piece follows long ones. Here, each
+equation is a Taylor expansion or an equality.
+
+Without overshoot, pieces have degree nine, and the rate of a piece is a polynomial of degree eight, which has one sign
+if its Bernstein coefficients b_0 … b_8 have it. b_0 … b_3 follow from the state at the left knot, b_8 … b_5 from that
+at the right one, and the sum of all is 9 Δq, which determines b_4. Hence, a rising piece is monotone if the four
+coefficients of each knot are not negative and their sum is at most 9/2 Δq. These conditions are linear in the
+derivatives and separate for each knot, like those of F. N. Fritsch, R. E. Carlson, "Monotone piecewise cubic
+interpolation", SIAM J. Numer. Anal. 17 (1980), for cubics. They are sufficient but not necessary, so that derivatives
+may be reduced more than required.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import comb, factorial, perm
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .minimum_snap import UNSOLVED, minimum_snap
-from .monotone import without_overshoot
-from .spline import ORDERS, Spline
+from .spline import DEGREE, ORDERS, RATE_NAMES, Spline, numbers
+
+UNSOLVED = (
+    "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
+    "check the units of positions and their derivatives"
+)
+"""Reason to refuse waypoints whose equations are singular or overflow."""
+
+
+def minimum_snap(steps: Array, states: Array, m: int) -> Array:
+    """States (5, K, n) of the spline at its knots, completed from given ones.
+
+    Args:
+        steps: durations of the pieces (K - 1,), s; K > 1.
+        states: q … qdddd at the knots (5, K, n), NaN if not given. All positions are given; other derivatives are given
+            for all joints or none. Given derivatives from the m-th on are returned but do not affect the spline.
+        m: order of the derivative, 2 … 5; at most the number of knots.
+
+    NumPy may warn about numbers that overflow; they are refused.
+
+    Raises:
+        TrajectoryError: the equations are singular in double precision, or overflow.
+    """
+    m = min(m, len(steps) + 1)
+    if not np.any(np.isnan(states[:m])):
+        return np.where(np.isnan(states), 0.0, states)
+    system = _System(steps, states, m)
+    try:
+        taylor = system.solution()
+    except np.linalg.LinAlgError:
+        raise TrajectoryError(UNSOLVED) from None
+    solved = np.zeros_like(states)
+    last = np.tensordot(system.shift, taylor[-1], 1)
+    for k in range(min(ORDERS, 2 * m)):
+        solved[k, :-1] = factorial(k) * taylor[:, k] / steps[:, np.newaxis] ** k
+        solved[k, -1] = factorial(k) * last[k] / steps[-1] ** k
+    if not np.all(np.isfinite(solved)):
+        raise TrajectoryError(UNSOLVED)
+    return np.where(np.isnan(states), solved, states)
+
+
+class _System:
+    """Equations of the Taylor coefficients x_k = q^(k) h^k/k! at the start of each piece, x_0 minus its given position.
+
+    Rows: m for the first knot, 2m for each inner knot, m for the last; each involves only the neighbouring pieces.
+    """
+
+    def __init__(self, steps: Array, states: Array, m: int) -> None:
+        self.steps, self.states, self.m = steps, states, m
+        self.size = 2 * m
+        orders = range(self.size)
+        # (1/k!) d^k/du^k at u = 1 of the powers of u.
+        self.shift = np.array([[comb(j, k) for j in orders] for k in orders], dtype=float)
+        self._width = 3 * m - 1
+        unknowns = self.size * len(steps)
+        self._bands = np.zeros((2 * self._width + 1, unknowns))
+        self._right = np.zeros((unknowns, states.shape[2]))
+        given = ~np.isnan(states[:m, :, 0])
+        for k in range(m):
+            self._start(k, bool(given[k, 0]))
+            self._inside(k, given[k, 1:-1])
+            self._end(k, bool(given[k, -1]))
+
+    def solution(self) -> Array:
+        """Taylor coefficients (K - 1, 2m, n) of all pieces."""
+        width = self._width
+        # Its import takes as long as that of this library, which nodes that play motions can do without.
+        from scipy.linalg import solve_banded
+
+        x = solve_banded((width, width), self._bands, self._right, overwrite_ab=True, check_finite=False)
+        x = x.reshape(len(self.steps), self.size, -1)
+        x[:, 0] = self.states[0, :-1]
+        return x
+
+    def _start(self, k: int, given: bool) -> None:
+        order = k if given else self.size - 1 - k
+        self._put(np.array([k]), np.array([0]), order, 1.0)
+        if given and k:
+            self._right[k] = self._scaled(k, 0, 0)
+
+    def _end(self, k: int, given: bool) -> None:
+        row, piece = len(self._right) - self.m + k, len(self.steps) - 1
+        self._expand(np.array([row]), np.array([piece]), k if given else self.size - 1 - k, np.ones(1))
+        if given:
+            self._right[row] = self._change(piece) if k == 0 else self._scaled(k, -1, -1)
+
+    def _inside(self, k: int, given: NDArray[np.bool_]) -> None:
+        before = np.arange(len(self.steps) - 1)
+        first = self.m + self.size * before + k
+        known, open_ = before[given], before[~given]
+        for order, rows in ((k, first[~given]), (self.size - 1 - k, first[~given] + self.m)):
+            # Scaled by the longer of the two steps, so that pivots can be compared.
+            unit = np.maximum(self.steps[open_], self.steps[open_ + 1])
+            self._expand(rows, open_, order, (unit / self.steps[open_]) ** order)
+            self._put(rows, open_ + 1, order, -((unit / self.steps[open_ + 1]) ** order))
+        self._expand(first[given], known, k, np.ones(len(known)))
+        self._put(first[given] + self.m, known + 1, k, 1.0)
+        if k == 0:
+            self._right[first[given]] = self._change(known)
+        else:
+            self._right[first[given]] = self._scaled(k, known + 1, known)
+            self._right[first[given] + self.m] = self._scaled(k, known + 1, known + 1)
+
+    def _put(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array | float) -> None:
+        columns = self.size * pieces + order
+        self._bands[self._width + rows - columns, columns] = values
+
+    def _expand(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array) -> None:
+        """Add the derivative at the end of pieces; for order 0 without the position at the start."""
+        for j in range(max(order, 1), self.size):
+            self._put(rows, pieces, j, self.shift[order, j] * values)
+
+    def _change(self, piece: int | NDArray[np.intp]) -> Array:
+        return self.states[0, np.add(piece, 1)] - self.states[0, piece]
+
+    def _scaled(self, k: int, knot: int | NDArray[np.intp], piece: int | NDArray[np.intp]) -> Array:
+        """Given derivative at a knot as a Taylor coefficient of a piece."""
+        return self.states[k, knot] * np.expand_dims(self.steps[piece] ** k / factorial(k), -1)
+
+
+_SIDE = ORDERS - 1
+"""Number of Bernstein coefficients of the rate that follow from one knot."""
+
+_SHARE = DEGREE / 2
+"""Largest sum of the coefficients of one knot, in Δq."""
+
+# b_r = sum over k of comb(r, k) (8 - k)!/8! p^(k + 1)(0): Bernstein coefficients from derivatives at the end.
+_BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] for r in range(_SIDE)])
+
+
+def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> Array:
+    """States (5, K, n) of a monotone spline near given ones.
+
+    The derivatives at each knot are moved along the straight line to those of a spline that is monotone, as far as
+    required.
+
+    Args:
+        steps: durations of the pieces (K - 1,), s.
+        states: q … qdddd at the knots (5, K, n).
+        fixed: (K, n), whether the derivatives at a knot stay zero.
+    """
+    change = np.diff(states[0], axis=0)
+    slope = change / steps[:, np.newaxis]
+    size, sign = np.abs(change), np.sign(change)
+    before, after = (np.zeros_like(states[0]) for _ in range(2))  # sign of Δq on the pieces next to each knot
+    before[1:], after[:-1] = sign, sign
+    before[0], after[-1] = after[0], before[-1]
+    # Only the smaller slope and curvature of the two neighbouring pieces matter.
+    least_slope = np.full_like(states[0], np.inf)
+    least_curve = np.full_like(states[0], np.inf)
+    h = steps[:, np.newaxis]
+    for part in (slice(0, -1), slice(1, None)):
+        least_slope[part] = np.minimum(least_slope[part], np.abs(slope))
+        least_curve[part] = np.minimum(least_curve[part], size / h**2)
+    continues = before * after > 0
+    turns = before * after < 0
+
+    wanted = states[1:].copy()
+    safe = np.zeros_like(wanted)
+    # All four coefficients of a knot are v h, with the bound 9/8 Δq.
+    safe[0] = np.where(continues, before * np.clip(before * wanted[0], 0.25 * least_slope, least_slope), 0.0)
+    # At an extremum v = 0, and the coefficients are a h²/8 times 0, 1, 2, 3, with the bound 3/4 Δq.
+    safe[1] = np.where(turns, after * np.clip(after * wanted[1], 0.25 * least_curve, 4.0 * least_curve), 0.0)
+    wanted[0] = np.where(continues, wanted[0], 0.0)
+    wanted[:, ~(continues | turns)] = 0.0
+
+    share = np.ones_like(states[0])
+    for left in (True, False):
+        part = slice(0, -1) if left else slice(1, None)
+        # From the right knot, time is reversed, which alternates the signs of the derivatives.
+        powers = np.stack([(1.0 if left else (-1.0) ** k) * h ** (k + 1) for k in range(_SIDE)])
+        b_safe, b_wanted = (np.tensordot(_BERNSTEIN, powers * x[:, part], 1) * sign for x in (safe, wanted))
+        room = np.concatenate([b_safe, [_SHARE * size - b_safe.sum(axis=0)]])
+        step = np.concatenate([b_wanted - b_safe, [b_safe.sum(axis=0) - b_wanted.sum(axis=0)]])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(step < 0, np.maximum(room, 0.0) / -step, np.inf)
+        share[part] = np.minimum(share[part], reach.min(axis=0))
+    result = states.copy()
+    result[1:] = np.where(fixed, 0.0, safe + share * (wanted - safe))
+    return result
+
 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 """Conditions at the first and last waypoint; see :func:`through`."""
@@ -24,8 +221,6 @@ _DEGREES = {7: 4, 9: 5}
 # Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; where to check it.
 _LARGEST_OVERSHOOT = 10.0
 _CHECKED = np.array([0.25, 0.5, 0.75])
-
-_DERIVATIVES = ("velocity", "acceleration", "jerk", "snap")
 
 
 def through(
@@ -51,7 +246,7 @@ def through(
 
     Without overshoot, each joint is monotone between waypoints and reverses only at them, for any times. The states at
     waypoints are those of the smoothest trajectory, reduced as far as required by a sufficient condition, see
-    :mod:`.monotone`. This increases speeds between waypoints, jerk and snap, bends straight lines in joint space, since
+    the module. This increases speeds between waypoints, jerk and snap, bends straight lines in joint space, since
     it applies to each joint separately, and stops a joint at consecutive equal positions. It is available for positions
     alone, since given derivatives may require overshoot.
 
@@ -118,7 +313,9 @@ def _check_overshoot(spline: Spline, given: Array) -> None:
 
 
 def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
-    t, q = _numbers("times", times), _numbers("positions", positions)
+    t, q = (
+        numbers(x, f"{name} is not an array of numbers") for name, x in (("times", times), ("positions", positions))
+    )
     if t.ndim != 1 or q.ndim != 2 or not len(t) or len(q) != len(t) or not q.shape[1]:
         raise TrajectoryError(
             f"times must have shape (K,) and positions (K, n), K, n >= 1, have {t.shape} and {q.shape}"
@@ -135,15 +332,8 @@ def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
     return t, q
 
 
-def _numbers(name: str, values: ArrayLike) -> Array:
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise TrajectoryError(f"{name} is not an array of numbers") from None
-
-
 def _given(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = _numbers(name, values)
+    array = numbers(values, f"{name} is not an array of numbers")
     if array.shape != shape:
         raise TrajectoryError(f"{name} must have shape {shape}, as the positions, have {array.shape}")
     missing = np.isnan(array)
@@ -166,11 +356,11 @@ def _set_ends(states: Array, ends: Ends) -> None:
     for end, values in ends.items():
         if end not in ("start", "end"):
             raise TrajectoryError(f'ends has an unknown key {end!r}; use "start" and "end"')
-        if len(values) > len(_DERIVATIVES):
+        if len(values) > len(RATE_NAMES):
             raise TrajectoryError(f"ends[{end!r}] has {len(values)} derivatives; at most 4, up to the snap")
         row = 0 if end == "start" else -1
-        for k, (name, value) in enumerate(zip(_DERIVATIVES, values, strict=False), start=1):
-            asked = _numbers(f"ends[{end!r}] {name}", value)
+        for k, (name, value) in enumerate(zip(RATE_NAMES, values, strict=False), start=1):
+            asked = numbers(value, f"ends[{end!r}] {name} is not an array of numbers")
             if asked.shape not in ((), states.shape[2:]) or not np.all(np.isfinite(asked)):
                 raise TrajectoryError(f"ends[{end!r}] {name} must be a finite number, or {states.shape[2]} of them")
             present = states[k, row]

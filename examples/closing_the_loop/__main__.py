@@ -19,14 +19,15 @@ from eom_dynamics import load_robot
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.cli.arguments import path
-from eom_dynamics.tools.cli.console import complain, progress_bars
+from eom_dynamics.tools.cli.console import complain, progress_bars, show
+from eom_dynamics.tools.cli.types import path
 from eom_dynamics.tools.demo.processes import RunError
+from eom_dynamics.tools.pages.page import html_page
+from eom_dynamics.tools.results import Result
 
 from .experiment import IdentificationResult, IdentificationTask, close_circle, plan
 from .over_ros import over_ros
-from .page import write_page
-from .results import as_json, as_text, failures
+from .results import circle_result
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -57,11 +58,7 @@ def main() -> int:
     except (EomDynamicsError, OSError) as error:
         complain(parser.prog, str(error))
         return 2
-    _write(options.output, result)
-    print(as_text(result))
-    for failure in failures(result):
-        complain(parser.prog, f"failed: {failure}")
-    return 1 if failures(result) else 0
+    return show(parser.prog, _written(options.output, result))
 
 
 def _identified(robot: Robot, bags: Path, stiffness_error: float, mass_error: float) -> IdentificationResult:
@@ -86,14 +83,16 @@ def _identified(robot: Robot, bags: Path, stiffness_error: float, mass_error: fl
         return close_circle(task, over_ros(task, bags, report), lambda step, done: show(f"identify: {step}", done))
 
 
-def _write(folder: Path, result: IdentificationResult) -> None:
-    """Write page, results, and the robots beside the bags."""
+def _written(folder: Path, result: IdentificationResult) -> Result:
+    """Write page, results, and the robots beside the bags; returns what to show."""
     robots = {"described": result.task.robot, "true": result.task.true_robot, "identified": result.fit.robot}
     for name, robot in robots.items():
         (folder / f"{name}.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
-    found = as_json(result) | {"failures": failures(result), "text": as_text(result)}
+    shown = circle_result(result, folder / "index.html")
+    found = shown.json | {"text": shown.as_text()}
     (folder / "results.json").write_text(json.dumps(found, indent=2), encoding="utf-8")
-    write_page(folder / "index.html", result)
+    (folder / "index.html").write_text(html_page("closing_the_loop", shown), encoding="utf-8")
+    return shown
 
 
 if __name__ == "__main__":

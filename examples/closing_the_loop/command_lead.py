@@ -14,7 +14,6 @@ import argparse
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,14 +24,13 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import DRIVE_INTERPOLATIONS
 from eom_dynamics.simulation.simulated_robot import SensorNoise
-from eom_dynamics.tools.cli.arguments import path
 from eom_dynamics.tools.cli.console import complain
+from eom_dynamics.tools.cli.types import path
 from eom_dynamics.tools.demo.processes import RunError
-from eom_dynamics.tools.pages.charts import add_joints, over_time, place
-from eom_dynamics.tools.pages.html_page import results_page, section, table
-from eom_dynamics.tools.pages.numbers import number
-from eom_dynamics.tools.pages.units import milli, position_units, together
-from eom_dynamics.tools.provenance import about
+from eom_dynamics.tools.pages.charts import add_joints, over_time
+from eom_dynamics.tools.pages.page import html_page
+from eom_dynamics.tools.quantity_text import milli, number, position_units, together
+from eom_dynamics.tools.results import Result, ResultSection, TextTable
 from eom_dynamics.trajectory import Spline, Trajectory, through
 
 from .over_ros import over_ros
@@ -105,7 +103,7 @@ def write_page(file: Path, task: LeadTask, t: Array, found: Mapping[str, Array])
         title = f"Link error {name.replace('_', ' ')}"
         figures[name] = over_time(title, together(units), float(t[0]), float(t[-1]), group="lead")
         add_joints(figures[name], robot.joint_names, units, t, 1e3 * error, points=2000)
-    rows = [("joint", "RMS without lead", "RMS with lead", "without / with")]
+    rows = []
     for k, (name, unit) in enumerate(zip(robot.joint_names, units, strict=True)):
         before, after = (1e3 * rms(found[run][:, k]) for run in ("without_lead", "with_lead"))
         rows.append((name, f"{number(before)} {unit}", f"{number(after)} {unit}", number(before / after)))
@@ -116,16 +114,13 @@ def write_page(file: Path, task: LeadTask, t: Array, found: Mapping[str, Array])
         f"robot are processes over ROS 2. The robot file of the second run names this timing, so that all commands are "
         f"ahead by {1e3 * robot.command_lead:g} ms."
     )
-    parts = [place("without_lead"), place("with_lead"), table(rows)]
-    page = results_page(
-        "command lead",
-        robot.name,
-        f"Link errors of {robot.name} with and without command lead",
-        [section("Link errors", *parts, text=escape(text))],
-        figures,
-        about(robot=robot.name),
+    header = ("joint", "RMS without lead", "RMS with lead", "without / with")
+    result = Result(
+        title=f"Link errors of {robot.name} with and without command lead",
+        sections=[ResultSection(caption=text, charts=figures, tables=[TextTable(header, rows)])],
+        about={"robot": robot.name},
     )
-    file.write_text(page, encoding="utf-8")
+    file.write_text(html_page("command_lead", result), encoding="utf-8")
 
 
 def rms(error: Array) -> float:

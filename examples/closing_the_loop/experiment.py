@@ -16,14 +16,13 @@ import numpy as np
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import ElasticArm
-from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationSeries
-from eom_dynamics.identification.both_sides import ArmRecording
-from eom_dynamics.identification.elastic_arm import ArmFit, identify_arm
-from eom_dynamics.identification.elastic_options import check_elastic
+from eom_dynamics.identification import Excitation, ExcitationOptions
+from eom_dynamics.identification.elastic.arm import ArmFit, check_elastic, identify_arm
+from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import Joint
 from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.trajectory import Fourier
 
@@ -90,7 +89,7 @@ def plan(
     limits = {joint.name: _limits(joint) for joint in robot.joints}
 
     def excitation(period: float) -> Excitation:
-        return Excitation(robot, series=ExcitationSeries(period, _HARMONICS), bounds=ExcitationBounds(limits, _SHARE))
+        return Excitation(robot, ExcitationOptions(period, _HARMONICS, limits=limits, share=_SHARE))
 
     search, other = excitation(_PERIOD), excitation(_JUDGED_PERIOD)
     found = search.optimize(

@@ -94,12 +94,6 @@ class LockstepPlayer(Node):
         """Numbers of setpoints, after playing: all are sent and answered."""
         return dict.fromkeys(("sent", "received"), self._setpoints.count)
 
-    def close(self) -> None:
-        """Destroy the node before shutdown, so that other nodes notice at once."""
-        self._executor.remove_node(self)
-        self.destroy_node()
-        self._executor.shutdown()
-
     def connect(self, timeout: float) -> None:
         """Wait until setpoints are answered, and commands and time reach the robot.
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +17,9 @@ from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.tools.demo.processes import Process, environment_of, exit_by_signals, follow
-from eom_dynamics.tools.identify.read import Source
+from eom_dynamics.tools.demo.processes import Run
 from eom_dynamics.tools.identify.sides import read_sides
+from eom_dynamics.tools.recording_options import Source
 
 from .experiment import NATURAL_FREQUENCY, IdentificationTask
 
@@ -46,45 +44,26 @@ def over_ros(
         A function that raises RunError if a process fails, and BagError if its recording cannot be read.
     """
 
-    def run(step: str, robot: Robot, motion: Any) -> Readings:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(exit_by_signals())
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
-            _write_inputs(scratch, task, robot, motion)
-            environment = environment_of(scratch) | {"PYTHONPATH": os.pathsep.join(map(str, _path()))}
-            parameters = ("--params-file", "true.yaml", "--params-file", "simulation.yaml")
-            nodes = {
-                "the dynamics node": stack.enter_context(
-                    Process(
-                        "eom_dynamics.ros.dynamics_node",
-                        ("--ros-args", "--params-file", "model.yaml"),
-                        scratch,
-                        environment,
-                    )
-                ),
-                "the simulated robot": stack.enter_context(
-                    Process(
-                        "eom_dynamics.ros.simulated_robot_node",
-                        ("--ros-args", "-r", "feedforward:=applied_feedforward", *parameters),
-                        scratch,
-                        environment,
-                    )
-                ),
-            }
-            options = ("--rate", str(task.rate), "--phase", str(task.phase), "--timeout", str(_STARTUP))
-            player = stack.enter_context(
-                Process(
-                    "closing_the_loop.lockstep_player",
-                    ("setpoints.npz", "recording.npz", *options),
-                    scratch,
-                    environment,
-                )
+    def play(step: str, robot: Robot, motion: Any) -> Readings:
+        with Run() as run:
+            _write_inputs(run.folder, task, robot, motion)
+            run.environment["PYTHONPATH"] = os.pathsep.join(map(str, _path()))
+            run.start("the dynamics node", "eom_dynamics.ros.dynamics_node", "--ros-args --params-file model.yaml")
+            run.start(
+                "the simulated robot",
+                "eom_dynamics.ros.simulated_robot_node",
+                "--ros-args -r feedforward:=applied_feedforward --params-file true.yaml --params-file simulation.yaml",
             )
-            follow(nodes, player, lambda sent, received: report(step, sent, received))
-            write_bag(folder / step, scratch / "recording.npz")
+            options = f"--rate {task.rate} --phase {task.phase} --timeout {_STARTUP}"
+            run.play(
+                lambda sent, received: report(step, sent, received),
+                "closing_the_loop.lockstep_player",
+                f"setpoints.npz recording.npz {options}",
+            )
+            write_bag(folder / step, run.folder / "recording.npz")
         return read_readings(folder / step, robot)
 
-    return run
+    return play
 
 
 def _path() -> list[str | Path]:

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracking errors and identified numbers for terminal, HTML page and JSON."""
+"""Result of the identification: tracking errors and identified numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.dynamics import Dynamics
 from eom_dynamics.robot.model import Joint
-from eom_dynamics.terminal import printable
-from eom_dynamics.tools.pages.numbers import number
-from eom_dynamics.tools.pages.units import milli, position_units
-from eom_dynamics.tools.text_tables import columns
+from eom_dynamics.tools.quantity_text import effort_units, milli, number, position_units, together
+from eom_dynamics.tools.results import Result, ResultSection, TextTable
 
-from .experiment import IdentificationResult
+from .experiment import NATURAL_FREQUENCY, IdentificationResult
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 LEAST_GAIN = 5.0
 """Factor by which the tracking error must fall."""
@@ -69,54 +71,83 @@ def deviation_in_words(result: IdentificationResult) -> str:
     )
 
 
-TRACKING_HEADER = ("joint", "RMS before", "RMS after", "before / after")
-"""Column titles of :func:`tracking_rows`."""
-
-RESIDUAL_HEADER = ("joint", "before", "after", "motor, after")
-"""Column titles of :func:`residual_rows`."""
-
-NUMBERS_HEADER = ("parameter", "file", "true", "identified", "± std")
-"""Column titles of :func:`number_rows`."""
-
-
-def tracking_rows(result: IdentificationResult) -> list[tuple[str, ...]]:
-    """Link errors of each joint on a motion that was not identified from."""
-    units = milli(position_units(result.task.robot))
-    before, after = result.before.rms, result.after.rms
-    return [
+def circle_result(result: IdentificationResult, page: Path) -> Result:
+    """Make the result: link errors before and after, residuals, and identified numbers beside the true ones."""
+    task, plan = result.task, result.task.plan
+    robot, units = task.robot, milli(position_units(task.robot))
+    tracking = [
         (name, f"{number(1e3 * b)} {unit}", f"{number(1e3 * a)} {unit}", number(b / a) if a else "–")
-        for name, unit, b, a in zip(result.task.robot.joint_names, units, before, after, strict=True)
+        for name, unit, b, a in zip(robot.joint_names, units, result.before.rms, result.after.rms, strict=True)
     ]
-
-
-def residual_rows(result: IdentificationResult) -> list[tuple[str, ...]]:
-    """RMS of predicted less measured efforts of springs on that motion, and of motors on the excitation."""
     score = result.fit.links.validation or result.fit.links.training
-    residuals = [motor.residual for motor in result.fit.motors]
-    rows = zip(result.task.robot.joint_names, score.before, score.after, residuals, strict=True)
-    return [(name, *(number(float(x)) for x in row)) for name, *row in rows]
-
-
-def number_rows(result: IdentificationResult) -> list[tuple[str, ...]]:
-    """All identified numbers."""
-    return [
-        (each.name, *(number(x) for x in (each.described, each.true, each.found, each.deviation)))
-        for each in numbers(result)
+    motors = [motor.residual for motor in result.fit.motors]
+    residuals = [
+        (name, *(number(float(x)) for x in row))
+        for name, *row in zip(robot.joint_names, score.before, score.after, motors, strict=True)
     ]
+    header = ("parameter", "file", "true", "identified", "± std")
+    of_joints, of_bodies = (
+        [(row.name, *map(number, row[1:])) for row in rows] for rows in (_of_joints(result), _of_bodies(result))
+    )
+    return Result(
+        title=f"Identification of {robot.name}",
+        lead=[f"identification: tracking error {number(result.gain)} times smaller ({deviation_in_words(result)})"],
+        sections=[
+            ResultSection(
+                caption=f"A simulated arm that differs from its file: {deviation_in_words(result)}. The node, with the "
+                f"file, streamed an excitation of {plan.excitation.end:g} s over ROS 2, whose optimisation made "
+                f"parameters {number(plan.gain)} times as certain; joint_states and motor_states, with noise of "
+                "encoders and of efforts, were recorded in a bag; and from the bag followed masses, inertias, springs, "
+                f"rotors and friction. Then the node got the new file. On another motion of {plan.judged.end:g} s, "
+                f"with a PD of {NATURAL_FREQUENCY:g} rad/s on the motors, the RMS error of the links is "
+                f"{number(result.gain)} times smaller.",
+                charts=_charts(result),
+                tables=[TextTable(("joint", "RMS before", "RMS after", "before / after"), tracking)],
+            ),
+            ResultSection(
+                "Residuals",
+                caption=f"RMS of predicted less measured efforts, in {together(effort_units(robot))}: of springs by "
+                "the equations of motion of the links, on the motion that was not identified from; and of motors, on "
+                "the excitation.",
+                tables=[TextTable(("joint", "before", "after", "motor, after"), residuals)],
+            ),
+            ResultSection(
+                "Identified numbers",
+                lines=[within_deviations(result)],
+                caption="SI units. Of the bodies, the combinations that are identifiable from the motion; bags, true "
+                "and identified robot files are in the folder of this page.",
+                tables=[TextTable(header, of_joints), TextTable(header, of_bodies, page_only=True)],
+            ),
+        ],
+        failures=failures(result),
+        files={"page": page},
+        json=as_json(result) | {"failures": failures(result)},
+        about={"robot": robot.name},
+    )
 
 
-def as_text(result: IdentificationResult) -> str:
-    """Return the tables of the terminal."""
-    own = [row for row, each in zip(number_rows(result), numbers(result), strict=True) if " of " not in each.name]
-    lines = [
-        f"identification: tracking error {number(result.gain)} times smaller ({deviation_in_words(result)})",
-        "",
-        *columns([TRACKING_HEADER, *tracking_rows(result)], 1),
-        "",
-        *columns([NUMBERS_HEADER, *own], 1),
-        within_deviations(result),
-    ]
-    return "\n".join(map(printable, lines))
+def _charts(result: IdentificationResult) -> dict[str, go.Figure]:
+    """Draw link errors on the motion that was not identified from, and motor efforts of the excitation."""
+    from eom_dynamics.tools.pages.charts import CURVE_POINTS, add_joints, over_time  # only this needs Plotly
+
+    robot, before, after, recording = result.task.robot, result.before, result.after, result.recording
+    errors, efforts = milli(position_units(robot)), effort_units(robot)
+    drawn = {
+        "identified_before": ("Link error before", errors, before.t, 1e3 * before.error),
+        "identified_after": ("Link error after", errors, after.t, 1e3 * after.error),
+        "identified_motors": (
+            "Measured motor efforts of the excitation",
+            efforts,
+            recording.t,
+            recording.motor_effort,
+        ),
+    }
+    charts = {}
+    for name, (title, units, t, values) in drawn.items():
+        group = "excitation" if name == "identified_motors" else "identified"
+        charts[name] = over_time(title, together(units), float(t[0]), float(t[-1]), group=group)
+        add_joints(charts[name], robot.joint_names, units, t, values, points=CURVE_POINTS)
+    return charts
 
 
 def as_json(result: IdentificationResult) -> dict[str, Any]:

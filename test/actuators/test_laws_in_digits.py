@@ -31,7 +31,7 @@ from eom_dynamics.actuators.springs import (
     TabulatedSpring,
 )
 from eom_dynamics.arrays import Array
-from eom_dynamics.elastic.motor_functions import MotorFunctions
+from eom_dynamics.elastic.spring_set import MotorFunctions
 from eom_dynamics.jet import Jet
 
 TOLERANCE = 1e-12
@@ -314,12 +314,7 @@ def test_compiled_losses(functions: MotorFunctions) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "details"),
-    [
-        ("deflections", {}),
-        ("spring_efforts", {"orders": 3}),
-        ("motors", {"spin": False}),
-    ],
+    ("name", "details"), [("deflections", {}), ("spring_efforts", {"orders": 3}), ("motors", {"spin": False})]
 )
 def test_one_state_and_batches_of_any_size_have_equal_bits(arm: ElasticArm, name: str, details: Any) -> None:
     """Of efforts and deflections down to the least, and up to where the springs are hardest."""

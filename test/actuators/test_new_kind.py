@@ -18,8 +18,8 @@ from scipy.optimize import brentq
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import SPRINGS, Spring
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification.elastic_options import ElasticOptions, check_elastic
-from eom_dynamics.identification.springs import fit_spring
+from eom_dynamics.identification.elastic.arm import ElasticOptions, check_elastic
+from eom_dynamics.identification.elastic.springs import fit_spring
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot import robot_from_parameters
@@ -127,5 +127,5 @@ def test_identification(arm: ElasticArm, bilinear: type[Spring]) -> None:
     assert ElasticOptions({None: "bilinear"}).law(arm.robot.joints[0]) == "bilinear"
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_arguments(parser)
-    with pytest.raises(argparse.ArgumentError, match=r"there is no law 'soft'; there are linear, .*, bilinear"):
+    with pytest.raises(argparse.ArgumentError, match=r"invalid choice: 'soft' .*linear, .*, bilinear, keep"):
         parser.parse_args(["--spring-law", "soft"])

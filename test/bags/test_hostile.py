@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("rosbags")
 
 import lz4.frame
-import numpy as np
 import zstandard
 from bag_files import (
     COMMAND,
@@ -30,12 +29,9 @@ from bag_files import (
 from mcap.records import Channel, Chunk, ChunkIndex, DataEnd, Footer, Header, Schema
 from mcap.writer import MCAP0_MAGIC, RecordBuilder
 from mcap.writer import Writer as McapWriter
-from rosbags.interfaces import Nodetype
 from rosbags.rosbag2 import CompressionMode
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-from rosbags.typesys.store import Typestore
 
-from eom_dynamics.bags import Bag, BagError, Layouts, bounds, typestore
+from eom_dynamics.bags import Bag, BagError, bounds, typestore
 from eom_dynamics.tools.cli.main import main
 
 DATA = [(START + k, joint_state(k, ["a"], [float(k)])) for k in range(100)]
@@ -242,41 +238,6 @@ STAMP = "builtin_interfaces/Time stamp\nstring frame_id"
 OWN_STAMP = f"a/S stamp\nstring frame_id{RULE}MSG: a/S\n"
 
 
-def deviating(path: Path, kind: str, old: str, new: str) -> Path:
-    """A bag of messages whose own definition of their type has other lines in place of some."""
-    text = STORE.generate_msgdef(kind, ros_version=2)[0]
-    assert text.count(old) == 1
-    types = get_typestore(Stores.EMPTY)
-    types.register(get_types_from_msg(text.replace(old, new), kind))
-    writer = McapWriter(path.open("wb"))
-    writer.start("ros2")
-    schema = writer.register_schema(kind, "ros2msg", text.replace(old, new).encode())
-    channel = writer.register_channel("/topic", "cdr", schema)
-    for time in range(START, START + 40 * 10**7, 10**7):
-        writer.add_message(channel, time, bytes(types.serialize_cdr(example(types, kind), kind)), time)
-    writer.finish()
-    return path
-
-
-def example(types: Typestore, name: str) -> Any:
-    """A message of a type, with two entries in each array."""
-
-    def value(description: Any) -> Any:
-        kind, what = description
-        if kind == Nodetype.NAME:
-            return example(types, what)
-        if kind == Nodetype.BASE:
-            return "joint_1" if what[0] == "string" else np.nan if "float" in what[0] else 1
-        element, length = what
-        if element == (Nodetype.BASE, ("string", 0)):
-            return ["joint_1", "joint_2"]
-        count = length if kind == Nodetype.ARRAY else 2
-        values = [value(element) for _ in range(count)]
-        return np.array(values, dtype=element[1][0]) if element[0] == Nodetype.BASE else values
-
-    return types.types[name](**{field: value(description) for field, description in types.fielddefs[name][1]})
-
-
 @pytest.mark.parametrize(
     ("kind", "old", "new", "other"),
     [
@@ -293,17 +254,23 @@ def example(types: Typestore, name: str) -> Any:
         (COMMAND, "uint8 status\n", "string status\n", "FeedforwardCommand with another status"),
     ],
 )
-@pytest.mark.parametrize("command", ["replay", "report"])
 def test_definitions_that_deviate_are_refused_on_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, kind: str, old: str, new: str, other: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, old: str, new: str, other: str
 ) -> None:
-    bag = deviating(tmp_path / "bag.mcap", kind, old, new)
-    topic = ["--topic", "/topic"] if kind == COMMAND and command == "replay" else []
-    reason = "is of type eom_dynamics/msg/FeedforwardCommand, not one of" if topic else f"{other} than this release"
-    output = tmp_path / ("out" if command == "replay" else "page.html")
-    assert main([command, str(bag), "-o", str(output), "--robot", "planar_2r", *topic]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert reason in line, line
+    text = STORE.generate_msgdef(kind, ros_version=2)[0]
+    assert text.count(old) == 1
+    with (tmp_path / "bag.mcap").open("wb") as stream:
+        writer = McapWriter(stream)
+        writer.start("ros2")
+        schema = writer.register_schema(kind, "ros2msg", text.replace(old, new).encode())
+        writer.add_message(writer.register_channel("/topic", "cdr", schema), START, bytes(100), START)
+        writer.finish()
+    for command in ["report"] if kind == COMMAND else ["report", "replay"]:
+        assert (
+            main([command, str(tmp_path / "bag.mcap"), "-o", str(tmp_path / "page.html"), "--robot", "planar_2r"]) == 2
+        )
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{other} than this release" in line, line
 
 
 @pytest.mark.parametrize("kind", [JOINT_STATE, SETPOINT, TRAJECTORY, COMMAND])
@@ -332,7 +299,3 @@ def test_chunks_within_chunks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bag.mcap").write_bytes(data + summary + MCAP0_MAGIC)
     with pytest.raises(BagError, match="its index does not list the chunks of the file"):
         Bag(tmp_path / "bag.mcap")
-
-
-def test_an_empty_block_has_no_rows() -> None:
-    assert list(Layouts(STORE, JOINT_STATE).rows([])) == []

@@ -12,7 +12,7 @@ pytest.importorskip("rosbags")
 
 from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, setpoints, trajectory
 
-from eom_dynamics.bags import Layout, LayoutError, Layouts, Rows
+from eom_dynamics.bags import Layout, Layouts
 
 TEXTS = st.text(max_size=12)
 NUMBERS = st.floats(width=64)
@@ -29,6 +29,13 @@ def joint_states(draw):
     return joint_state(
         draw(st.integers(0, 2**31 * 10**9 - 1)), draw(st.lists(TEXTS, max_size=4)), draw(arrays(n)), effort
     )
+
+
+def decoded(kind, messages):
+    """Blocks of messages, and the reasons and places of those that cannot be read."""
+    refused: list[tuple[str, int]] = []
+    places = range(len(messages))
+    return list(Layouts(STORE, kind).blocks(places, messages, lambda *found: refused.append(found))), refused
 
 
 def same(a, b) -> bool:
@@ -59,26 +66,23 @@ def test_numbers_are_where_rosbags_finds_them(message, little, fill) -> None:
 def test_padding_of_rclpy_is_ignored(kind: str, message, padding: int) -> None:
     exact = bytes(STORE.serialize_cdr(message, kind))
     random = np.random.default_rng(0)
-    first, second = Layouts(STORE, kind).rows([exact + random.bytes(padding), exact]), Layout(STORE, kind, exact)
-    for part in first:
-        assert isinstance(part, Rows), part
-        assert part.layout.fields() == second.fields() and part.layout.texts() == second.texts()
-    (refused,) = Layouts(STORE, kind).rows([exact + bytes(8 * len(exact))])
-    assert not isinstance(refused, Rows) and "more than its fields take" in str(refused[1])
+    (padded, _), refused = decoded(kind, [exact + random.bytes(padding), exact])
+    second = Layout(STORE, kind, exact)
+    assert padded.layout.fields() == second.fields() and padded.layout.texts() == second.texts() and not refused
+    blocks, ((reason, _),) = decoded(kind, [exact + bytes(8 * len(exact))])
+    assert not blocks and "more than its fields take" in reason
 
 
 @given(messages=st.lists(joint_states(), min_size=1, max_size=12))
 def test_a_block_is_split_in_order(messages) -> None:
     block = [bytes(STORE.serialize_cdr(message, JOINT_STATE)) for message in messages]
-    place = 0
-    for part in Layouts(STORE, JOINT_STATE).rows(block):
-        assert isinstance(part, Rows) and part.start == place
-        for row, position in zip(part.rows, part.layout.numbers(part.rows, "position"), strict=True):
+    parts, refused = decoded(JOINT_STATE, block)
+    assert np.concatenate([part.recorded for part in parts]).tolist() == list(range(len(messages))) and not refused
+    for part in parts:
+        for place, row, position in zip(part.recorded, part.rows, part.numbers("position"), strict=True):
             assert row.tobytes() == block[place]
             assert same(position, messages[place].position)
-            assert list(part.layout.message.name) == messages[place].name
-            place += 1
-    assert place == len(messages)
+            assert list(part.message.name) == messages[place].name
 
 
 @given(values=arrays(7), sec=st.integers(-(2**31), 2**31 - 1))
@@ -117,16 +121,16 @@ def test_padding_is_ignored() -> None:
     place = data.index(b"d\x00") + 2
     assert data[place : place + 2] == bytes(2)
     other[place : place + 2] = b"\xff\xff"
-    (part,) = Layouts(STORE, JOINT_STATE).rows([bytes(data), bytes(other)])
-    assert isinstance(part, Rows) and len(part.rows) == 2
+    (part,), _ = decoded(JOINT_STATE, [bytes(data), bytes(other)])
+    assert len(part) == 2
 
 
 def test_a_layout_depends_on_names_and_lengths_not_on_numbers() -> None:
     states = np.random.default_rng(1).standard_normal((5, 200, 2))
     block = [bytes(STORE.serialize_cdr(m, SETPOINT)) for _, m in setpoints(["a", "b"], states)]
     block[150] = bytes(STORE.serialize_cdr(setpoint(1, ["b", "a"], states[:, 0]), SETPOINT))
-    parts = list(Layouts(STORE, SETPOINT).rows(block))
-    assert [(part.start, len(part.rows)) for part in parts] == [(0, 150), (150, 1), (151, 49)]
+    parts, _ = decoded(SETPOINT, block)
+    assert [(part.recorded[0], len(part)) for part in parts] == [(0, 150), (150, 1), (151, 49)]
     assert parts[0].layout is parts[2].layout
 
 
@@ -160,12 +164,11 @@ def test_messages_of_numbers_of_one_type_are_one_field(values, n, little) -> Non
 )
 def test_bytes_that_are_not_a_message_are_reported(data: bytes) -> None:
     good = bytes(STORE.serialize_cdr(joint_state(5, ["a"], [1.0]), JOINT_STATE))
-    parts = list(Layouts(STORE, JOINT_STATE).rows([good, data, good]))
-    assert [part[0] for part in parts] == [0, 1, 2]
-    assert isinstance(parts[1][1], LayoutError) and "\n" not in str(parts[1][1])
+    parts, ((reason, place),) = decoded(JOINT_STATE, [good, data, good])
+    assert [part.recorded.tolist() for part in parts] == [[0], [2]] and place == 1 and "\n" not in reason
 
 
 @given(data=st.binary(min_size=5, max_size=80))
 def test_arbitrary_bytes_are_a_message_or_an_error(data: bytes) -> None:
-    for part in Layouts(STORE, JOINT_STATE).rows([b"\x00\x01\x00\x00" + data]):
-        assert isinstance(part, Rows) or isinstance(part[1], LayoutError)
+    parts, refused = decoded(JOINT_STATE, [b"\x00\x01\x00\x00" + data])
+    assert len(parts) + len(refused) == 1

@@ -14,9 +14,10 @@ import pytest
 from chains import fixed_case
 from differences import deviation, gradient
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion
+from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.codegen.evaluation import rows_of
+from eom_dynamics.codegen.functions import compiled_program
+from eom_dynamics.codegen.programs import PROGRAMS
 
 STATES = 200
 
@@ -208,7 +209,9 @@ def test_a_state_and_a_batch_give_the_same_bits(name: str) -> None:
 
 def test_rows_for_a_kernel_are_aligned() -> None:
     """C may read a double only at a multiple of its size: unaligned rows are copied, others are not."""
-    x = np.arange(12.0).reshape(4, 3)
-    rows = rows_of(LAYOUTS["unaligned"](x))
+    x, function = np.arange(8.0).reshape(4, 2), compiled_program(PROGRAMS["gravity"](load_robot("planar_2r")), "numpy")
+    rows, every_other = (
+        function._rows(given, function.signature.arguments[0], ()) for given in (LAYOUTS["unaligned"](x), x[::2])
+    )
     assert rows.flags.aligned and np.array_equal(rows, x)
-    assert np.shares_memory(rows_of(x[::2]), x)
+    assert np.shares_memory(every_other, x)

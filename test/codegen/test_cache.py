@@ -25,7 +25,7 @@ from differences import deviation
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.codegen import compiler, fingerprint, native
+from eom_dynamics.codegen import compiler, native, recipe
 from eom_dynamics.codegen.cache import cache_directory, cached
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.exceptions import KernelError, KernelWarning
@@ -286,7 +286,7 @@ class TestKey:
     @pytest.mark.parametrize(
         "change",
         [
-            (fingerprint, "generator_fingerprint", lambda: "another"),
+            (recipe, "generator_fingerprint", lambda: "another"),
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
             (compiler, "_processor", lambda: "another"),
             (compiler, "identity", lambda path: "another"),
@@ -312,11 +312,11 @@ class TestKey:
         package = tmp_path / "eom_dynamics"
         package.mkdir()
         installed = Path(compiler.__file__).parents[1]
-        for name in fingerprint._GENERATOR:
+        for name in recipe._GENERATOR:
             (package / name).parent.mkdir(exist_ok=True)
             (shutil.copytree if (installed / name).is_dir() else shutil.copy)(installed / name, package / name)
-        monkeypatch.setattr(fingerprint.resources, "files", lambda name: package)
-        before = fingerprint.generator_fingerprint.__wrapped__()
+        monkeypatch.setattr(recipe.resources, "files", lambda name: package)
+        before = recipe.generator_fingerprint.__wrapped__()
         for name in (
             "jet.py",
             "jet_functions.py",
@@ -328,7 +328,7 @@ class TestKey:
         ):
             text = (package / name).read_text()
             (package / name).write_text(text + "\n")
-            assert fingerprint.generator_fingerprint.__wrapped__() != before, name
+            assert recipe.generator_fingerprint.__wrapped__() != before, name
             (package / name).write_text(text)
 
     @pytest.mark.parametrize("changed", ["stream_call.c", "shaped_messages.h"])

@@ -18,14 +18,11 @@ from hypothesis import strategies as st
 from eom_dynamics import elementary, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.backends import kernel_of
-from eom_dynamics.codegen.casadi_function import casadi_function
-from eom_dynamics.codegen.emit_python import python_function
-from eom_dynamics.codegen.expressions import Expression, Op
+from eom_dynamics.codegen.emit_python import casadi_function, python_function
+from eom_dynamics.codegen.expressions import Expression, Op, Partials
 from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
-from eom_dynamics.codegen.partials import Partials
 from eom_dynamics.codegen.program import Program, trace
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.codegen.straight_line import used_inputs
 from eom_dynamics.jet import Jet
 
 points = st.lists(st.fractions(-3, 3, max_denominator=4), min_size=3, max_size=3)
@@ -130,7 +127,6 @@ def test_equal_angles_share_a_sine() -> None:
 def test_unused_inputs_are_not_read() -> None:
     program = trace("p", {"a": 2, "b": 2}, lambda x: {"y": [x["b"][1] * 2.0]})
     assert [(node.op, node.constant) for node in program.nodes] == [(Op.INPUT, 3)]
-    assert used_inputs(traced(lambda x: [x[0].sin() + 1.0 / x[2]])) == {0, 2}
 
 
 @pytest.mark.parametrize(

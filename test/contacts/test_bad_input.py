@@ -71,7 +71,7 @@ MISTAKES: dict[type[Exception], tuple[tuple[Callable[[], Any], str], ...]] = {
         (lambda: WrenchCone([[0, 0], [1, 1], [2, 2]], 0.5), "corners are on one line"),
         (lambda: WrenchCone(np.ones((3, 2)), 0.5), "corners are on one line"),
         (lambda: axes_of_normal([0, 0, 0]), "the normal of a contact is zero"),
-        (lambda: FrictionCone(0.5).half_spaces(2), "faces must be an integer of at least 3, is 2"),
+        (lambda: FrictionCone(0.5).half_spaces(2), "faces must be an integer from 3, is 2"),
         (lambda: FrictionCone(0.5).margin([0, 0, 1], "4"), "faces must be an integer"),
         (lambda: ContactDynamics(dynamics(), ["tip"]), "must be point or surface contacts"),
         (

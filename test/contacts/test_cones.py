@@ -53,7 +53,7 @@ def test_half_spaces_against_generators(name: str, amounts: Array, away: Array, 
 @pytest.mark.parametrize("name", ["rectangle", "displaced"])
 @pytest.mark.parametrize("friction", [0.1, 0.7, 1.5])
 def test_closed_form_of_rectangles_is_the_hull_of_the_generators(name: str, friction: float) -> None:
-    from eom_dynamics.contacts.wrench_cone import _hull_half_spaces
+    from eom_dynamics.contacts.cones import _hull_half_spaces
 
     cone = WrenchCone(POLYGONS[name], friction)
     closed, hull = (

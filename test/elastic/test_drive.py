@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motors of arms: friction, gears, shafts, limits, and springs of every kind in one arm."""
+"""Motor shafts, and what drives are sent and report."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from chains import fixed_case, packaged_parameters
 from differences import derivative, deviation, polynomial_motion
+from own_drives import CIA_402, CURRENT, ODRIVE, with_drives
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
 
+import eom_dynamics as eom
 from eom_dynamics import ElasticArm, StateError, load_robot, robot_from_parameters
+from eom_dynamics.actuators import Friction, Transmission
+from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
+from eom_dynamics.actuators.parameters import ParameterError
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import COMPENSATIONS, FeedbackDelay
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.trajectory import paper_motion
 
 MOTION = fixed_case("planar_2r", 4).motion
 
@@ -179,3 +191,224 @@ def test_deflections_over_time_refuse_times_that_do_not_fit() -> None:
         arm.deflections_over_time([0.0, 0.1, 0.2], efforts, start=[0.0, np.nan])
     undamped = ElasticArm(load_robot("planar_2r"))
     np.testing.assert_array_equal(undamped.deflections_over_time([0.0, 0.1, 0.2], efforts), np.zeros((3, 2)))
+
+
+SI = (SI_UNITS,)
+PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0.04])
+
+
+def states(n: int, t: float | Array = 0.3) -> list[Array]:
+    return list(paper_motion(n).derivatives(t, 4))
+
+
+def section_of(robot: eom.Robot) -> dict[str, Any]:
+    """The section of the robot in its own file."""
+    section: dict[str, Any] = yaml.safe_load(robot_as_yaml(robot).text)["/**"]["ros__parameters"]["robot"]
+    return section
+
+
+def test_a_robot_with_neither_is_sent_its_command() -> None:
+    arm = ElasticArm(eom.load_robot("sea_planar_2r"))
+    x = states(2)
+    command = arm.feedforward(*x)
+    sent = arm.drive_command(command, *x[:3])
+    same = (command.motor_position, command.motor_velocity, command.motor_effort, command.tau, command.taud)
+    assert not arm.converts and all(a is b for a, b in zip(sent, same, strict=True))
+
+
+@pytest.mark.parametrize(("own", "reason"), [("gravity", "'a' is not one of"), (("mass",), "'mass' is not one of gra")])
+def test_unknown_efforts_of_the_robot_are_refused(own: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(eom.RobotDescriptionError, match=reason):
+        ElasticArm(replace(eom.load_robot("pendulum"), compensated_by_robot=own))
+
+
+@pytest.mark.parametrize("own", [c for k in (1, 2, 3) for c in combinations(COMPENSATIONS[:3], k)])
+def test_what_the_robot_adds_is_taken_out(own: tuple[str, ...]) -> None:
+    """By gravity and Coriolis efforts of Dynamics, and friction by its law; deflections and the model's values stay."""
+    plain = with_drives(eom.load_robot("iiwa"), units=SI)
+    arm, reference = ElasticArm(replace(plain, compensated_by_robot=own)), ElasticArm(plain)
+    x = states(7)
+    q, qd, qdd = x[:3]
+    command, dynamics = arm.feedforward(*x), eom.Dynamics(plain, friction=False)
+    for a, b in zip(command, reference.feedforward(*x), strict=True):
+        np.testing.assert_array_equal(a, b)
+    gravity, at_joints, at_motors = dynamics.gravity(q), np.zeros(7), np.zeros(7)
+    if "gravity" in own:
+        at_joints = at_joints + gravity
+    if "coriolis" in own:
+        at_joints = at_joints + dynamics.bias(q, qd) - gravity
+    if "friction" in own:
+        at_joints = at_joints + 0.4 * qd + 0.7 * np.tanh(qd / 0.01)
+        law = Friction(0.8, 0.3, 0.5, 0.3, 0.2)
+        at_motors = law.effort(command.motor_velocity)
+    sent = arm.drive_command(command, q, qd, qdd)
+    np.testing.assert_allclose(sent.joint_effort, command.tau - at_joints, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(sent.effort, command.motor_effort - at_joints - at_motors, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(sent.position, command.motor_position)
+    np.testing.assert_array_equal(sent.velocity, command.motor_velocity)
+
+
+def test_pinocchio_has_the_same_gravity_and_coriolis_efforts() -> None:
+    pytest.importorskip("pinocchio")
+    from pinocchio_tree import PinocchioTree
+    from urdf_arms import urdf_arm
+
+    text = urdf_arm()
+    robot = eom.load_robot(text)
+    tree, x = PinocchioTree(text, robot), states(robot.n)
+    q, qd, qdd = x[:3]
+    gravity, both = tree.effort(q, 0 * q, 0 * q), tree.effort(q, qd, 0 * q)
+    for own, taken in ((("gravity",), gravity), (("coriolis",), both - gravity), (("gravity", "coriolis"), both)):
+        arm = ElasticArm(replace(robot, compensated_by_robot=own))
+        command = arm.feedforward(*x)
+        sent = arm.drive_command(command, q, qd, qdd)
+        np.testing.assert_allclose(command.motor_effort - sent.effort, taken, rtol=0, atol=1e-11)
+        assert np.abs(taken).max() > 1e-3
+
+
+@pytest.mark.parametrize("payload", [None, PAYLOAD])
+def test_the_rate_is_that_of_the_sent_effort(payload: eom.Payload | None) -> None:
+    arm = ElasticArm(with_drives(eom.load_robot("iiwa"), *COMPENSATIONS))
+
+    def sent(t: float) -> eom.elastic.DriveCommand:
+        x = states(7, t)
+        return arm.drive_command(arm.feedforward(*x, payload=payload), *x[:3], payload=payload)
+
+    h = 1e-4
+    rate = (8 * (sent(0.3 + h)[3] - sent(0.3 - h)[3]) - sent(0.3 + 2 * h)[3] + sent(0.3 - 2 * h)[3]) / (12 * h)
+    # Differences of order 4; friction turns within 0.01 rad/s.
+    np.testing.assert_allclose(sent(0.3).joint_effort_rate, rate, rtol=0, atol=1e-5)
+
+
+def test_a_payload_is_taken_out_only_where_the_robot_knows_it() -> None:
+    iiwa, x = eom.load_robot("iiwa"), states(7)
+    knows, does_not = (
+        ElasticArm(replace(iiwa, compensated_by_robot=own)) for own in (("gravity", "payload"), ("gravity",))
+    )
+    q, qd, qdd = x[:3]
+    command = knows.feedforward(*x, payload=PAYLOAD)
+    bare, loaded = (knows.dynamics.gravity(q, **given) for given in ({}, {"payload": PAYLOAD}))
+    for arm, gravity in ((knows, loaded), (does_not, bare)):
+        sent = arm.drive_command(command, q, qd, qdd, payload=PAYLOAD)
+        np.testing.assert_allclose(sent.effort, command.motor_effort - gravity, rtol=0, atol=1e-12)
+    # A payload that changes has a rate of its gravity: with all of its parameters at the rate of 1/s.
+    parameters = PAYLOAD.parameters
+    sent = knows.drive_command(command, q, 0 * qd, 0 * qdd, payload=(parameters, parameters))
+    np.testing.assert_allclose(command.taud - sent.joint_effort_rate, loaded - bare, rtol=0, atol=1e-11)
+
+
+def test_batches_are_states() -> None:
+    arm = ElasticArm(with_drives(eom.load_robot("sea_planar_2r"), *COMPENSATIONS[:3]))
+    t = np.linspace(0.0, 1.0, 7)
+    x = states(2, t)
+    together = arm.drive_command(arm.feedforward(*x), *x[:3])
+    for k in range(len(t)):
+        row = [each[k] for each in x]
+        for a, b in zip(together, arm.drive_command(arm.feedforward(*row), *row[:3]), strict=True):
+            np.testing.assert_array_equal(a[k], b)
+
+
+def test_drives_in_their_units_by_a_table() -> None:
+    """Hand-computed: gear ratio 50, k_t 0.07 N m/A."""
+    arm = ElasticArm(with_drives(eom.load_robot("iiwa"), units=(ODRIVE, CIA_402, CURRENT, SI_UNITS)))
+    x = states(7)
+    motor = arm.feedforward(*x)._replace(
+        motor_position=np.full(7, 0.1), motor_velocity=np.full(7, -2.0), motor_effort=np.full(7, 35.0)
+    )
+    sent = arm.drive_command(motor, *x[:3])
+    # 0.1 rad behind the gear are 5 rad or 0.795774715 turns before it, 2 rad/s are 100 rad/s or 15.9154943 turns/s.
+    np.testing.assert_allclose(sent.position[:4], [-0.545774715459, 3159.493234522, 5.0, 0.1], rtol=1e-12)
+    np.testing.assert_allclose(sent.velocity[:4], [15.915494309190, -954.929658551, -100.0, -2.0], rtol=1e-12)
+    # 35 N m behind are 0.7 N m before it, 538.461538 per mille of 1.3 N m, 10 A.
+    np.testing.assert_allclose(sent.effort[:4], [-0.7, 538.461538461538, 10.0, 35.0], rtol=1e-12)
+    assert sent.effort[3] == 35.0 and sent.position[3] == 0.1
+
+
+def test_a_drive_behind_the_gear() -> None:
+    """moteus with its rotor_to_output_ratio set: turns of the output; current is that of the motor."""
+    robot = with_drives(eom.load_robot("pendulum"), units=(DriveUnits(units_per_turn=1.0, effort="current"),))
+    arm, x = ElasticArm(robot), states(1)
+    motor = arm.feedforward(*x)._replace(motor_position=np.array([np.pi]), motor_effort=np.array([35.0]))
+    sent = arm.drive_command(motor, *x[:3])
+    np.testing.assert_allclose([sent.position[0], sent.effort[0]], [0.5, 10.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["linear", "antagonistic_exponential"])
+def test_the_state_of_drives_is_the_inverse(kind: str) -> None:
+    robot = with_drives(with_springs(eom.load_robot("iiwa"), EVERY_KIND[kind], rotor_inertia=0.3), *COMPENSATIONS[:3])
+    arm, x = ElasticArm(robot), states(7)
+    command = arm.feedforward(*[0.05 * each for each in x])
+    q, qd, qdd = (0.05 * each for each in x[:3])
+    sent = arm.drive_command(command, q, qd, qdd)
+    motors = command.motor_position, command.motor_velocity, command.motor_effort
+    for a, b in zip(arm.drive_state(*sent[:3], sent_at=(q, qd)), motors, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
+    for a, b in zip(arm.drive_state(*arm.drive_report(eom.elastic.DriveState(*motors))), motors, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["iiwa", "vsa_planar_2r", "planar_2r"])
+def test_references_are_those_of_the_age_of_the_feedback(name: str) -> None:
+    """Efforts are those of the command, also in a file that was written and read; what drives report has no age."""
+    plain, ages, t = eom.load_robot(name), (1e-3, 2e-3), np.linspace(0.2, 0.4, 5)
+    arm = ElasticArm(robot_from_parameters(section_of(replace(plain, drive_feedback_delay=FeedbackDelay(*ages)))))
+    assert arm.robot.drive_feedback_delay == ages and arm.converts
+    command, *earlier = (arm.feedforward(*(0.1 * x for x in states(plain.n, t - age))) for age in (0.0, *ages))
+    sent = arm.drive_command(command, *(0.1 * x for x in states(plain.n, t)[:3]))
+    # The next terms of the Taylor polynomials, a³/6 and a²/2 times the largest third derivative of the motors.
+    third = np.max(np.abs(np.gradient(command.motor_acceleration, t, axis=0)))
+    np.testing.assert_allclose(sent.position, earlier[0].motor_position, rtol=0, atol=ages[0] ** 3 / 4 * third)
+    np.testing.assert_allclose(sent.velocity, earlier[1].motor_velocity, rtol=0, atol=ages[1] ** 2 * third)
+    np.testing.assert_array_equal(sent.effort, command.motor_effort)
+    motors = eom.elastic.DriveState(command.motor_position, command.motor_velocity, command.motor_effort)
+    for a, b in zip(arm.drive_report(motors), motors, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"position": -1e-3}, "drive_feedback_delay.position: must not be negative"),
+        ({"speed": 1e-3}, "drive_feedback_delay.speed: unknown entry; known are position, velocity"),
+        (1e-3, "drive_feedback_delay: must be a section"),
+    ],
+)
+def test_impossible_ages_are_refused(given: object, reason: str) -> None:
+    section = section_of(eom.load_robot("pendulum")) | {"drive_feedback_delay": given}
+    with pytest.raises(eom.RobotDescriptionError, match=reason):
+        robot_from_parameters(section)
+
+
+def test_two_motors_share_and_transmissions_map_what_the_robot_adds() -> None:
+    x = states(2)
+    pair = ElasticArm(replace(eom.load_robot("vsa_planar_2r"), compensated_by_robot=("gravity",)))
+    small = [0.05 * each for each in x]
+    taken = pair.feedforward(*small).motor_effort - pair.drive_command(pair.feedforward(*small), *small[:3]).effort
+    half = pair.dynamics.gravity(small[0])[pair.motor_joint] / np.bincount(pair.motor_joint)[pair.motor_joint]
+    np.testing.assert_allclose(taken, half, rtol=0, atol=1e-12)
+    matrix = np.array([[0.5, 0.5], [0.5, -0.5]])
+    robot = replace(
+        eom.load_robot("planar_2r"), transmission=((0, 1), Transmission(matrix)), compensated_by_robot=("gravity",)
+    )
+    arm = ElasticArm(robot)
+    taken = arm.feedforward(*x).motor_effort - arm.drive_command(arm.feedforward(*x), *x[:3]).effort
+    np.testing.assert_allclose(taken, matrix.T @ arm.dynamics.gravity(x[0]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"side": "left"}, "side: must be one of motor, joint, is 'left'"),
+        ({"effort": "newton"}, "effort: must be one of torque, current, per_mille, is 'newton'"),
+        ({"sign": 2.0}, "sign: must be 1 or -1, is 2; a gear ratio is the joint's gear_ratio"),
+        ({"units_per_turn": 0.0}, "units_per_turn: must be positive, is 0"),
+        ({"velocity_units_per_turn": -60.0}, "velocity_units_per_turn: must be positive, is -60"),
+        ({"offset": np.nan}, "offset: must be finite, is nan"),
+        ({"effort": "per_mille"}, "rated_torque: missing; effort: per_mille needs it"),
+        ({"rated_torque": 1.3}, "rated_torque: needs effort: per_mille"),
+    ],
+)
+def test_impossible_units_are_refused(given: dict[str, object], reason: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        DriveUnits(**given)  # type: ignore[arg-type]
+    assert str(error.value) == reason

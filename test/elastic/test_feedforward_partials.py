@@ -11,7 +11,7 @@ from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
-from eom_dynamics.codegen.casadi_function import casadi_function
+from eom_dynamics.codegen.emit_python import casadi_function
 from eom_dynamics.codegen.programs import inverse_dynamics_of_order
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 

@@ -13,10 +13,7 @@ from eom_dynamics.elastic import flat_state, linearizing_effort
 from eom_dynamics.jet import Jet
 
 
-@given(
-    state=st.tuples(*[st.floats(-1.5, 1.5)] * 4),
-    snap=st.floats(-1e3, 1e3),
-)
+@given(state=st.tuples(*[st.floats(-1.5, 1.5)] * 4), snap=st.floats(-1e3, 1e3))
 def test_single_link_with_a_flexible_joint(state: tuple[float, ...], snap: float) -> None:
     """M. W. Spong (1987), and J.-J. E. Slotine and W. Li, "Applied Nonlinear Control" (1991), example 6.10.
 

@@ -16,13 +16,7 @@ from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_rob
 from eom_dynamics.actuators import Friction
 from eom_dynamics.actuators.springs import RIGID, CubicSpring, LinearSpring
 from eom_dynamics.arrays import Array
-from eom_dynamics.elastic import (
-    SpringChain,
-    SpringStage,
-    chain_derivatives_needed,
-    chain_motor_jet,
-    motor_jet,
-)
+from eom_dynamics.elastic import SpringChain, SpringStage, chain_derivatives_needed, chain_motor_jet, motor_jet
 from eom_dynamics.trajectory import Cosine
 
 MOTION = Cosine([0.5, -0.4], [1.1, 0.9], [0.3, 0.2])

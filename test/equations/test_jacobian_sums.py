@@ -20,7 +20,7 @@ from eom_dynamics.equations import (
     gravity_from_jacobians,
     mass_matrix_from_jacobians,
 )
-from eom_dynamics.equations.coriolis_tensor import ROUTES
+from eom_dynamics.equations.jacobian_sums import ROUTES
 from eom_dynamics.kinematics import body_poses
 
 TOLERANCE = 1e-12

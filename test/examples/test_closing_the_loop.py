@@ -23,7 +23,7 @@ from closing_the_loop.experiment import (
 )
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionError, load_robot
 from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidSpring
-from eom_dynamics.tools.pages.numbers import number
+from eom_dynamics.tools.quantity_text import number
 
 ROBOT = "sea_planar_2r"
 
@@ -92,10 +92,9 @@ def test_the_page_has_the_errors_and_the_numbers(closed: IdentificationResult, t
     pytest.importorskip("plotly", reason="the page needs plotly")
     from html_page import Page
 
-    from closing_the_loop.page import write_page
+    from eom_dynamics.tools.pages.page import html_page
 
-    write_page(tmp_path / "index.html", closed)
-    html = (tmp_path / "index.html").read_text(encoding="utf-8")
+    html = html_page("closing_the_loop", summary.circle_result(closed, tmp_path / "index.html"))
     figures = json.loads(Page(html).scripts[-2])
     assert set(figures) == {"identified_before", "identified_after", "identified_motors"}
     assert "Failed" not in html
@@ -111,7 +110,7 @@ def test_results_as_text_and_json(closed: IdentificationResult) -> None:
     (inertia,) = [each for each in results["numbers"] if each["name"] == "rotor inertia, joint_1"]
     assert inertia["true"] == inertia["described"] == closed.task.robot.joints[0].rotor_inertia
     assert inertia["found"] == closed.fit.motors[0].rotor_inertia[0]
-    assert f"{number(closed.gain)} times smaller" in summary.as_text(closed)
+    assert f"{number(closed.gain)} times smaller" in summary.circle_result(closed, Path("index.html")).as_text()
     assert not summary.failures(closed)
     worse = replace(closed, after=replace(closed.before, error=closed.before.error / 3))
     assert summary.failures(worse) == ["identification: the tracking error fell 3.00 times, not 5 times"]

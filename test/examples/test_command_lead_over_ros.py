@@ -22,7 +22,7 @@ def test_the_lead_makes_the_recorded_error_ten_times_smaller(
 ) -> None:
     from closing_the_loop.command_lead import main
     from eom_dynamics.bags import Bag
-    from eom_dynamics.bags.message_blocks import read_blocks
+    from eom_dynamics.bags.layout import read_blocks
     from eom_dynamics.bags.types import COMMAND
 
     folder = tmp_path / "lead"

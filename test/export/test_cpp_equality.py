@@ -20,7 +20,7 @@ from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.export import PLANT
-from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.cpp_project import type_name
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from eom_dynamics.robot.model import Limits

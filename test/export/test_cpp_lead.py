@@ -16,7 +16,7 @@ from exported import export, succeed
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.export import PLANT
-from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.cpp_project import type_name
 from eom_dynamics.trajectory import paper_motion
 
 pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")

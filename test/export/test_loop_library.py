@@ -15,7 +15,7 @@ from compilation import COMPILERS, run
 from exported import robot, succeed
 
 from eom_dynamics import ElasticArm
-from eom_dynamics.codegen import cache, compiler
+from eom_dynamics.codegen import cache
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.export import compiled_loop, generic_files, loop_library
 from eom_dynamics.export.templates import template
@@ -125,7 +125,7 @@ def test_the_command_loop(
     kernel: Path, loader: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It compiles a robot once, and says so where there is no compiler."""
-    monkeypatch.setattr(compiler, "_finished", lambda *_: pytest.fail("is compiled again"))
+    monkeypatch.setattr(compiled_loop, "run_compiler", lambda *_: pytest.fail("is compiled again"))
     assert main(["codegen", "--language=loop", NAME]) == 0
     first, path = capsys.readouterr().out.splitlines()
     assert first == f"{NAME}: 2 joints, fingerprint {loop_library(robot(NAME)).fingerprint}"

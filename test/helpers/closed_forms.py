@@ -21,8 +21,7 @@ from eom_dynamics.elastic.carried_rotors import SPIN, rotor_robot
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, between
 from eom_dynamics.export import Project, StoredValues
-from eom_dynamics.export.functions import DRIVE_COMMAND, DRIVE_STATE, OF_MOTORS, PLANT
-from eom_dynamics.export.plant import ACCELERATIONS, MOTOR_STATE
+from eom_dynamics.export.functions import ACCELERATIONS, DRIVE_COMMAND, DRIVE_STATE, MOTOR_STATE, OF_MOTORS, PLANT
 from eom_dynamics.export.stored_values import _jets, program_results
 from eom_dynamics.jet import Jet
 from eom_dynamics.kinematics import body_poses

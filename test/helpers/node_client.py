@@ -16,7 +16,7 @@ from forks import ForkServer
 from tool_messages import task_message
 
 from eom_dynamics.messages.fields import WRENCH_FIELDS
-from eom_dynamics.messages.wrenches import wrench_messages
+from eom_dynamics.messages.spatial import wrench_messages
 
 # A guard against waiting forever, not a measure of anything: a shared machine may stall for seconds.
 PATIENCE = 60.0

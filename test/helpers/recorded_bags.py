@@ -15,7 +15,8 @@ from paths import ROOT
 pytest.importorskip("rosbags", reason="reads bags")
 
 import eom_dynamics as eom
-from eom_dynamics.tools.report.record import Record, Stream
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.tools.report.record import Record
 from eom_dynamics.trajectory import paper_motion
 
 SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"

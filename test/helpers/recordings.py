@@ -6,15 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from eom_dynamics.messages.fields import COMMAND_FIELDS
-from eom_dynamics.tools.demo.evaluate import Answers
-from eom_dynamics.tools.demo.plan import Plan
+from eom_dynamics.tools.demo.evaluate import Plan
 
 
-def recorded(plan: Plan, lost: int = 0) -> Answers:
-    """Return the answers of a node without faults, except the first ``lost``."""
-    answers = {field: np.array(x) for field, x in zip(COMMAND_FIELDS, plan.command(plan.t), strict=True)}
-    received = plan.t + 3e-4
-    received[:lost] = np.nan
+def recorded(plan: Plan, lost: int = 0, lateness: float = 3e-4) -> dict[str, np.ndarray]:
+    """Return the answers of a node without faults, except the first ``lost``, ``lateness`` s after each setpoint."""
+    answers = {field: np.array(x) for field, x in zip(COMMAND_FIELDS, plan.command, strict=True)}
+    answers["round_trip"] = np.full(len(plan.t), lateness)
     for values in answers.values():
         values[:lost] = np.nan
-    return Answers(plan.t, received, answers, "numpy")
+    sent, names = 12.5 + plan.t, np.array(plan.arm.motor_names)
+    received = sent + answers["round_trip"]
+    return {**answers, "sent": sent, "received": received, "motor_names": names, "backend": np.array("numpy")}

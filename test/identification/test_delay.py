@@ -10,7 +10,7 @@ from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import IdentificationError
-from eom_dynamics.identification.delay import Delay, combined, command_delay, drive_delay, low_passed, period_of
+from eom_dynamics.identification.elastic.delay import Delay, combined, command_delay, drive_delay, low_passed, period_of
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.trajectory import paper_motion

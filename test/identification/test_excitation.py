@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimal excitation: limits by the verdict of the trajectory service and by samples, and gain over random motions."""
+"""Optimal excitation: limits by the verdict of the trajectory service and by samples, gain over random motions."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from differences import derivative
+from differences import derivative, deviation
+from hypothesis import given
+from hypothesis import strategies as st
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.identification import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-from eom_dynamics.identification.excitation import OptimalExcitation
-from eom_dynamics.identification.excitation_limits import with_limits
+from eom_dynamics.identification import Excitation, ExcitationOptions, OptimalExcitation
+from eom_dynamics.identification.excitation.excitation import RestSeries
+from eom_dynamics.identification.excitation.limits import with_limits
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
 RANGES = {name: {"lower": -1.5, "upper": 2.0, "velocity": 3.0} for name in ("joint_1", "joint_2")}
+OPTIONS = ExcitationOptions(period=4.0, harmonics=5, limits=RANGES, share=0.8)
+
+
+def task_of(**changes: Any) -> Excitation:
+    """An arm with springs, friction and limited motors."""
+    return Excitation(eom.load_robot("sea_planar_2r"), replace(OPTIONS, **changes))
 
 
 @pytest.fixture(scope="module")
 def task() -> Excitation:
-    """An arm with springs, friction and limited motors."""
-    return Excitation(
-        eom.load_robot("sea_planar_2r"), series=ExcitationSeries(4.0, 5), bounds=ExcitationBounds(RANGES, 0.8)
-    )
+    return task_of()
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +82,6 @@ def test_keeps_limits_by_independent_samples(found: OptimalExcitation) -> None:
     assert np.max(np.abs(speed)) <= 0.8 * 500.0 / 100.0 * (1 + 1e-6)
 
 
-def test_starts_and_ends_at_rest(found: OptimalExcitation) -> None:
-    for t in (0.0, found.trajectory.end):
-        assert np.max(np.abs(found.trajectory.derivatives(t)[1:])) < 1e-9
-
-
 def test_beats_random_motions(task: Excitation, found: OptimalExcitation) -> None:
     draw = np.random.default_rng(7)
     others = [task.information(task.trajectory(task.random(draw))) for _ in range(50)]
@@ -89,13 +90,7 @@ def test_beats_random_motions(task: Excitation, found: OptimalExcitation) -> Non
 
 
 def test_d_optimal_motion_has_the_largest_determinant(found: OptimalExcitation) -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    task = Excitation(
-        robot,
-        series=ExcitationSeries(4.0, 5),
-        bounds=ExcitationBounds(RANGES, 0.8),
-        criterion=ExcitationCriterion(condition_weight=0.0),
-    )
+    task = task_of(condition_weight=0.0)
     optimal = task.optimize(candidates=10, iterations=60)
     draw = np.random.default_rng(7)
     others = [task.information(task.trajectory(task.random(draw))).log_det for _ in range(50)]
@@ -124,15 +119,13 @@ def test_progress(task: Excitation) -> None:
 
 
 def test_periods_repeat_the_motion() -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    task = Excitation(robot, series=ExcitationSeries(2.0, 4, 3), bounds=ExcitationBounds(RANGES))
-    motion = task.optimize(candidates=2, iterations=2).trajectory
+    motion = task_of(period=2.0, harmonics=4, periods=3).optimize(candidates=2, iterations=2).trajectory
     assert motion.end == 6.0
     np.testing.assert_allclose(motion.derivatives(0.3), motion.derivatives(4.3), atol=1e-9)
 
 
 def test_tree_with_limits_of_its_file() -> None:
-    task = Excitation(eom.load_robot("dual_arm"), series=ExcitationSeries(8.0, 5))
+    task = Excitation(eom.load_robot("dual_arm"), ExcitationOptions(period=8.0, harmonics=5))
     found = task.optimize(candidates=2, iterations=8)
     assert found.verdict.ok and task.cost(found.information) < task.cost(found.start_information)
 
@@ -140,7 +133,7 @@ def test_tree_with_limits_of_its_file() -> None:
 def test_gravity_beyond_the_limits_of_effort() -> None:
     limits = {name: {**values, "effort": 0.1} for name, values in RANGES.items()}
     with pytest.raises(TrajectoryError, match="sea_planar_2r: no random motion meets the limits of effort"):
-        Excitation(eom.load_robot("sea_planar_2r"), bounds=ExcitationBounds(limits)).optimize(candidates=1)
+        task_of(limits=limits).optimize(candidates=1)
 
 
 def test_start_beyond_the_limits(task: Excitation) -> None:
@@ -151,22 +144,80 @@ def test_start_beyond_the_limits(task: Excitation) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"series": ExcitationSeries(period=0.0)}, "period must be a positive number"),
-        ({"series": ExcitationSeries(period=np.nan)}, "period"),
-        ({"series": ExcitationSeries(harmonics=2)}, "harmonics must be an integer from 3"),
-        ({"series": ExcitationSeries(periods=0)}, "periods must be an integer > 0"),
-        ({"bounds": ExcitationBounds(RANGES, share=1.5)}, "share"),
-        ({"criterion": ExcitationCriterion(noise=[1.0])}, "noise must be one positive number or 2"),
-        ({"criterion": ExcitationCriterion(noise=-1.0)}, "noise"),
-        (
-            {"criterion": ExcitationCriterion(condition_weight=-1.0)},
-            "condition_weight must be a number from 0 on, is -1",
-        ),
-        ({"criterion": ExcitationCriterion(["viscos"])}, "viscous"),
-        ({"bounds": ExcitationBounds()}, "--lower, --upper"),
+        ({"period": 0.0}, "period must be a positive number"),
+        ({"period": np.nan}, "period"),
+        ({"harmonics": 2}, "harmonics must be an integer from 3"),
+        ({"periods": 0}, "periods must be an integer > 0"),
+        ({"share": 1.5}, "share"),
+        ({"noise": [1.0]}, "noise must be one positive number or 2"),
+        ({"noise": -1.0}, "noise"),
+        ({"condition_weight": -1.0}, "condition_weight must be a number from 0 on, is -1"),
+        ({"terms": ["viscos"]}, "viscous"),
+        ({"limits": None}, "--lower, --upper"),
     ],
 )
 def test_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message) as raised:
-        Excitation(eom.load_robot("sea_planar_2r"), **{"bounds": ExcitationBounds(RANGES), **options})
+        task_of(**options)
     assert "\n" not in str(raised.value)
+
+
+SCALE = np.array([0.5, 2.0, 3.0])
+
+
+def series_parameters(series: RestSeries, seed: int) -> Any:
+    return np.random.default_rng(seed).normal(size=series.shape)
+
+
+@given(harmonics=st.integers(3, 12), frequency=st.floats(0.05, 2.0), seed=st.integers(0, 99))
+def test_ends_are_at_rest(harmonics: int, frequency: float, seed: int) -> None:
+    series = RestSeries(frequency, harmonics, SCALE)
+    motion = series.trajectory(series_parameters(series, seed), periods=2)
+    peaks = [np.max(np.abs(x)) for x in motion.derivatives(np.linspace(0, motion.end, 200))]
+    for t in (0.0, 1 / frequency, motion.end):
+        for peak, rate in zip(peaks[1:], motion.derivatives(t)[1:], strict=True):
+            # Sums of harmonics to the power of four, of numbers rounded to 1e-16.
+            assert np.max(np.abs(rate)) < 1e-11 * peak
+    assert deviation(motion.derivatives(0.0)[0], motion.derivatives(motion.end)[0]) < 1e-12
+
+
+def test_no_motion_at_rest_is_left_out() -> None:
+    """Every series at rest at its ends is one of the family: 2 L coefficients less four conditions."""
+    series = RestSeries(0.3, 5, SCALE)
+    w = 2 * np.pi * 0.3 * np.arange(1, 6)
+    conditions = np.zeros((4, 10))
+    conditions[0, :5], conditions[1, 5:] = 1, w
+    conditions[2, :5], conditions[3, 5:] = -(w**2), -(w**3)
+    z = np.concatenate([np.zeros((6, 1)), np.eye(6)], axis=1)
+    motions = [RestSeries(0.3, 5, np.ones(1)).trajectory(row[np.newaxis]) for row in z]
+    coefficients = np.array([np.concatenate([m.sine[0], m.cosine[0]]) for m in motions])
+    assert series.shape == (3, 7)
+    assert np.linalg.matrix_rank(coefficients) == 10 - np.linalg.matrix_rank(conditions)
+    np.testing.assert_allclose(coefficients @ conditions.T, 0, atol=1e-10)
+
+
+def test_matrices_agree_with_the_trajectory() -> None:
+    series = RestSeries(0.2, 6, SCALE)
+    z, t = series_parameters(series, 1), np.linspace(0, 4.9, 23)
+    states = series.states(z, series.matrices(t, 4))
+    for k, expected in enumerate(series.trajectory(z).derivatives(t)):
+        assert deviation(states[k], expected) < 1e-12
+
+
+def test_gradient_agrees_with_differences() -> None:
+    series = RestSeries(0.2, 4, SCALE)
+    z, matrices = series_parameters(series, 2), series.matrices(np.linspace(0, 5, 11), 2)
+    weight = np.random.default_rng(3).normal(size=(3, 11, 3))
+    found = series.parameter_gradient(weight, matrices)
+    for i in range(3):
+        for k in range(5):
+            at = np.zeros(series.shape)
+            at[i, k] = 1.0
+            slope = derivative(lambda h, at=at: np.sum(weight * series.states(z + h * at, matrices)))
+            assert abs(slope - found[i, k]) < 1e-8 * np.max(np.abs(found))
+
+
+@pytest.mark.parametrize(("harmonics", "message"), [(2, "from 3"), (51, "to 50"), (3.5, "integer")])
+def test_wrong_harmonics(harmonics: Any, message: str) -> None:
+    with pytest.raises(TrajectoryError, match=message):
+        RestSeries(1.0, harmonics, SCALE)

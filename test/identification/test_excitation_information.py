@@ -9,7 +9,7 @@ from differences import derivative
 
 import eom_dynamics as eom
 from eom_dynamics.identification import Regressor
-from eom_dynamics.identification.excitation_information import Information, InformationModel
+from eom_dynamics.identification.excitation.information import Information, InformationModel
 
 NOISE = np.array([2.0, 0.5])
 

@@ -11,7 +11,7 @@ from excited import motion
 
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
-from eom_dynamics.identification.filtering import default_filter, filter_recording, uniform
+from eom_dynamics.identification.links.filtering import default_filter, filter_recording, uniform
 from eom_dynamics.identification.sampling import LowPass
 
 ROBOT = load_robot("planar_2r")

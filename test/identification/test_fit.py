@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,17 +27,24 @@ from eom_dynamics.identification import (
     identified_robot,
     not_in_file,
 )
-from eom_dynamics.identification.choice import _errors
-from eom_dynamics.identification.equations import Equations, equations, predictions
-from eom_dynamics.identification.estimators import ordinary, total, weighted
-from eom_dynamics.identification.filtering import default_filter, filter_recording, filtered_motion
-from eom_dynamics.identification.fit_notes import doubtful_terms
-from eom_dynamics.identification.pseudo_inertia import pseudo_inertia as pseudo_inertia_of
-from eom_dynamics.identification.residuals import correlation_time, root_mean_square, whiteness
-from eom_dynamics.identification.training_data import blocks
+from eom_dynamics.identification.links.checks import doubtful_terms
+from eom_dynamics.identification.links.choice import unfiltered_errors
+from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
+from eom_dynamics.identification.links.equations import (
+    Equations,
+    blocks,
+    equations,
+    ordinary,
+    predictions,
+    total,
+    weighted,
+)
+from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
+from eom_dynamics.identification.sampling import correlation_time, root_mean_square, whiteness
 from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.tools.identify.summary import as_text
+from eom_dynamics.tools.identify.run import IdentificationResult
+from eom_dynamics.tools.identify.summary import identification_result
 
 # Given where the choice itself is not what is tested.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
@@ -57,6 +66,11 @@ def z_scores(true: Robot, found: Fit) -> np.ndarray:
     count = found.regressor.inertial
     errors = (found.estimate.x[:count] - base_of(true, found)) / found.base_deviations[:count]
     return errors[np.isfinite(found.base_deviations[:count])]
+
+
+def with_second(robot: Robot, **changes: Any) -> Robot:
+    """The robot with changes of its second joint."""
+    return replace(robot, joints=(robot.joints[0], replace(robot.joints[1], **changes)))
 
 
 def is_possible(parameters: np.ndarray) -> bool:
@@ -138,9 +152,11 @@ def test_offsets_of_sensors_and_of_the_arm() -> None:
     assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not arm.sensor_bias.any()
     assert sensor.training.of_fit[1] == pytest.approx(arm.training.of_fit[1], rel=0.05)
     assert sensor.training.after[1] == pytest.approx(arm.training.after[1], rel=0.02)
-    assert "against efforts less the bias of the sensors: joint_1 " in as_text(sensor) and "less the" not in as_text(
-        arm
-    )
+    texts = [
+        identification_result(IdentificationResult(robot, found.robot, found, None, (), ()), {}).as_text()
+        for found in (sensor, arm)
+    ]
+    assert "against efforts less the bias of the sensors: joint_1 " in texts[0] and "less the" not in texts[1]
     # Identified again from its own file, nothing changes.
     again = fit(identified_robot(arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
     assert again.kept == () and again.training.after[1] == pytest.approx(arm.training.after[1], rel=0.01)
@@ -152,7 +168,7 @@ def test_parallel_spring() -> None:
     robot = load_robot("sea_planar_2r")
     true = true_robot(robot)
     spring = ParallelSpring(SignedLinearLaw(20.0), 0.4)
-    held = replace(true, joints=(true.joints[0], replace(true.joints[1], parallel_spring=spring)))
+    held = with_second(true, parallel_spring=spring)
     terms = ("viscous", "coulomb", "parallel_spring", "offset")
     found = identified_robot(fit(robot, recording(robot, held), options=replace(QUICK, terms=terms))).joints[1]
     assert found.parallel_spring.law.constant == pytest.approx(20.0, rel=0.01)
@@ -196,13 +212,8 @@ def test_worse_joints_keep_what_was_given(keep: str) -> None:
 def held_robots(spring: ParallelSpring, of_file: ParallelSpring, bias: float = 0.0) -> tuple[Robot, Recording]:
     """A robot with a parallel spring of its file, and a recording of one with another."""
     robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
-    given, held = (
-        replace(x, joints=(x.joints[0], replace(x.joints[1], parallel_spring=y)))
-        for x, y in ((robot, of_file), (true, spring))
-    )
-    source = recording(robot, held)
-    return given, replace(source, tau=source.tau + np.array([0.0, bias]))
+    source = recording(robot, with_second(true_robot(robot), parallel_spring=spring))
+    return with_second(robot, parallel_spring=of_file), replace(source, tau=source.tau + np.array([0.0, bias]))
 
 
 def test_gas_spring() -> None:
@@ -217,7 +228,7 @@ def test_gas_spring() -> None:
     assert found.terms["offset"][1] == pytest.approx(1.5, abs=0.4)
     # Candidates of a filter are judged with the spring, too: what is left is the noise of the sensors.
     (part,) = found.prepare(source)
-    assert np.all(root_mean_square(_errors(found.regressor, part, found.filter, found.vector)) < 2.0)
+    assert np.all(root_mean_square(unfiltered_errors(found.regressor, part, found.filter, found.vector)) < 2.0)
 
 
 @pytest.mark.parametrize("offset", ["arm", "sensor"])
@@ -249,9 +260,7 @@ def test_coupled_wrist() -> None:
     robot = replace(plain, joints=tuple(joints), transmission=coupling)
     true = true_robot(robot, "motor")
     spring = ParallelSpring(SignedLinearLaw(9.0), 0.2)  # in the file as on the arm: its joint has no term
-    robot, true = (
-        replace(x, joints=(x.joints[0], replace(x.joints[1], parallel_spring=spring))) for x in (robot, true)
-    )
+    robot, true = (with_second(x, parallel_spring=spring) for x in (robot, true))
     loaded = replace(true, joints=(replace(true.joints[0], constant_effort=2.0), true.joints[1]))
     source = recording(robot, loaded, "motor")
     found = fit(robot, source, options=replace(QUICK, side="motor"))
@@ -261,7 +270,7 @@ def test_coupled_wrist() -> None:
     assert found.kept == ()
     assert np.all(found.training.of_fit < 0.01 * found.training.spread)
     (part,) = found.prepare(source)
-    left = root_mean_square(_errors(found.regressor, part, found.filter, found.vector))
+    left = root_mean_square(unfiltered_errors(found.regressor, part, found.filter, found.vector))
     assert np.all(left < 0.03 * found.training.spread)
     again = identified_robot(found)
     error = 4 * float(np.sum(found.term_deviations["offset"]))
@@ -273,8 +282,7 @@ def test_coupled_wrist() -> None:
     q, qd, qdd = motion(2, np.linspace(0.0, 5.0, 50))
     zero = np.zeros_like(q)
     efforts_of_file = ElasticArm(again).feedforward(q, qd, qdd, zero, zero).motor_effort
-    (by_fit,) = [efforts(again, q, qd, qdd, "motor")]
-    np.testing.assert_allclose(efforts_of_file, by_fit, atol=1e-9)
+    np.testing.assert_allclose(efforts_of_file, efforts(again, q, qd, qdd, "motor"), atol=1e-9)
 
 
 @pytest.mark.parametrize("inertia", [True, False])
@@ -481,12 +489,8 @@ def test_stribeck() -> None:
 
 def test_friction_alone() -> None:
     robot, true, _ = arm()
-    rubbing = replace(
-        robot,
-        joints=tuple(
-            replace(j, damping=t.damping, friction=t.friction) for j, t in zip(robot.joints, true.joints, strict=True)
-        ),
-    )
+    pairs = zip(robot.joints, true.joints, strict=True)
+    rubbing = replace(robot, joints=tuple(replace(j, damping=t.damping, friction=t.friction) for j, t in pairs))
     found = fit(robot, recording(robot, rubbing), options=replace(QUICK, inertia=False))
     np.testing.assert_allclose(found.terms["viscous"], [j.damping for j in true.joints], rtol=0.03)
     np.testing.assert_allclose(found.terms["coulomb"], [j.friction for j in true.joints], rtol=0.03)
@@ -520,55 +524,51 @@ def test_payload() -> None:
     np.testing.assert_array_equal(found.terms["viscous"], [joint.damping for joint in true.joints])
 
 
-def bad_recording(kind: str) -> Recording:
-    robot, true, _ = arm()
-    source = recording(robot, true)
-    draw = np.random.default_rng(9)
-    q, tau, t = source.q.copy(), source.tau.copy(), source.t.copy()
-    if kind == "noise":
-        tau = 50 * draw.standard_normal(tau.shape)
-    elif kind == "sign":
-        tau = -tau
-    elif kind == "one joint at rest":
-        q[:, 1] = 0.3
-        zero = np.zeros_like(q)
-        tau = Dynamics(true, order=0, backend="numpy").effort(q, zero, zero)
-    elif kind == "one effort zero":
-        tau[:, 1] = 0.0
-    elif kind == "clock":
-        t[3000:] -= 7.0
-        t[6000:] += 100.0
-    elif kind == "short":
-        return source[:400]
-    return replace(source, q=q, tau=tau, t=t)
+def with_second_at_rest(source: Recording) -> Recording:
+    q = source.q.copy()
+    q[:, 1] = 0.3
+    zero = np.zeros_like(q)
+    return replace(source, q=q, tau=Dynamics(arm()[1], order=0, backend="numpy").effort(q, zero, zero))
+
+
+def with_other_clocks(source: Recording) -> Recording:
+    t = source.t.copy()
+    t[3000:] -= 7.0
+    t[6000:] += 100.0
+    return replace(source, t=t)
 
 
 @pytest.mark.parametrize(
-    ("kind", "note"),
+    ("change", "note", "second"),
     [
-        ("noise", ""),
-        ("sign", ""),
+        (lambda r: replace(r, tau=50 * np.random.default_rng(9).standard_normal(r.tau.shape)), "", None),
+        (lambda r: replace(r, tau=-r.tau), "", None),
         (
-            "one joint at rest",
-            "simulated: joint_2 does not move; its friction and the inertias that only its motion excites",
+            with_second_at_rest,
+            "joint_2 does not move; its friction and the inertias that only its motion excites",
+            False,
         ),
-        ("one effort zero", "simulated: joint_2 has no effort, or the same throughout; its equations are not used"),
-        ("clock", "simulated: pauses or jumps of the clock separate 3 motions"),
-        ("short", ""),
+        (
+            lambda r: replace(r, tau=r.tau * [1.0, 0.0]),
+            "joint_2 has no effort, or the same throughout; its equations are not used",
+            False,
+        ),
+        (with_other_clocks, "pauses or jumps of the clock separate 3 motions", True),
+        (lambda r: r[:400], "", None),
     ],
+    ids=["noise", "sign", "one joint at rest", "one effort zero", "clock", "short"],
 )
-def test_bad_recordings(kind: str, note: str) -> None:
-    """Inertias are possible all the same, and a line says what is wrong."""
-    robot = load_robot("sea_planar_2r")
-    found = fit(robot, bad_recording(kind), options=QUICK)
+def test_bad_recordings(change: Callable[[Recording], Recording], note: str, second: bool | None) -> None:
+    """Inertias are possible all the same, and a line says what is wrong; ``second`` whether joint 2 is identified."""
+    robot, true, _ = arm()
+    found = fit(robot, change(recording(robot, true)), options=QUICK)
     of_file = np.concatenate([inertial_parameters(joint) for joint in robot.joints])
     assert is_possible(np.where(found.parameters == of_file, 0.0, found.parameters))
     assert np.all(found.terms["viscous"] >= 0)
-    assert not note or any(line.startswith(note) for line in found.notes)
-    if kind in ("one joint at rest", "one effort zero"):
-        assert not found.term_identifiable["viscous"][1]
-        assert found.term_identifiable["viscous"][0]
-    if kind == "clock":
+    assert not note or any(line.startswith(f"simulated: {note}") for line in found.notes)
+    if second is not None:
+        assert found.term_identifiable["viscous"].tolist() == [True, second]
+    if second:
         assert np.all(found.training.of_fit < 0.1)
 
 
@@ -591,10 +591,10 @@ def test_useless_recordings(change, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": "magic"}, "estimator must be huber or weighted or ordinary or total, is 'magic'"),
-        ({"prior": "flat"}, "prior must be entropic or geodesic"),
-        ({"side": "left"}, "side must be joint or motor"),
-        ({"terms": ("stiction",)}, "terms: there is no 'stiction'"),
+        ({"estimator": "magic"}, "estimator must be one of huber, weighted, ordinary, total, is 'magic'"),
+        ({"prior": "flat"}, "prior must be one of entropic, geodesic"),
+        ({"side": "left"}, "side must be one of joint, motor"),
+        ({"terms": ("stiction",)}, "terms must be one of viscous, .*, is 'stiction'"),
     ],
 )
 def test_wrong_options(options: dict[str, object], message: str) -> None:

@@ -10,12 +10,17 @@ import pytest
 from elastic_recordings import recording
 
 from eom_dynamics import load_robot
-from eom_dynamics.actuators.actuator import Actuator
+from eom_dynamics.actuators.actuator import Actuator, Gear
 from eom_dynamics.actuators.friction import Friction
-from eom_dynamics.actuators.gear import Gear
-from eom_dynamics.identification.elastic_robot import with_motors
-from eom_dynamics.identification.exceptions import IdentificationError
-from eom_dynamics.identification.motor import MotorFit, MotorModel, fit_gear_ratio, fit_motor, fit_motors
+from eom_dynamics.identification.elastic.motor import (
+    MotorFit,
+    MotorModel,
+    fit_gear_ratio,
+    fit_motor,
+    fit_motors,
+    with_motors,
+)
+from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 

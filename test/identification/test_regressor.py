@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regressor of efforts with friction, rotors and offsets: against the inverse dynamics and the laws themselves."""
+"""Regressor and base parameters: against the inverse dynamics, the laws, the literature, and Pinocchio's regressor."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from trees import trees
 
-from eom_dynamics import Dynamics, load_robot
+from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification import TERMS, Regressor
+from eom_dynamics.identification import TERMS, BaseParameters, Regressor, base_parameters, parameter_names
 
 
 def states(n: int, count: int = 40) -> Array:
@@ -68,3 +70,111 @@ def test_one_state() -> None:
 def test_unknown_term() -> None:
     with pytest.raises(ValueError, match="there is no term 'viscos'; did you mean viscous"):
         Regressor(load_robot("planar_2r"), ("viscos",))
+
+
+# Columns that are independent by less than this part are taken as dependent.
+NEGLECTED = 1e-7
+
+
+def test_words_of_a_planar_arm() -> None:
+    """Two links in the plane, the second axis at a = 0.5 m: the three parameters of each in any textbook."""
+    base = base_parameters(load_robot("planar_2r"))
+    assert base.words == ("mx1 + 0.5 m2", "my1", "Izz1 + 0.25 m2", "mx2", "my2", "Izz2")
+    assert set(base.without_effect) == {
+        *("m1", "mz1", "Ixx1", "Ixy1", "Ixz1", "Iyy1", "Iyz1"),
+        *("mz2", "Ixx2", "Ixy2", "Ixz2", "Iyy2", "Iyz2"),
+    }
+
+
+def test_words_of_a_sliding_arm() -> None:
+    """A slide moves masses alone."""
+    base = base_parameters(load_robot("planar_pr"))
+    assert base.words == ("m1 + m2", "mx2", "my2", "Izz2")
+
+
+def test_number_of_a_panda() -> None:
+    """43: C. Gaz et al., IEEE RA-L 4 (2019), have as many dynamic coefficients."""
+    assert len(base_parameters(load_robot("panda"))) == 43
+
+
+def test_symbols_of_a_panda() -> None:
+    """Body 3 passes its mass on to body 2, over the length d3 = 0.316 m: d3² = 0.09986."""
+    words = base_parameters(load_robot("panda")).words
+    assert words[0] == "Izz1 + Iyy2"
+    assert any(text.startswith("Izz2 + 0.09986 m3 + 0.632 mz3 + Iyy3") for text in words)
+
+
+def test_words_are_the_combinations() -> None:
+    """Sums read from the words, signs included, are the rows of K to the four digits that are written."""
+    base = base_parameters(load_robot("panda"))
+    assert any(" - " in text for text in base.words)
+    for text, row in zip(base.words, base.combinations, strict=True):
+        read, sign, factor = dict.fromkeys(base.names, 0.0), 1.0, 1.0
+        for part in text.split():
+            if part in ("+", "-"):
+                sign, factor = float(f"{part}1"), 1.0
+            elif part in read:
+                read[part] = sign * factor
+            else:
+                factor = float(part)
+        np.testing.assert_allclose(list(read.values()), row, rtol=6e-4)
+
+
+@pytest.mark.parametrize("name", ["iiwa", "ur5e", "dual_arm"])
+def test_efforts_do_not_depend_on_the_rest(name: str) -> None:
+    """Y pi = Y_b K pi in states that were not used."""
+    robot = load_robot(name)
+    dynamics = Dynamics(robot, order=0, backend="numpy")
+    base = base_parameters(robot, dynamics=dynamics)
+    check(robot, dynamics, base, 1e-12)
+    assert_independent(dynamics, base)
+
+
+@settings(max_examples=12)
+@given(trees(max_joints=4))
+def test_random_trees(robot: Robot) -> None:
+    """Completeness alone: with axes that are parallel but for 1e-7, rounding decides what is independent."""
+    dynamics = Dynamics(robot, order=0, backend="numpy")
+    check(robot, dynamics, base_parameters(robot, dynamics=dynamics), 100 * NEGLECTED)
+
+
+def check(robot: Robot, dynamics: Dynamics, base: BaseParameters, tolerance: float) -> None:
+    draw = np.random.default_rng(5)
+    q, qd, qdd = draw.uniform(-2, 2, (3, 50, robot.n))
+    pi = draw.standard_normal((3, len(base.names)))
+    Y = dynamics.regressor(q, qd, qdd)
+    efforts = Y @ pi.T
+    assert np.max(np.abs(Y[..., base.independent] @ base(pi).T - efforts)) < tolerance * np.max(np.abs(efforts))
+
+
+def assert_independent(dynamics: Dynamics, base: BaseParameters) -> None:
+    """No combination of the base parameters is without effect."""
+    q, qd, qdd = np.random.default_rng(5).uniform(-2, 2, (3, 50, dynamics.robot.n))
+    columns = dynamics.regressor(q, qd, qdd)[..., base.independent].reshape(-1, len(base))
+    values = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), compute_uv=False)
+    assert values[-1] > 1e-3 * values[0]
+
+
+@pytest.mark.parametrize("name", ["panda", "ur5e", "dual_arm"])
+def test_number_by_pinocchio(name: str) -> None:
+    """The rank of the regressor of another library."""
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
+    from eom_dynamics.robot.writers.urdf import robot_as_urdf
+
+    robot = load_robot(name)
+    model = pin.buildModelFromXML(robot_as_urdf(robot).text)
+    data = model.createData()
+    draw = np.random.default_rng(6)
+    rows = []
+    for _ in range(20 * model.njoints):
+        q, (v, a) = pin.randomConfiguration(model), draw.standard_normal((2, model.nv))
+        rows.append(pin.computeJointTorqueRegressor(model, data, q, 3 * v, 10 * a).copy())
+    base = base_parameters(robot, dynamics=Dynamics(robot, order=0, backend="numpy"))
+    assert np.linalg.matrix_rank(np.concatenate(rows), tol=1e-7) == len(base)
+
+
+def test_names_count_bodies() -> None:
+    names = parameter_names(load_robot("planar_2r"))
+    assert names[:5] == ("m1", "mx1", "my1", "mz1", "Ixx1")
+    assert names[10] == "m2"
+    assert len(names) == 20

@@ -13,9 +13,13 @@ from scipy.signal import chirp
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.identification.elastic_robot import with_resonance
-from eom_dynamics.identification.exceptions import IdentificationError
-from eom_dynamics.identification.resonance import ResonanceFit, fit_resonance, frequency_response
+from eom_dynamics.identification.elastic.resonance import (
+    ResonanceFit,
+    fit_resonance,
+    frequency_response,
+    with_resonance,
+)
+from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.integrators import rk4
 
@@ -114,7 +118,7 @@ def test_arm_of_two_joints() -> None:
 
     states = [start]
     for at in t[:-1]:
-        states.append(rk4(rate, at, states[-1], 4e-3, 1))
+        states.append(rk4(rate, at, states[-1], 4e-3))
     u = control(drive[::2], np.array(states))
     theta = plant.parts(np.array(states)).theta
     q0 = np.array([-np.pi / 2, 0.0])

@@ -23,9 +23,14 @@ from eom_dynamics.actuators.springs import (
     LinearSpring,
     TabulatedSpring,
 )
-from eom_dynamics.identification.elastic_robot import with_coupled_spring, with_springs
-from eom_dynamics.identification.exceptions import IdentificationError
-from eom_dynamics.identification.springs import fit_coupled_spring, fit_spring, fit_springs
+from eom_dynamics.identification.elastic.springs import (
+    fit_coupled_spring,
+    fit_spring,
+    fit_springs,
+    with_coupled_spring,
+    with_springs,
+)
+from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 

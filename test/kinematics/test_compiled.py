@@ -29,8 +29,7 @@ from eom_dynamics import (
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.kinematics import body_poses, differential_inverse_kinematics
 from eom_dynamics.recursion import LinkTree, kinematics, link_tree
-from eom_dynamics.recursion.center_of_mass import center_of_mass
-from eom_dynamics.recursion.kinematics import REPRESENTATIONS, SYNONYMS
+from eom_dynamics.recursion.kinematics import REPRESENTATIONS, SYNONYMS, center_of_mass
 from eom_dynamics.robot import Frame
 
 

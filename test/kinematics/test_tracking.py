@@ -8,7 +8,7 @@ import pytest
 from differences import deviation
 
 from eom_dynamics import Kinematics, lie, load_robot
-from eom_dynamics.kinematics.tracking import ToolTracker
+from eom_dynamics.kinematics.motion import ToolTracker
 
 RATES = np.random.default_rng(2).uniform(-1, 1, (4, 6))
 BENT = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])

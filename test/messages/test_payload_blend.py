@@ -6,7 +6,7 @@ import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.messages.payload_blend import LONGEST_BLEND, MOST_CHANGES, PayloadBlend
-from eom_dynamics.robot.physical_consistency import inertia_violation
+from eom_dynamics.robot.inertia import inertia_violation
 
 ROBOT = eom.load_robot("planar_2r")
 HEAVY = eom.Payload(3.0, [0.1, 0, 0.2], [0.02, 0, 0, 0.03, 0, 0.04])

@@ -9,7 +9,7 @@ from differences import deviation
 from tool_messages import orientation, twist, vector, world_aligned
 
 from eom_dynamics import StateError, lie
-from eom_dynamics.messages.poses import read_task_setpoint
+from eom_dynamics.messages.spatial import read_task_setpoint
 
 C = lie.exp([0.3, -0.8, 0.5, 0.4, 0.2, -0.6])
 TWISTS = np.random.default_rng(1).uniform(-1, 1, (4, 6))

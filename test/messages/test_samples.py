@@ -12,9 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from eom_dynamics import StateError
 from eom_dynamics.exceptions import StiffnessError
-from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, doubles, read_samples, read_stiffness, write
 from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.samples import doubles, read_samples, read_stiffness, write
 
 NAMES = ["a", "b", "c"]
 ORDER, SHUFFLED = JointOrder(NAMES, []), JointOrder(NAMES, ["b", "c", "a"])

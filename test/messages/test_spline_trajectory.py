@@ -28,10 +28,7 @@ def message(polynomials=None, knots=KNOTS, degree=7, names=NAMES):
         for t in (knots[:-1] if len(knots) > 1 else knots)
     ]
     return SimpleNamespace(
-        joint_names=list(names),
-        knots=array("d", knots),
-        degree=degree,
-        coefficients=array("d", np.ravel(coefficients)),
+        joint_names=list(names), knots=array("d", knots), degree=degree, coefficients=array("d", np.ravel(coefficients))
     )
 
 

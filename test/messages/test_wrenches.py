@@ -8,7 +8,7 @@ import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import WRENCH_FIELDS
-from eom_dynamics.messages.wrenches import read_wrenches, wrench_messages
+from eom_dynamics.messages.spatial import read_wrenches, wrench_messages
 
 ONE_TOOL, TWO_TOOLS = eom.load_robot("planar_2r"), eom.load_robot("dual_arm")
 

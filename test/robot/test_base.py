@@ -22,16 +22,15 @@ from eom_dynamics import (
     load_robot,
     robot_from_parameters,
 )
-from eom_dynamics.codegen.fingerprint import kernel_fingerprint
 from eom_dynamics.codegen.floating_programs import recipe
 from eom_dynamics.codegen.programs import PROGRAMS
+from eom_dynamics.codegen.recipe import kernel_fingerprint
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.robot.writers.written import Written
-from eom_dynamics.simulation.perturbation import perturbed
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.simulation.feedforward_comparison import perturbed
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 _INERTIAL = """<inertial><origin xyz="{}"/><mass value="{}"/>
   <inertia ixx="0.2" ixy="0.01" ixz="0" iyy="0.3" iyz="0.02" izz="0.25"/></inertial>"""
@@ -103,7 +102,7 @@ def test_kept_and_shown() -> None:
     assert deviation(spatial(perturbed(robot, mass=0.1)), 1.1 * spatial(robot)) < 1e-15
     facts = robot_facts(robot)
     assert (facts["base_mass"], facts["total_mass"]) == (5, 2.5)
-    assert "2.5 kg on a base of 5 kg" in as_text(facts)
+    assert "2.5 kg on a base of 5 kg" in facts_result(facts).as_text()
 
 
 def test_compiled_code_of_a_fixed_base_does_not_depend_on_it() -> None:

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertia of a body, against a cloud of point masses."""
+"""Inertia: steps between points and frames, and physical consistency."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
 
 import numpy as np
-from chains import numbers
+import pytest
+import yaml
+from chains import numbers, packaged_parameters
 from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eom_dynamics.robot import inertia
-from eom_dynamics.robot.physical_consistency import inertia_violation
+from eom_dynamics import Robot, RobotDescriptionError, RobotDescriptionWarning, load_robot, robot_from_parameters
+from eom_dynamics.robot import inertia, robot_from_urdf
+from eom_dynamics.robot.inertia import Inertial, body_violation, inertia_violation
 
 clouds = st.integers(1, 6).flatmap(
     lambda n: st.tuples(numbers(1.0, (n, 3)), st.lists(st.floats(0.1, 2), min_size=n, max_size=n))
@@ -37,3 +45,227 @@ def test_a_cloud_of_points(cloud, twist: np.ndarray) -> None:
 
 def test_entries_are_in_the_order_of_urdf() -> None:
     np.testing.assert_array_equal(inertia.symmetric(1, 2, 3, 4, 5, 6), [[1, 2, 3], [2, 4, 5], [3, 5, 6]])
+
+
+@pytest.mark.parametrize("principal", [(0, 0, 0), (0, 1, 1), (1, 1, 1), (1, 1, 2), (1, 2, 3), (1, 1, 2.01)], ids=str)
+def test_consistent_principal_moments(principal) -> None:
+    assert inertia_violation(np.diag(principal)) is None
+
+
+@pytest.mark.parametrize(
+    ("principal", "rule"),
+    [
+        ((-1, 1, 1), "principal moments of inertia must not be negative: -1, 1, 1 kg m²"),
+        ((-1e-5, 1, 1), "principal moments of inertia must not be negative"),
+        ((-1, -1, -1), "principal moments of inertia must not be negative"),
+        ((0, 0, 1), "the largest principal moment of inertia must not exceed the sum of the other two: 0, 0, 1 kg m²"),
+        ((1, 1, 2.03), "the largest principal moment of inertia must not exceed the sum of the other two"),
+    ],
+    ids=str,
+)
+def test_inconsistent_principal_moments(principal, rule: str) -> None:
+    assert inertia_violation(np.diag(principal)).startswith(rule)
+
+
+def test_a_heavy_point_mass_far_from_the_origin_is_consistent() -> None:
+    point = Inertial.about_center(300.0, np.array([7.0, -11.0, 13.0]), np.zeros((3, 3)))
+    assert body_violation(point) is None
+
+
+def inertial(mass: float = 1.0, ixx: float = 0.1) -> str:
+    return (
+        f'<inertial><origin xyz="0.1 0 0"/><mass value="{mass}"/>'
+        f'<inertia ixx="{ixx}" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>'
+    )
+
+
+def urdf(base: str = "", upper: str = "", sensor: str = "", lower: str = "", mimic: str = "") -> str:
+    """Two joints; a sensor fixed to the first body. By default, all inertias are consistent."""
+    links = {"base": base, "upper": upper or inertial(), "sensor": sensor, "lower": lower or inertial()}
+    joints = (("shoulder", "revolute", "base", "upper", "0 0 1"), ("mount", "fixed", "upper", "sensor", "1 0 0"))
+    joints = (*joints, ("elbow", "revolute", "upper", "lower", "0 1 0"))
+    return (
+        '<robot name="arm">'
+        + "".join(f'\n<link name="{name}">{text}</link>' for name, text in links.items())
+        + "".join(
+            f'\n<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+            f'<axis xyz="{axis}"/>{mimic if name == "elbow" else ""}</joint>'
+            for name, kind, parent, child, axis in joints
+        )
+        + "</robot>"
+    )
+
+
+TRIANGLE = "the largest principal moment of inertia must not exceed the sum of the other two: 0.1, 0.1, 0.5 kg m²"
+
+# A URDF, and how its warning begins after the source.
+UNPHYSICAL = {
+    "triangle inequality": (urdf(lower=inertial(ixx=0.5)), f"line 5: link lower: <inertial>: {TRIANGLE}"),
+    "negative moment": (urdf(lower=inertial(ixx=-0.1)), "line 5: link lower: <inertial>: principal moments of inertia"),
+    "negative mass": (
+        urdf(lower=inertial(mass=-1)),
+        "line 5: link lower: <inertial>: mass must not be negative, is -1",
+    ),
+    "inertia without mass": (urdf(lower=inertial(mass=0)), "line 5: link lower: <inertial>: a body with inertia must"),
+    "merged body": (
+        urdf(sensor=inertial(mass=0.1, ixx=0.9)),
+        "line 4: link sensor: <inertial>: the largest principal moment of inertia must not exceed the sum of the other "
+        "two: 0.2, 0.2, 1 kg m² (body of the links upper, sensor)",
+    ),
+    "base": (
+        urdf(base=inertial(ixx=9.0)),
+        "line 2: link base: <inertial>: the largest principal moment of inertia must not exceed the sum of the other "
+        "two: 0.1, 0.1, 9 kg m²; it counts on a floating base only",
+    ),
+    "negative base": (urdf(base=inertial(mass=-5.0)), "line 2: link base: <inertial>: mass must not be negative"),
+    "leaf without mass": (
+        urdf(lower=" "),
+        "joint elbow: the mass matrix is singular, since no mass moves with elbow: give a body that moves mass off the",
+    ),
+    "mass on the axis": (
+        urdf(lower='<inertial><mass value="1"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'),
+        "joint elbow: the mass matrix is singular, since no mass moves with elbow",
+    ),
+    "missing leader": (
+        urdf(mimic='<mimic joint="hip" offset="0.2"/>'),
+        "joint elbow: fixed at 0.2 rad: its mimic leader 'hip' does not exist",
+    ),
+    "ratio of zero": (
+        urdf(mimic='<mimic joint="shoulder" multiplier="0"/>'),
+        "joint elbow: fixed at 0 rad: the mimic ratio of elbow is 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "warning"), UNPHYSICAL.values(), ids=UNPHYSICAL)
+def test_a_urdf_gives_a_warning_unless_it_is_to_be_refused(text: str, warning: str) -> None:
+    for load in (load_robot, robot_from_urdf):
+        with pytest.warns(RobotDescriptionWarning) as caught:
+            load(text)
+        assert [str(w.message).startswith(f"robot_description: {warning}") for w in caught] == [True]
+    with pytest.raises(RobotDescriptionError) as error:
+        load_robot(text, unphysical="refuse")
+    assert str(error.value) == f"{caught[0].message}; to load it all the same, unphysical: warn"
+    with pytest.raises(RobotDescriptionError):
+        robot_from_urdf(text, {"unphysical": "refuse"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        urdf(upper=inertial(mass=50), sensor=inertial(mass=0.0, ixx=0.001)),
+        urdf(sensor=inertial(mass=0.1, ixx=0.25)),
+        urdf(upper=inertial(mass=9.0), sensor=inertial(mass=-0.5, ixx=0.15)),
+    ],
+    ids=["massless sensor", "sensor", "negative sensor"],
+)
+def test_bodies_are_checked_after_merging(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_robot(text, unphysical="refuse").n == 2
+
+
+def test_only_the_selected_part_is_checked() -> None:
+    text = urdf(lower=inertial(ixx=0.5), mimic='<mimic joint="hip"/>')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_robot(text, tip="upper", branches="drop").n == 1
+
+
+def test_each_violation_is_a_warning() -> None:
+    with pytest.warns(RobotDescriptionWarning) as caught:
+        load_robot(urdf(upper=inertial(ixx=-1.0), lower=inertial(ixx=-2.0)))
+    assert [str(w.message).split(": ")[2] for w in caught] == ["link upper", "link lower"]
+
+
+def test_two_rotations_about_one_axis_without_mass_between_them() -> None:
+    text = urdf(upper=" ", lower=inertial()).replace('"0 1 0"', '"0 0 1"')
+    with pytest.warns(RobotDescriptionWarning, match="no mass moves with shoulder, elbow"):
+        load_robot(text)
+
+
+def test_masses_that_add_up_to_zero_are_refused() -> None:
+    """Their first moment has no centre of mass."""
+    text = urdf(sensor=inertial(mass=-1.0).replace("0.1 0 0", "0.3 0 0"))
+    with pytest.raises(RobotDescriptionError, match=r"link sensor: .*mass and that of the body of shoulder add up"):
+        load_robot(text)
+
+
+def test_a_mimic_joint_without_leader_is_a_fixed_joint_at_its_offset() -> None:
+    with pytest.warns(RobotDescriptionWarning):
+        robot = load_robot(urdf(mimic='<mimic joint="hip" multiplier="3" offset="0.2"/>'))
+    assert robot.joint_names == ("shoulder",)
+    assert "joint elbow is fixed at 0.2 rad: its mimic leader 'hip' does not exist" in robot.assumed
+    whole = load_robot(urdf())
+    at_offset = next(frame.pose for frame in robot.frames if frame.name == "lower")
+    c, s = np.cos(0.2), np.sin(0.2)
+    np.testing.assert_allclose(at_offset, [[c, 0, s, 0], [0, 1, 0, 0], [-s, 0, c, 0], [0, 0, 0, 1]], atol=1e-15)
+    assert robot.joints[0].mass == sum(joint.mass for joint in whole.joints)
+
+
+def test_a_chain_of_mimic_joints_without_leader_is_fixed_at_its_offsets() -> None:
+    text = urdf(mimic='<mimic joint="shoulder" multiplier="2" offset="0.1"/>').replace(
+        '<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="hip" offset="0.3"/>'
+    )
+    with pytest.raises(RobotDescriptionError, match="at least one joint must move"):
+        load_robot(text)
+    free = '<link name="hand">' + inertial() + '</link><joint name="wrist" type="revolute"><parent link="lower"/>'
+    text = text.replace("</robot>", free + '<child link="hand"/></joint></robot>')
+    with pytest.warns(RobotDescriptionWarning) as caught:
+        robot = load_robot(text)
+    assert robot.joint_names == ("wrist",)
+    assert [str(w.message).split(": ")[2] for w in caught] == ["fixed at 0.3 rad", "fixed at 0.7 rad"]
+
+
+def parameters(**entries: Any) -> dict[str, Any]:
+    """The planar 2R with other entries of its first joint."""
+    tree = packaged_parameters("planar_2r")
+    tree["joints"]["joint_1"].update(entries)
+    return tree
+
+
+def test_parameters_are_refused_unless_a_warning_is_asked_for(tmp_path) -> None:
+    path = tmp_path / "arm.yaml"
+    wrong = parameters(inertia=[0.1, 0.0, 0.0, 0.1, 0.0, -0.5])
+    path.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"robot": wrong}}}))
+    message = r"robot\.joints\.joint_1\.inertia: principal moments .*; the order is xx xy xz yy yz zz"
+    with pytest.raises(RobotDescriptionError, match=message):
+        robot_from_parameters(wrong)
+    with pytest.raises(RobotDescriptionError, match=message):
+        load_robot(path)
+    with pytest.warns(RobotDescriptionWarning, match=message):
+        assert load_robot(path, unphysical="warn").n == 2
+
+
+def test_the_base_of_a_parameter_file_is_checked() -> None:
+    tree = parameters() | {
+        "base": {"mass": 2.0, "center_of_mass": [0.0] * 3, "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 9.0]}
+    }
+    with pytest.raises(
+        RobotDescriptionError, match=r"robot\.base\.inertia: the largest .*; it counts on a floating base"
+    ):
+        robot_from_parameters(tree)
+    with pytest.warns(RobotDescriptionWarning, match=r"robot\.base\.inertia: the largest"):
+        assert robot_from_parameters(tree | {"unphysical": "warn"}).n == 2
+    about_origin = tree | {"inertia_reference": "link"}
+    for joint in about_origin["joints"].values():
+        joint["inertia"] = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]
+    about_origin["base"] |= {"center_of_mass": [0.0, 0.0, 1.0], "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]}
+    with pytest.warns(RobotDescriptionWarning, match=r"inertia_reference: link gives .* \(base\); try com"):
+        robot_from_parameters(about_origin)
+
+
+def test_inertia_about_the_link_frame_may_be_that_of_no_body() -> None:
+    """Results were published for such a table, so that there is only a warning."""
+    tree = parameters(inertia=[0.0, 0.0, 0.0, 0.1, 0.0, 0.1]) | {"inertia_reference": "link"}
+    tree["joints"]["joint_2"]["inertia"] = [0.0, 0.0, 0.0, 0.1, 0.0, 0.1]
+    with pytest.warns(RobotDescriptionWarning, match=r"^arm\.yaml: robot\.inertia_reference: .*\(joint_1, joint_2\)"):
+        robot_from_parameters(tree, source="arm.yaml")
+    with pytest.raises(RobotDescriptionError, match=r"joint_1\.inertia: principal moments"):
+        robot_from_parameters(parameters(inertia=[0.0, 0.0, 0.0, -0.1, 0.0, 0.1]) | {"inertia_reference": "link"})
+
+
+def test_the_warning_points_at_the_caller() -> None:
+    with pytest.warns(RobotDescriptionWarning) as caught:
+        robot: Robot = load_robot(urdf(lower=inertial(ixx=0.5)))
+    assert robot.n == 2 and caught[0].filename == __file__

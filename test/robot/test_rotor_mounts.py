@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from textbook import body_poses
 
 from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, load_robot, robot_from_parameters
-from eom_dynamics.robot.readers.urdf_section import robot_from_urdf
+from eom_dynamics.robot.readers.parameter_tree import robot_from_urdf
 
 URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name="upper">{0}</link><link name="lower">{0}
 </link><joint name="mount" type="fixed"><parent link="base"/><child link="bracket"/>

@@ -19,8 +19,7 @@ from eom_dynamics import RobotDescriptionError, lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.extras import MissingLibraryError
 from eom_dynamics.robot import solids
-from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.robot.physical_consistency import body_violation
+from eom_dynamics.robot.inertia import Inertial, body_violation
 
 BODIES: dict[str, tuple[Inertial, Callable[[float], list[tuple[float, float]]], float]] = {
     # solid of density 3; at a height z: signed ellipses (semi-axes along x and y); half of its height

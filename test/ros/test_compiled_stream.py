@@ -24,7 +24,7 @@ def command(state):
 def setpoint(client, state, *, frame="base", joint_names=(), stamp):
     from eom_dynamics.msg import JointTrajectorySetpoint
 
-    from eom_dynamics.messages.samples import doubles
+    from eom_dynamics.messages.fields import doubles
 
     message = JointTrajectorySetpoint(joint_names=list(joint_names))
     message.header.frame_id = frame
@@ -120,10 +120,10 @@ import gc, time, tracemalloc
 import numpy as np, rclpy
 from rclpy.serialization import serialize_message
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.samples import doubles
+from eom_dynamics.messages.fields import doubles
 from eom_dynamics.ros.dynamics_node import DynamicsNode
 from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
-from eom_dynamics.ros.stopping import StopSignals
+from eom_dynamics.ros.executors import StopSignals
 rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5"])
 node = DynamicsNode(StopSignals())
 node.start_up()

@@ -69,9 +69,9 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
     # A transition whose file exists fails once.
     (tmp_path / "sitecustomize.py").write_text(
         "import os\n"
-        "from eom_dynamics.ros.dynamics import realtime\n"
+        "from eom_dynamics.ros import scheduling\n"
         "from eom_dynamics.ros.dynamics.spline_topic import SplineTopic\n"
-        "from eom_dynamics.ros.robot_supply import RobotSupply\n"
+        "from eom_dynamics.ros.robot_sources import RobotSupply\n"
         "def failing(name, function):\n"
         "    def fail(*arguments, **options):\n"
         "        if os.path.exists(name):\n"
@@ -80,7 +80,7 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
         "        return function(*arguments, **options)\n"
         "    return fail\n"
         "RobotSupply.load = failing('configure', RobotSupply.load)\n"
-        "realtime.stream_in_real_time = failing('activate', realtime.stream_in_real_time)\n"
+        "scheduling.stream_in_real_time = failing('activate', scheduling.stream_in_real_time)\n"
         "SplineTopic.stop = failing('deactivate', SplineTopic.stop)\n"
         "RobotSupply.resume = failing('cleanup', RobotSupply.resume)\n"
         "RobotSupply.pause = failing('unconfigured_shutdown', RobotSupply.pause)\n"
@@ -117,9 +117,9 @@ def test_an_exception_in_a_transition_is_reported_and_leaves_a_node_that_can_be_
 
 def test_a_bring_up_that_fails_is_reported(start, tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
-        "from eom_dynamics.ros.dynamics import realtime\n"
+        "from eom_dynamics.ros import scheduling\n"
         "def fail(_): raise ZeroDivisionError('on\\x1b purpose')\n"
-        "realtime.stream_in_real_time = fail\n"
+        "scheduling.stream_in_real_time = fail\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     client = start(*IIWA, prefix=FRESH)

@@ -12,7 +12,7 @@ from node_client import PATIENCE, joint_trajectory, stamp_of, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.kinematics.tracking import predicted
+from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.takeover import take_over
@@ -455,7 +455,7 @@ def test_every_refused_trajectory_has_a_status(stack):
 def test_two_refused_trajectories_with_the_same_header_are_told_apart(stack):
     from eom_dynamics.msg import TrajectoryStatus
 
-    from eom_dynamics.messages.request_identity import checksum
+    from eom_dynamics.messages.waypoints import checksum
 
     statuses = stack.node.collect(TrajectoryStatus, "trajectory_status")
     wrong = POSITIONS * 1e300, POSITIONS * 2e300

@@ -16,7 +16,7 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
-from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 SETPOINT = {name: np.full(7, 0.1) for name in STATE_FIELDS}

@@ -15,7 +15,7 @@ from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Cosine
-from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 ROBOT = with_drives(eom.load_robot("sea_planar_2r"), "gravity", "coriolis", "friction", "payload", ages=AGES)
 ARM = eom.ElasticArm(ROBOT)

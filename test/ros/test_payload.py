@@ -12,7 +12,7 @@ from tool_messages import payload_message
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.robot.model import frames_by_name
-from eom_dynamics.trajectory.smooth_step import falling
+from eom_dynamics.trajectory.rest_to_rest import falling
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)

@@ -172,7 +172,7 @@ def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatc
 
 @pytest.mark.parametrize("library", ["FASTRTPS", "FASTDDS"])
 def test_profiles_and_transports_of_the_user_are_kept(library, monkeypatch, tmp_path):
-    from eom_dynamics.ros.planning.priority import share_memory
+    from eom_dynamics.ros.scheduling import share_memory
 
     names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE", "FASTDDS_BUILTIN_TRANSPORTS")
     monkeypatch.chdir(tmp_path)

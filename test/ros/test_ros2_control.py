@@ -20,7 +20,7 @@ from setpoint_streams import PERIOD, START, stream
 
 from eom_dynamics import ElasticArm
 from eom_dynamics.export import PLANT, project
-from eom_dynamics.export.cpp_robot import type_name
+from eom_dynamics.export.cpp_project import type_name
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
 from eom_dynamics.messages.fields import STIFFNESS_FIELDS
 from eom_dynamics.robot.writers.urdf import robot_as_urdf

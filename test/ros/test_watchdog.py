@@ -14,7 +14,7 @@ from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 ARM = eom.ElasticArm(eom.load_robot("panda"))
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
@@ -439,8 +439,8 @@ def test_a_quality_that_cannot_be_is_refused_at_the_start(start):
 # A node to which no clock stands still: its steady clock would also count the stalls of the process that ticks.
 PATIENT = """
 import sys
-from eom_dynamics.stream import watched_clock
-watched_clock._STANDSTILL = 10**18
+from eom_dynamics.stream import clocks
+clocks._STANDSTILL = 10**18
 from eom_dynamics.ros.dynamics_node import main
 sys.exit(main(sys.argv[sys.argv.index("--ros-args") :]))
 """

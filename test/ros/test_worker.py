@@ -11,7 +11,7 @@ from paths import CONFIG
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from eom_dynamics.ros.worker import Worker, end_workers
+from eom_dynamics.ros.executors import Worker, end_workers
 
 
 @pytest.fixture

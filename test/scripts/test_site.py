@@ -55,7 +55,7 @@ PAGES_OF_NODES = {"dynamics": "node.md", "planning": "services.md", "simulated_r
 @pytest.mark.parametrize("node", PAGES_OF_NODES)
 def test_parameters_are_in_the_table_of_their_node(node: str) -> None:
     pytest.importorskip("rclpy", reason="tables of parameters need rclpy")
-    table = importlib.import_module(f"eom_dynamics.ros.{node}.{node}_parameters").TABLE
+    table = getattr(importlib.import_module("eom_dynamics.ros.parameter_tables"), node.upper())
     texts = [(DOCS / page).read_text(encoding="utf-8") for page in (PAGES_OF_NODES[node], "node.md")]
     assert not [name for name in table if not any(f"`{name}`" in text for text in texts)]
 

@@ -15,7 +15,7 @@ from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import ElasticPlant, SimulationError, compare_feedforward, simulate
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.trajectory import Cosine, paper_motion
 
 NONE, RIGID, FLATNESS = range(3)

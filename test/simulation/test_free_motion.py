@@ -13,7 +13,6 @@ from scipy.spatial.transform import Rotation
 from eom_dynamics import StateError, lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import SimulationError, simulate_free_motion
-from eom_dynamics.simulation.integrators import FIXED_STEP
 
 MASS, CENTER = 2.0, np.array([0.1, -0.05, 0.2])
 TURNED = Rotation.from_rotvec([0.3, 0.5, -0.2]).as_matrix()
@@ -106,9 +105,9 @@ def test_symmetric_top() -> None:
     assert np.max(np.abs(found.pose[:, :3, 2] - axis)) < 1e-11
 
 
-@pytest.mark.parametrize("method", FIXED_STEP)
-def test_order_of_convergence_on_the_group(method: str) -> None:
-    acceleration, order, end = newton_euler(GRAVITY), FIXED_STEP[method].order, [0.0, 0.4]
+@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("rk4", 4)])
+def test_order_of_convergence_on_the_group(method: str, order: int) -> None:
+    acceleration, end = newton_euler(GRAVITY), [0.0, 0.4]
     exact = simulate_free_motion(acceleration, end, POSE, NU)
 
     def error(step: float) -> float:

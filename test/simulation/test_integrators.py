@@ -12,8 +12,7 @@ from scipy.special import ellipk
 from eom_dynamics import Dynamics, ElasticArm, Robot, StateError, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, Simulation, SimulationError, energy, energy_audit, simulate
-from eom_dynamics.simulation.integration import integrated
-from eom_dynamics.simulation.integrators import FIXED_STEP
+from eom_dynamics.simulation.integrators import integrated
 from eom_dynamics.trajectory import paper_motion
 
 INF = float("inf")
@@ -31,8 +30,8 @@ def drift(plant: ElasticPlant, simulation: Simulation) -> float:
     return float(np.max(np.abs(held.total - held.total[0])) / np.max(held.kinetic))
 
 
-@pytest.mark.parametrize("method", FIXED_STEP)
-def test_order_of_convergence(method: str) -> None:
+@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("rk4", 4)])
+def test_order_of_convergence(method: str, order: int) -> None:
     plant = rigid("planar_2r")
     start = plant.state([0.3, 0.8], [1.0, -2.0])
     end = simulate(plant, None, [0.0, 0.4], start).states[-1]
@@ -42,7 +41,6 @@ def test_order_of_convergence(method: str) -> None:
             np.max(np.abs(simulate(plant, None, [0.0, 0.4], start, method=method, step=step).states[-1] - end))
         )
 
-    order = FIXED_STEP[method].order
     steps = {1: (2e-3, 1e-3), 4: (0.02, 0.01)}[order]
     # The next term of the error changes the order by some step lengths.
     assert np.log2(error(steps[0]) / error(steps[1])) == pytest.approx(order, abs=0.2)
@@ -87,7 +85,7 @@ def test_a_rigid_arm_under_its_inverse_dynamics_follows_the_motion(method: str, 
     assert energy_audit(plant, simulation).relative_imbalance < most
 
 
-@pytest.mark.parametrize("method", ["semi_implicit_euler", "rk4"])
+@pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_early_ends_and_batches_with_fixed_steps(method: str) -> None:
     """An arm whose pair goes slack ends alone, and the other is as without it, to the last bit."""
     plant = ElasticPlant(ElasticArm(load_robot("vsa_planar_2r")))
@@ -108,7 +106,7 @@ def test_early_ends_and_batches_with_fixed_steps(method: str) -> None:
     exact = simulate(plant, control, t, np.stack([start, start]), partial=True).ends[0]
     assert first is not None and exact is not None and second is None
     assert first.reason == exact.reason
-    assert first.t == pytest.approx(exact.t, abs={"semi_implicit_euler": 2e-3}.get(method, 1e-6))
+    assert first.t == pytest.approx(exact.t, abs={"euler": 2e-3}.get(method, 1e-6))
     known = t < first.t
     assert np.all(np.isfinite(both.states[known, 0])) and np.all(np.isnan(both.states[~known, 0]))
     assert np.all(np.isnan(both.work[~known, 0])) and np.all(np.isfinite(both.work[:, 1]))

@@ -261,7 +261,7 @@ def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFix
         (["--free", "--start", "0"], "--start takes 3 numbers, has 1: abduction, hip, knee"),
         (["--efforts", "{}/names.csv"], "has efforts of a, b; leg has abduction, hip, knee"),
         (["--free", "--velocity", "1e200", "0", "0"], "leg: the simulation cannot start: the motion leaves all bounds"),
-        (["--efforts", "{}/twice.csv"], "twice.csv: cannot be read as efforts over time: two columns have the same"),
+        (["--efforts", "{}/twice.csv"], "twice.csv: cannot be read as efforts over time: has columns of the same"),
         (["--efforts", "{}/bare.csv"], "has efforts of no joint (columns tau.NAME); leg has abduction, hip, knee"),
         (["--efforts", "{}/no.json"], "no.json: cannot be read as efforts over time: has no 't'"),
         (["--efforts", "{}/more.json"], "has the unknown 'w', 'qd'; known are t, tau, joint_names, W"),

@@ -18,7 +18,7 @@ from eom_dynamics.actuators.actuator import IDEAL_ACTUATOR
 from eom_dynamics.actuators.springs import CoupledSpring, CubicSpring, DampedSpring, ExponentialPair, RigidSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, Servo, SimulationError, Stepper, energy, simulate
-from eom_dynamics.simulation.servo import effort_only
+from eom_dynamics.simulation.stepping import effort_only
 from eom_dynamics.trajectory import paper_motion
 
 LOSS = Actuator(friction=Friction(viscous=0.4, coulomb=0.2, static=0.3, smoothing_velocity=0.5), gear=Gear(0.8, 5.0))

@@ -19,10 +19,16 @@ from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.codegen.native import extension
 from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.messages.cdr import MessageLayout
-from eom_dynamics.messages.fields import ANGULAR_FIELDS, FORCE_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.samples import doubles
+from eom_dynamics.messages.fields import (
+    ANGULAR_FIELDS,
+    FORCE_FIELDS,
+    STATE_FIELDS,
+    STIFFNESS_FIELDS,
+    WRENCH_FIELDS,
+    doubles,
+)
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
-from eom_dynamics.messages.wrenches import wrench_messages
+from eom_dynamics.messages.spatial import wrench_messages
 from eom_dynamics.stream.compiled_stream import (
     EFFORT_COMMAND,
     FEEDFORWARD,

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import eom_dynamics as eom
 from eom_dynamics.elastic import ElasticArm
-from eom_dynamics.stream.consistency import ConsistencyCheck
-from eom_dynamics.stream.doubts import Doubts, DoubtSettings, JumpCheck, StampCheck
-from eom_dynamics.trajectory.stop_polynomial import StopPolynomial
+from eom_dynamics.stream.doubts import ConsistencyCheck, Doubts, DoubtSettings, JumpCheck, StampCheck
+from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 NAMES = ("shoulder", "elbow", "wrist")
 ARM = ElasticArm(eom.load_robot("panda"))

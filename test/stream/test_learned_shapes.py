@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from eom_dynamics.messages.fields import BASE_FIELD, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.stream.learned_shapes import LearnedShapes
+from eom_dynamics.stream.compiled_stream import LearnedShapes
 
 
 class Compiled:

@@ -22,13 +22,14 @@ from eom_dynamics.bags import Bag
 from eom_dynamics.elastic import DriveState
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.identify.read import Source, read_recording
-from eom_dynamics.tools.identify.sides import MotorSource, read_sides
+from eom_dynamics.tools.identify.read import read_recording
+from eom_dynamics.tools.identify.sides import read_sides
+from eom_dynamics.tools.recording_options import MotorSource, Sampling, Source
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.joint_states import FitFigures
 from eom_dynamics.tools.replay.one import replay_bag
-from eom_dynamics.tools.replay.sources import Sampling, read_setpoints
+from eom_dynamics.tools.replay.sources import read_setpoints
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.trajectory import Cosine
 

@@ -31,10 +31,11 @@ from eom_dynamics.trajectory import (
 )
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
+from eom_dynamics.trajectory.fastest.motion import ViolatedInstants, violations
 from eom_dynamics.trajectory.fastest.path import GeometricPath
-from eom_dynamics.trajectory.fastest.search import _Checked, _checked, _tighten_near
+from eom_dynamics.trajectory.fastest.search import _tighten_near
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
-from eom_dynamics.trajectory.straight_lines import _blended
+from eom_dynamics.trajectory.pose_spline import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
 PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]
@@ -247,7 +248,7 @@ def test_peaks_between_the_instants_of_the_check_are_found() -> None:
     t, states = motion.in_pieces(4096, 3, np.arange(100))
     for piece, peak in enumerate(np.max(np.abs(states[3]), axis=(0, 2))):
         own = bounds(arm, only(arm, jerk=peak / (1 + 1e-6)))
-        over = _checked(arm, own, ToolLimits(), motion, 0.0, np.array([piece]), 1 + 1e-9)
+        over = violations(arm, own, ToolLimits(), motion, 0.0, np.array([piece]), 1 + 1e-9)
         assert over.pieces == [piece]
         assert t[0, piece] <= np.min(over.t) <= np.max(over.t) <= t[-1, piece]
 
@@ -301,7 +302,9 @@ def test_violations_reduce_limits_of_their_own_quantity_alone() -> None:
     constraints = Constraints(arm, path, speed, own, ToolLimits())
     x = np.full((4, len(speed.nodes)), 1e-3)
     before = constraints.used(x)
-    over = _Checked(np.array([0.5]), np.array([1.25]), np.array([own.quantities.index("effort")]), np.array([0]))
+    over = ViolatedInstants(
+        np.array([0.5]), np.array([1.25]), np.array([own.quantities.index("effort")]), np.array([0])
+    )
     _tighten_near(constraints, own, over, speed.nodes, False)
     after = constraints.used(x)
     assert before is not None

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Antagonistic pair: two motors at one joint with opposed tension-only springs set effort and stiffness."""
+"""Antagonistic pairs: two motors at one joint with opposed tension-only springs set effort and stiffness."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
+from ...elementary import absolute, expm1, sqrt
 from ...jet import Jet
-from ..checks import refuse
-from .base import EffortJets, Scalar, Spring
+from ...jet_functions import exponential_less_one, logarithm_of_one_plus, quotient
+from ..parameters import positive, refuse
+from .base import EffortJets, Jets, Parameter, Spring
 
 
 class AntagonisticPair(Spring):
@@ -69,9 +73,7 @@ class AntagonisticPair(Spring):
         """Stiffness range, from the stiffness at which one spring becomes slack."""
         return self.least_stiffness(tau), np.inf
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """Deflections s1 and -s2, efforts f(s1) and -f(s2)."""
         commanded = self.commanded(tau[0], stiffness)
         (first, second), tensions = self.stretches(tau[0], commanded), self.tensions(tau[0], commanded)
@@ -89,3 +91,87 @@ class AntagonisticPair(Spring):
     def stretch(self, delta: Sequence[Scalar]) -> Sequence[Scalar]:
         """Stretches s1 and s2."""
         return [delta[0], -delta[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticPair(AntagonisticPair, kind="antagonistic_quadratic"):
+    """f(s) = K s + C s²/2, so that s1 + s2 = (sigma - 2 K)/C and s1 - s2 = 2 tau/sigma.
+
+    Attributes:
+        constant: K > 0, stiffness of one spring without stretch, N m/rad (N/m).
+        slope: C > 0, growth of the stiffness with the stretch, N m/rad² (N/m²).
+        nominal: sigma >= 2 K where no command says otherwise, N m/rad (N/m).
+    """
+
+    constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
+    slope: Annotated[float, Parameter("slope", positive, scales=True)]
+    nominal: Annotated[float, Parameter("nominal", positive, scales=True)]
+
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """Initial values: half the joint stiffness at zero stretch, the other half due to the stretch."""
+        return {"constant": stiffness / 4, "slope": stiffness / 4 / reach, "nominal": stiffness}
+
+    def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
+        """K s + C s²/2 and K + C s."""
+        return stretch * (stretch * (0.5 * self.slope) + self.constant), stretch * self.slope + self.constant
+
+    def tension_energy(self, stretch: Scalar) -> Scalar:
+        """K s²/2 + C s³/6."""
+        return stretch * stretch * (stretch * (self.slope / 6) + 0.5 * self.constant)
+
+    def least_stiffness(self, tau: Scalar) -> Scalar:
+        """Root of sigma (sigma - 2 K) = 2 C |tau|, where one stretch is zero."""
+        return sqrt(absolute(tau) * (2 * self.slope) + self.constant**2) + self.constant
+
+    def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        """(sigma - 2 K)/(2 C) ± tau/sigma."""
+        mean = (stiffness - 2 * self.constant) * (0.5 / self.slope)
+        half = quotient(tau, stiffness)
+        return mean + half, mean - half
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialPair(AntagonisticPair, kind="antagonistic_exponential"):
+    """f(s) = K/a (exp(a s) - 1), so that exp(a s) = (sigma ± a tau)/(2 K).
+
+    Attributes:
+        constant: K > 0, stiffness of one spring without stretch, N m/rad (N/m).
+        growth: a > 0, 1/rad (1/m).
+        nominal: sigma >= 2 K where no command says otherwise, N m/rad (N/m).
+    """
+
+    constant: Annotated[float, Parameter("stiffness", positive, scales=True)]
+    growth: Annotated[float, Parameter("growth", positive)]
+    nominal: Annotated[float, Parameter("nominal", positive, scales=True)]
+
+    @classmethod
+    def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
+        """Initial values: half the joint stiffness at zero stretch, grown by a factor of e at the reach."""
+        return {"constant": stiffness / 4, "growth": 1 / reach, "nominal": stiffness}
+
+    def tension(self, stretch: Jet) -> tuple[Jet, Jet]:
+        """K/a (exp(a s) - 1) and K exp(a s)."""
+        grown = exponential_less_one(stretch * self.growth)
+        return grown * (self.constant / self.growth), (grown + 1.0) * self.constant
+
+    def tension_energy(self, stretch: Scalar) -> Scalar:
+        """K/a² (exp(a s) - 1 - a s)."""
+        x = stretch * self.growth
+        return (expm1(x) - x) * (self.constant / self.growth**2)
+
+    def least_stiffness(self, tau: Scalar) -> Scalar:
+        """2 K + a |tau|."""
+        return absolute(tau) * self.growth + 2 * self.constant
+
+    def tensions(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        """(sigma - 2 K)/(2 a) ± tau/2, since a f(s) = K exp(a s) - K."""
+        mean, half = (stiffness - 2 * self.constant) * (0.5 / self.growth), tau * 0.5
+        return mean + half, mean - half
+
+    def stretches(self, tau: Jet, stiffness: Jet) -> tuple[Jet, Jet]:
+        """log((sigma ± a tau)/(2 K))/a, in the difference of sigma and 2 K, where springs are nearly slack."""
+        a, scale = self.growth, 1 / (2 * self.constant)
+        beyond = stiffness - 2 * self.constant
+        first, second = (logarithm_of_one_plus((beyond + tau * (sign * a)) * scale) * (1 / a) for sign in (1.0, -1.0))
+        return first, second

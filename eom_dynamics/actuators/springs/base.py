@@ -10,14 +10,13 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...elementary import select
 from ...jet import Jet
-from ..declared import Declared
-from ..declared import Parameter as Parameter
+from ..parameters import Declared
+from ..parameters import Parameter as Parameter
 
-Scalar: TypeAlias = Any
-"""A number, an array (elementwise), or an expression of a program."""
+Jets: TypeAlias = Sequence[Jet]
 
 SPRINGS: dict[str, type[Spring]] = {}
 """Springs of a single joint by their type in robot files."""
@@ -92,9 +91,7 @@ class Spring(Declared, ABC):
         """Stiffness without load; nominal stiffness where it is commanded."""
 
     @abstractmethod
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """Deflections and efforts at the motors under link efforts, with as many time derivatives as these.
 
         Args:

@@ -7,11 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from ...arrays import Scalar
 from ...elementary import absolute, asinh, root, select, sqrt
 from ...jet import Jet
 from ...jet_functions import composed, inverted, quotient, square_root
-from ..checks import positive, refuse
-from .base import Parameter, Scalar
+from ..parameters import positive, refuse
+from .base import Parameter
 from .memoryless import MemorylessSpring
 
 
@@ -131,10 +132,6 @@ class DeadZoneSpring(MemorylessSpring, kind="dead_zone"):
     def _integral(self, x: Scalar) -> Scalar:
         """Integral of h from -infinity, but for a constant, by a form of h that does not cancel."""
         square = self.width**2
-        h = _positive_part(x, sqrt(x * x + square), square)
+        X = sqrt(x * x + square)
+        h = select(x, 0.5 * (x + X), 0.5 * square / (X - select(x, 0.0, x)))
         return 0.25 * (2 * x * h + square * asinh(x / self.width))
-
-
-def _positive_part(x: Scalar, root: Scalar, square: float) -> Scalar:
-    """h(x) without cancellation, from sqrt(x² + w²) and w²."""
-    return select(x, 0.5 * (x + root), 0.5 * square / (root - select(x, 0.0, x)))

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...elementary import root
 from ...jet import Jet
 from ...jet_functions import inverted
-from ..declared import Declared
-from .base import EffortJets, Scalar, Spring
+from ..parameters import Declared
+from .base import EffortJets, Jets, Spring
 
 
 class EffortLaw(Declared, ABC):
@@ -53,9 +53,7 @@ class MemorylessSpring(Spring, EffortLaw):
         """f'(0)."""
         return float(self.law(Jet([0.0, 1.0]))[1])
 
-    def deflections(
-        self, tau: Sequence[Jet], stiffness: Jet | None = None, state: Scalar | None = None
-    ) -> tuple[Sequence[Jet], Sequence[Jet]]:
+    def deflections(self, tau: Jets, stiffness: Jet | None = None, state: Scalar | None = None) -> tuple[Jets, Jets]:
         """Deflection by the derivatives of the inverse function."""
         return [self.inverse_jet(tau[0])], tau
 

@@ -11,15 +11,15 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, Scalar
 from ...elementary import index, lookup, root, select
 from ...jet import Jet
 from ...jet_functions import inverted
-from ..checks import refuse, row
-from .base import Parameter, Scalar
-from .hermite import hermite_derivatives
+from ..parameters import refuse, row
+from .base import Parameter
+from .hardening import polynomial_at
+from .interpolation import hermite_derivatives, monotone_quintic
 from .memoryless import MemorylessSpring
-from .polynomial import polynomial_at
 
 
 class _Pieces(NamedTuple):
@@ -51,7 +51,7 @@ class _Pieces(NamedTuple):
 class TabulatedSpring(MemorylessSpring, kind="tabulated"):
     """Monotone C² curve through a table, straight beyond its ends.
 
-    The curve is a :mod:`.monotone_quintic`. From the third on, derivatives jump at the points of the table.
+    The curve is a :func:`.monotone_quintic`. From the third on, derivatives jump at the points of the table.
 
     Attributes:
         delta, tau: the table, (m,), rad or m and N m or N; one that starts at (0, 0) is mirrored.
@@ -96,9 +96,6 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
 
     @cached_property
     def _pieces(self) -> _Pieces:
-        # Not at the top: it takes a second to import SciPy's optimization, and few robots have tables.
-        from .monotone_quintic import monotone_quintic
-
         x, y = self.delta, self.tau
         mirrored = x[0] == 0
         if mirrored:

@@ -1,14 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot files: input of the readers, and text of bounded size."""
+"""Robot files: input of the readers, text of bounded size, and folders of ROS packages."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ...exceptions import RobotDescriptionError
+
+KNOWN: ContextVar[Mapping[str, str]] = ContextVar("folders of packages by name", default=MappingProxyType({}))
+"""Folders of packages that are found before those of ROS."""
+
+PACKAGE = "package://"
+
+
+def package_folder(name: str) -> str:
+    """Share folder of a package, from the ament index (``AMENT_PREFIX_PATH``) or ``ROS_PACKAGE_PATH``.
+
+    Raises:
+        LookupError: there is no such package; the message says what to do.
+    """
+    if name in KNOWN.get():
+        return KNOWN.get()[name]
+    if name and "/" not in name:
+        for variable, mark, folder in (
+            ("AMENT_PREFIX_PATH", f"share/ament_index/resource_index/packages/{name}", f"share/{name}"),
+            ("ROS_PACKAGE_PATH", f"{name}/package.xml", name),
+        ):
+            for start in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+                if Path(start, mark).is_file():
+                    return str(Path(start, folder))
+    raise LookupError(
+        f"package {name!r:.200} not found; source the workspace that has it, or set ROS_PACKAGE_PATH to the folder "
+        "above its own"
+    )
+
+
+def located(name: str) -> str:
+    """The path of a file given as ``package://package/path``; any other name as it is.
+
+    Raises:
+        LookupError: there is no such package.
+    """
+    if not name.startswith(PACKAGE):
+        return name
+    package, _, rest = name.removeprefix(PACKAGE).partition("/")
+    return os.path.join(package_folder(package), rest)
+
 
 Expand = Callable[[Path, Mapping[str, str]], str]
 """Returns the URDF of a xacro file and its arguments, as :func:`.xacro.expand_xacro` does."""

@@ -4,27 +4,86 @@
 from __future__ import annotations
 
 import os
+import pkgutil
+import re
+import sys
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from contextlib import redirect_stdout
+from importlib import import_module, resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arrays import Array
-from ...exceptions import RobotDescriptionError
+from ...exceptions import RobotDescriptionError, StateError
+from ...extras import MissingLibraryError, require
 from ...spelling import close_match
+from ...states import real_array
 from ..assembly import assemble
 from ..description import Description
 from ..formats import FORMATS, PARAMETER_FILE, format_of
 from ..model import Robot
-from .by_name import find_by_name, is_description_name
-from .files import DescriptionFile, Expand, read_text
-from .packages import KNOWN, located
-from .urdf_file import XACRO_ENDING
+from .files import KNOWN, DescriptionFile, Expand, located, read_text
+from .urdf import XACRO_ENDING
 from .xacro import expand_xacro
-from .xml import MAX_CHARACTERS
+from .xml import MAX_CHARACTERS, parse
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_]*_description")
+
+
+class NamedRobot(NamedTuple):
+    """A robot of robot_descriptions: its file, values of xacro arguments, and folders of packages by name."""
+
+    path: str
+    xacro_arguments: Mapping[str, str]
+    packages: Mapping[str, str]
+
+
+def is_description_name(source: str) -> bool:
+    """Whether a source has the form of these names, such as ``panda_description`` or ``panda_mj_description``."""
+    return _NAME.fullmatch(source) is not None
+
+
+def find_by_name(name: str) -> NamedRobot:
+    """Find a robot by its name; its repository is cloned the first time, into a cache of robot_descriptions.
+
+    Raises:
+        RobotDescriptionError: robot_descriptions is missing, has no such name, or cannot clone the repository.
+    """
+    try:
+        require("descriptions")
+    except MissingLibraryError as error:
+        raise RobotDescriptionError(f"{name}: {error}; or give the path of a file") from None
+    import robot_descriptions
+
+    known = [module.name for module in pkgutil.iter_modules(robot_descriptions.__path__)]
+    if name not in known:
+        close = close_match(name, [other for other in known if is_description_name(other)])
+        guess = "" if close is None else f"; did you mean {close}?"
+        raise RobotDescriptionError(f"{name}: robot_descriptions has no robot of this name{guess}")
+    try:
+        with redirect_stdout(sys.stderr):  # it tells its progress
+            module = import_module(f"robot_descriptions.{name}")
+    except (Exception, SystemExit) as error:  # of git, the network, the file system, or a loader that gives up
+        reason = " ".join(str(error).split()) or type(error).__name__
+        cache = os.path.expanduser(os.environ.get("ROBOT_DESCRIPTIONS_CACHE", "~/.cache/robot_descriptions"))
+        raise RobotDescriptionError(
+            f"{name}: robot_descriptions cannot fetch it: {reason:.300}; where there is a network, run "
+            f"python -m robot_descriptions pull {name}, and copy {cache} from there; or give the path of a file"
+        ) from None
+    for kind in ("URDF_PATH", "MJCF_PATH", "XACRO_PATH"):
+        if path := getattr(module, kind, None):
+            packages = dict(getattr(module, "XACRO_PACKAGE_PATHS", None) or {})
+            folder = getattr(module, "PACKAGE_PATH", None)
+            manifest = None if folder is None else Path(folder, "package.xml")
+            if manifest is not None and manifest.is_file():
+                own = parse(read_text(manifest, MAX_CHARACTERS), str(manifest)).child("name")
+                packages = ({} if own is None else {own.text.strip(): folder}) | packages
+            arguments = (kind == "XACRO_PATH" and getattr(module, "XACRO_ARGS", None)) or {}
+            return NamedRobot(str(path), {key: str(value) for key, value in arguments.items()}, packages)
+    raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")
+
 
 _PACKAGED = resources.files("eom_dynamics") / "config"
 
@@ -80,14 +139,12 @@ def load_robot(
             names the file, the element and the reason.
     """
     description = read_description(os.fspath(source), inertia_reference, xacro_arguments or {})
+    try:
+        given = None if gravity is None else real_array(gravity, "gravity", (3,)).copy()
+    except StateError as error:
+        raise RobotDescriptionError(str(error)) from None
     return assemble(
-        description,
-        root=root,
-        tip=tip,
-        tools=tools,
-        branches=branches,
-        gravity=_gravity(gravity),
-        unphysical=unphysical,
+        description, root=root, tip=tip, tools=tools, branches=branches, gravity=given, unphysical=unphysical
     )
 
 
@@ -155,15 +212,3 @@ def urdf_of(source: str, xacro_arguments: Mapping[str, str] = MappingProxyType({
     if path.suffix == ".urdf":
         expanded.append((read_text(path, MAX_CHARACTERS), path))
     return (expanded[0][0].removeprefix("\ufeff"), expanded[0][1]) if expanded else None
-
-
-def _gravity(value: ArrayLike | None) -> Array | None:
-    if value is None:
-        return None
-    try:
-        gravity = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise RobotDescriptionError(f"gravity must be three numbers, is {value!r:.60}") from None
-    if gravity.shape != (3,) or not np.all(np.isfinite(gravity)):
-        raise RobotDescriptionError(f"gravity must be three finite numbers, is {value!r:.60}")
-    return gravity

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import lie
-from ...actuators.actuator import Actuator
+from ...actuators.actuator import Actuator, Motor
 from ...actuators.friction import Friction
-from ...actuators.motor import Motor
 from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from ...actuators.springs import DampedSpring, LinearSpring, Spring
 from ...arrays import Array
@@ -44,11 +43,7 @@ _MODELS = ("include", "model")
 
 _ALL_FROM_SHAPES = 1  # inertiafromgeom="true"
 
-_TYPES = ("floating", "ball", "prismatic", "revolute")
-"""Joint types in the order of ``mjtJoint``."""
-
-# Error of axes that MuJoCo has normalized and turned, for joints on one axis.
-_SAME_AXIS = 1e-12
+_TYPES = ("floating", "ball", "prismatic", "revolute")  # in the order of mjtJoint
 
 
 def is_mjcf(text: str) -> bool:
@@ -69,13 +64,9 @@ def read_mjcf_file(file: DescriptionFile) -> Description:
 
 
 class Compiled(NamedTuple):
-    """A model as MuJoCo compiles it.
+    """Name of a model, its ``MjModel``, and warnings of MuJoCo, one line each.
 
-    Attributes:
-        name: of the model, or of its file.
-        model: the ``MjModel``.
-        shapeless: bodies fixed to the world without ``<inertial>``, whose inertia is not that of their shapes.
-        warnings: what MuJoCo says of it, one line each.
+    The inertia of the bodies ``shapeless``, fixed to the world without ``<inertial>``, is not that of their shapes.
     """
 
     name: str
@@ -85,11 +76,7 @@ class Compiled(NamedTuple):
 
 
 def compiled(file: DescriptionFile) -> Compiled:
-    """Compile a model with MuJoCo, without shapes that no inertia depends on.
-
-    Raises:
-        MissingLibraryError, RobotDescriptionError: as :func:`read_mjcf_file`.
-    """
+    """Compile a model with MuJoCo, without shapes that no inertia depends on; errors as :func:`read_mjcf_file`."""
     text = file.text(MAX_CHARACTERS)
     if not is_mjcf(text):
         raise RobotDescriptionError(f"{file.label}: the root element must be <mujoco>, is <{root_tag(text)}>")
@@ -118,19 +105,13 @@ def compiled(file: DescriptionFile) -> Compiled:
     lines = dict.fromkeys(_line(each) for each in (*said, *(warning.message for warning in caught)))
     if any("NaN" in line for line in lines):
         raise RobotDescriptionError(f"{file.label}: all numbers must be finite, there is a NaN")
-    name = "robot" if file.path is None else file.path.stem
-    if spec.modelname not in ("", "MuJoCo Model"):
-        name = spec.modelname
+    own = "robot" if file.path is None else file.path.stem
+    name = own if spec.modelname in ("", "MuJoCo Model") else spec.modelname
     return Compiled(name, model, {body.id for body in still}, tuple(lines))
 
 
 def _refuse_special_files(text: str, folder: Path) -> None:
-    """Refuse files of a model that are pipes or devices: MuJoCo would wait for their content.
-
-    Args:
-        text: the model.
-        folder: of its file, which the names of others are relative to.
-    """
+    """Refuse files of a model in a folder that are pipes or devices: MuJoCo would wait for their content."""
     texts, read, folders, names = [text], set[Path](), [folder], set[str]()
     while texts:
         text = texts.pop()
@@ -156,8 +137,7 @@ def _line(message: object, separator: str = " ") -> str:
 def _without_unused_assets(spec: Any) -> list[Any]:
     """Remove materials, and meshes that no inertia depends on, so that their files are not opened.
 
-    Returns:
-        Bodies without ``<inertial>`` that are fixed to the world: their shapes are not used, either.
+    Returns bodies without ``<inertial>`` that are fixed to the world: their shapes are not used, either.
     """
     import mujoco
 
@@ -209,8 +189,8 @@ class _Reader:
             self._joints.append(unused_name(name, self._joints))
         self._actuators = self._read_actuators()
         self._site_names: list[str] = []
-        self._series = {j: self._joints[j] for j in range(model.njnt - 1) if self._is_series_spring(j)}
-        for j in self._series:
+        self._series: dict[int, str] = {}
+        for j in (j for j in range(model.njnt - 1) if self._is_series_spring(j)):
             name = self._joints[j].removesuffix("_motor")
             self._series[j] = name if name not in self._joints else self._joints[j]
         self._sums: dict[int, int] = {}
@@ -252,8 +232,6 @@ class _Reader:
         principal = Inertial(float(model.body_mass[body]), np.zeros(3), np.diag(model.body_inertia[body]))
         return principal.moved(_pose(model.body_ipos[body], model.body_iquat[body]))
 
-    # --- Joints -------------------------------------------------------------------------------
-
     def _chain(self, body: int, taken: Container[str]) -> Iterator[JointDescription]:
         """The joints of a body, from its parent to itself; a fixed one if it has none."""
         model, link = self._model, self._links[body]
@@ -274,7 +252,11 @@ class _Reader:
         """The joint at a pose and between links that are known, with all that the model says of it."""
         model, dof, position = self._model, int(self._model.jnt_dofadr[j]), int(self._model.jnt_qposadr[j])
         if at.type in ("floating", "ball"):
-            self._name_forces_of(j, at)
+            dofs = slice(dof, dof + (6 if at.type == "floating" else 3))
+            forces = (model.dof_damping[dofs], model.dof_armature[dofs], model.dof_frictionloss[dofs])
+            if np.any(forces) or model.jnt_stiffness[j] or model.jnt_limited[j]:
+                what = "limits, springs, damping and armature of free and ball joints are ignored"
+                self._left_out[what].append(at.name)
             return replace(at, screw=np.r_[np.zeros(3), model.jnt_pos[j] if at.type == "ball" else np.zeros(3)])
         screw = self._screw(j)
         limits = Limits(*model.jnt_range[j].tolist()) if model.jnt_limited[j] else NO_LIMITS
@@ -301,8 +283,10 @@ class _Reader:
         """The joint of a motor, ``joint``, and the spring after it; a tendon over both has what acts on the link."""
         model, second = self._model, int(self._model.jnt_dofadr[j + 1])
         stiffness, damping = float(model.jnt_stiffness[j + 1]), float(model.dof_damping[second])
-        joint = _elastic(joint, stiffness, damping, joint.damping, joint.friction)
-        joint = replace(joint, damping=0.0, friction=0.0)
+        spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
+        friction = Friction(viscous=joint.damping, coulomb=joint.friction, static=joint.friction)
+        actuator = replace(joint.actuator, friction=friction)
+        joint = replace(joint, spring=spring, actuator=actuator, damping=0.0, friction=0.0)
         if j not in self._sums:
             return joint
         t = self._sums[j]
@@ -364,24 +348,13 @@ class _Reader:
             self._is_single(j)
             and model.jnt_type[j] == model.jnt_type[j + 1]
             and model.jnt_bodyid[j] == model.jnt_bodyid[j + 1]
-            and np.allclose(self._screw(j), self._screw(j + 1), rtol=0, atol=_SAME_AXIS)
+            and np.allclose(self._screw(j), self._screw(j + 1), rtol=0, atol=1e-12)  # MuJoCo has normalized them
             and model.dof_armature[first] > 0
             and not (model.jnt_stiffness[j] or model.jnt_limited[j] or model.jnt_limited[j + 1])
             and model.jnt_stiffness[j + 1] > 0
             and model.qpos_spring[at_rest] == model.qpos0[at_rest] == 0
             and not (model.dof_armature[second] or model.dof_frictionloss[second] or j + 1 in self._actuators)
         )
-
-    def _name_forces_of(self, j: int, joint: JointDescription) -> None:
-        """Name a joint of several variables that has more than inertia."""
-        model, dof = self._model, int(self._model.jnt_dofadr[j])
-        dofs = slice(dof, dof + (6 if joint.type == "floating" else 3))
-        forces = (model.dof_damping[dofs], model.dof_armature[dofs], model.dof_frictionloss[dofs])
-        if np.any(forces) or model.jnt_stiffness[j] or model.jnt_limited[j]:
-            what = "limits, springs, damping and armature of free and ball joints are ignored"
-            self._left_out[what].append(joint.name)
-
-    # --- Actuators, tendons and equalities ------------------------------------------------------
 
     def _read_actuators(self) -> dict[int, list[int]]:
         """Actuators by the joint that each drives."""
@@ -402,11 +375,9 @@ class _Reader:
     def _is_motor(self, i: int) -> bool:
         """Whether the force of an actuator is its control, times a constant."""
         model, mujoco = self._model, self._mujoco
-        return bool(
-            model.actuator_gaintype[i] == int(mujoco.mjtGain.mjGAIN_FIXED)
-            and model.actuator_biastype[i] == int(mujoco.mjtBias.mjBIAS_NONE)
-            and model.actuator_dyntype[i] == int(mujoco.mjtDyn.mjDYN_NONE)
-        )
+        kinds = (model.actuator_gaintype, model.actuator_biastype, model.actuator_dyntype)
+        plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtDyn.mjDYN_NONE)
+        return all(kind[i] == int(none) for kind, none in zip(kinds, plain, strict=True))
 
     def _largest_force(self, i: int) -> float:
         """Largest force of an actuator, by its own range and that of its control; infinite without limits."""
@@ -466,18 +437,15 @@ class _Reader:
             self._rotors[rotor[0]] += ratio**2 * self._rotors[rotor[1]]
         return found
 
-    # --- Sites, and what is left out ------------------------------------------------------------
-
     def _sites(self, links: Container[str]) -> Iterator[FrameDescription]:
         model = self._model
         for i in range(model.nsite):
-            name = model.site(i).name
-            self._site_names.append(
-                unused_name(f"{name}_site" if name in links else name, self._site_names) if name else ""
-            )
-            pose = _pose(model.site_pos[i], model.site_quat[i])
+            own = model.site(i).name
+            name = unused_name(f"{own}_site" if own in links else own, self._site_names) if own else ""
+            self._site_names.append(name)
             if name:
-                yield FrameDescription(self._site_names[i], self._links[model.site_bodyid[i]], pose, f"site {name}")
+                pose = _pose(model.site_pos[i], model.site_quat[i])
+                yield FrameDescription(name, self._links[model.site_bodyid[i]], pose, f"site {own}")
 
     def _tools(self, sites: Sequence[FrameDescription]) -> tuple[str, ...]:
         """Members of a tuple ``tools``, as the writer leaves it; else the one site at the ends of the tree."""
@@ -516,21 +484,11 @@ class _Reader:
 
     def _given(self, name: str) -> list[int]:
         """Indices for which a field of the model is not zero; none where this release of MuJoCo has no such field."""
-        indices: list[int] = np.unique(np.nonzero(getattr(self._model, name, ()))[0]).tolist()
-        return indices
+        return np.unique(np.nonzero(getattr(self._model, name, ()))[0]).tolist()
 
 
 def _pose(position: Array, wxyz: Array) -> Array:
     return lie.pose(lie.rotation_from_quaternion(np.roll(wxyz, -1)), position)
-
-
-def _elastic(
-    joint: JointDescription, stiffness: float, damping: float, viscous: float, coulomb: float
-) -> JointDescription:
-    """The joint with a series spring, and a motor with friction."""
-    spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
-    friction = Friction(viscous=viscous, coulomb=coulomb, static=coulomb)
-    return replace(joint, spring=spring, actuator=replace(joint.actuator, friction=friction))
 
 
 def _parallel_spring(stiffness: Any, rest_position: Any) -> ParallelSpring | None:

@@ -70,11 +70,8 @@ def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
         if wanted not in node and (close := close_match(wanted, node, 0.8)):
             meant.append(f"; is {close} a misspelling of {wanted}?")
         for key, value in node.items():
-            if key == "ros__parameters":
-                if isinstance(value, dict) and "robot" in value:
-                    found.append(("/".join(names), value))
-                else:
-                    search(value, *names, key)
+            if key == "ros__parameters" and isinstance(value, dict) and "robot" in value:
+                found.append(("/".join(names), value))
             else:
                 search(value, *names, key)
 

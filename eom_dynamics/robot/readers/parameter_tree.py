@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a robot from the ``robot`` section of a ROS 2 parameter tree.
+"""Read a robot from the ``robot`` section of a ROS 2 parameter tree, or add a section ``urdf`` to a loaded robot.
 
-The section describes the robot itself, see :mod:`.robot_section`, or names its URDF or xacro file and completes it,
-with the entries of :mod:`.urdf_section`:
+The section ``robot`` describes the robot itself, see :mod:`.robot_section`, or names its URDF, xacro or MJCF file and
+completes it. The entries that do so, all optional, are those of the section ``urdf`` of a node, see docs/robots.md,
+"Complete a URDF":
 
 .. code-block:: yaml
 
@@ -16,23 +17,117 @@ with the entries of :mod:`.urdf_section`:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..assembly import assemble
-from ..description import Description
+from ..assembly import UNPHYSICAL, assemble
+from ..description import SINGLE_TYPES, Description, JointDescription
+from ..formats import DESCRIBED, PARAMETER_FILE, format_of
 from ..model import Robot
-from .files import DescriptionFile, Expand
-from .named_file import description_of_entry
+from ..tree import BRANCHES
+from .entries import with_entries, with_robot_entries
+from .files import PACKAGE, DescriptionFile, Expand, located
 from .robot_section import own_description
 from .section import Section
-from .urdf_section import completed
+from .urdf import XACRO_ENDING, description_from_urdf
 from .xacro import expand_xacro
-from .xml import is_xml
 
-MAX_BYTES = 200_000
-"""Largest parameter file: a robot takes a few kilobytes; a larger file is some other one, and takes long to parse."""
+
+def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:
+    """Read the file that the entry ``urdf`` of a robot's section names, with its ``xacro_arguments``.
+
+    Args:
+        folder: that of the parameter file, which relative paths start from; None if the section is from no file.
+    """
+    path = _located(robot, robot.text("urdf"), folder)
+    endings = tuple(dict.fromkeys(ending for each in DESCRIBED for ending in each.endings))
+    if not path.endswith(endings):
+        robot.refuse("urdf", f"must be a file of {', '.join(endings)}, is {path!r:.200}")
+    if not os.path.exists(path):
+        robot.refuse("urdf", f"there is no file {path!r:.200}; relative paths start from the parameter file's folder")
+    found = format_of(path, DESCRIBED)
+    assert found is not None  # by its ending
+    arguments: dict[str, str] = {}
+    if "xacro_arguments" in robot:
+        if not path.endswith(XACRO_ENDING):
+            robot.refuse("xacro_arguments", "are for .xacro files; remove them")
+        with robot.section("xacro_arguments") as section:
+            arguments = {name: section.word(name) for name in section}
+    return found.read(DescriptionFile(path, Path(path), None, None, arguments, expand))
+
+
+def _located(robot: Section, name: str, folder: Path | None) -> str:
+    """The path of a file given as ``package://package/path``, or relative to the parameter file."""
+    if name.startswith(PACKAGE):
+        try:
+            return located(name)
+        except LookupError as error:
+            robot.refuse("urdf", str(error))
+    if os.path.isabs(name):
+        return name
+    if folder is None:
+        robot.refuse(
+            "urdf",
+            f"must be an absolute path or {PACKAGE}… in parameters, which do not tell their file (a node's parameter "
+            f"robot_file does), is {name!r:.200}",
+        )
+    return os.path.join(folder, name)
+
+
+def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source: str = "robot_description") -> Robot:
+    """Build a robot from a URDF.
+
+    Args:
+        text: the URDF.
+        section: contents of the ``urdf`` section of a parameter tree.
+        source: file or topic of the URDF; every message about it begins with it.
+
+    Raises:
+        RobotDescriptionError: the URDF cannot be used; or an entry of the section is unknown, of the wrong type or
+            not allowed, or names an unknown joint or link. The message names the element or the parameter, and the
+            reason.
+    """
+    return robot_with(description_from_urdf(text, source), section or {})
+
+
+def robot_with(description: Description, section: Mapping[str, Any]) -> Robot:
+    """Build a robot from a description and a section ``urdf``; errors as for :func:`robot_from_urdf`."""
+    with Section(section, "urdf", "parameters") as additions:
+        description = completed(description, additions)
+    return assemble(description)
+
+
+def completed(description: Description, additions: Section) -> Description:
+    """Return a description with the entries of the section added; others remain."""
+    if "joints" in additions:
+        with additions.section("joints") as joints:
+            described = tuple(joints.attempt(partial(_with_entries, x), x) for x in description.joints)
+        description = replace(description, joints=described)
+    given: dict[str, Any] = {}
+    if "gravity" in additions:
+        given["base_gravity"] = additions.vector("gravity", 3)
+    given |= {name: additions.texts(name) for name in ("tip", "tools") if name in additions}
+    if "root" in additions:
+        given["root"] = additions.text("root")
+    for name, options in (("branches", BRANCHES), ("unphysical", UNPHYSICAL)):
+        given[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
+    return with_robot_entries(replace(description, **given), additions)
+
+
+def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:
+    """The joint with the entries of its section."""
+    if joint.name not in joints:
+        return joint
+    if joint.type not in SINGLE_TYPES:
+        joints.refuse(joint.name, f"a {joint.type} joint has no motor; remove the entry")
+    if joint.mimic is not None:
+        joints.refuse(joint.name, f"it mimics {joint.mimic.leader} and has no motor; remove the entry")
+    with joints.section(joint.name) as section:
+        return with_entries(joint, section)
 
 
 def robot_from_parameters(
@@ -74,16 +169,11 @@ def description_from_parameters(
         return completed(description_of_entry(robot, folder, expand), robot)
 
 
-def is_parameters(text: str) -> bool:
-    """Whether a text is a parameter file, rather than the name of a file."""
-    return "\n" in text and ":" in text and not is_xml(text)
-
-
 def read_parameter_file(file: DescriptionFile) -> Description:
     """Read the robot of a parameter file."""
     from .parameter_file import find_robot  # with PyYAML, which no other format needs
 
-    _, parameters = find_robot(file.text(MAX_BYTES), file.label)
+    _, parameters = find_robot(file.text(PARAMETER_FILE.largest), file.label)
     if file.inertia_reference is not None:
         if "urdf" in parameters:
             file.refuse_inertia_reference()

@@ -7,16 +7,19 @@ Its entries are in docs/robots.md and docs/actuators.md, and all in the template
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
+from ... import lie
+from ...arrays import Array
+from ...number_rules import warn_of_degrees
 from ...spelling import listed
-from .. import inertia as inertias
 from ..assembly import UNPHYSICAL
 from ..description import (
+    COMPOSITE_TYPES,
     JOINT_TYPES,
     SINGLE_TYPES,
     Description,
@@ -25,12 +28,104 @@ from ..description import (
     LinkDescription,
     MimicDescription,
 )
-from ..inertia import Inertial
+from ..inertia import Inertial, symmetric
 from ..model import STANDARD_GRAVITY
-from .conventions import CONVENTIONS, DH_TYPES, Placement, read_origin
-from .joint_entries import with_entries
-from .robot_entries import with_robot_entries
+from .entries import with_entries, with_robot_entries
 from .section import Section
+
+# Error of the length of an axis written with six digits; it is then normalised.
+_UNIT_TOLERANCE = 1e-5
+
+
+def _screws(joint: Section, kind: str, parent: Array, *, spatial: bool = False) -> tuple[Array, Array]:
+    """Origin in the parent's frame and screw in the body's frame, or both in the base frame at q = 0."""
+    screw = _screw(joint, kind)
+    origin = read_origin(joint)
+    if spatial:
+        return lie.inverse(parent) @ origin, lie.Ad(lie.inverse(origin)) @ screw
+    return origin, screw
+
+
+def _dh(joint: Section, kind: str, _: Array, *, modified: bool = False) -> tuple[Array, Array]:
+    """Denavit-Hartenberg parameters; prismatic joints add q to d.
+
+    Rz(theta + q) Tz(d) Tx(a) Rx(alpha), about axis z of the parent's frame; or modified, Rx(alpha) Tx(a) Rz(theta + q)
+    Tz(d), about that of the body's frame.
+    """
+    if kind == "fixed":
+        return read_origin(joint), np.zeros(6)
+    with joint.section("dh") as row:
+        a, alpha, d, theta = (row.number(name) for name in ("a", "alpha", "d", "theta"))
+        warn_of_degrees(f"{row.source}: {row.name}", (alpha, theta))
+    along_z = lie.pose(lie.rotation_from_rpy([0.0, 0.0, theta]), [0.0, 0.0, d])
+    along_x = lie.pose(lie.rotation_from_rpy([alpha, 0.0, 0.0]), [a, 0.0, 0.0])
+    pitch = joint.number("pitch") if kind == "helical" else 0.0
+    if kind == "helical" and pitch == 0:
+        joint.refuse("pitch", "a helical joint must have a pitch; is it revolute?")
+    screw = np.array([0.0, 0.0, *([0.0, 0.0, 0.0, 1.0] if kind == "prismatic" else [1.0, 0.0, 0.0, pitch])])
+    if modified:
+        return along_x @ along_z, screw
+    origin = along_z @ along_x
+    return origin, lie.Ad(lie.inverse(origin)) @ screw
+
+
+def read_origin(section: Section) -> Array:
+    """Pose (4, 4) from the entry ``origin`` of a section; ``rpy`` is optional (0)."""
+    with section.section("origin") as origin:
+        xyz = origin.vector("xyz", 3)
+        rpy = origin.vector("rpy", 3, default=(0.0, 0.0, 0.0))
+        warn_of_degrees(f"{origin.source}: {origin.name}: rpy", rpy.tolist())
+    return lie.pose(lie.rotation_from_rpy(rpy), xyz)
+
+
+def _screw(joint: Section, kind: str) -> Array:
+    """Read and normalise the screw of a joint, or the normal of a planar one."""
+    if kind in ("fixed", "ball", "floating"):
+        return np.zeros(6)
+    if kind in COMPOSITE_TYPES:
+        normal = joint.vector("normal", 3, default=(0.0, 0.0, 1.0))
+        return np.concatenate([normal / _length(joint, "normal", normal), np.zeros(3)])
+    screw = joint.vector("screw", 6)
+    axis, linear = screw[:3], screw[3:]
+    if kind == "prismatic":
+        if np.any(axis):
+            joint.refuse("screw", "the angular part of a prismatic joint, the first three entries, must be 0")
+        axis = linear
+    screw = screw / _length(joint, "screw", axis)
+    pitch = float(screw[:3] @ screw[3:])
+    if kind in ("revolute", "continuous") and abs(pitch) > _UNIT_TOLERANCE:
+        joint.refuse("screw", f"the pitch of a {kind} joint must be 0, is {pitch:g} m/rad; is it helical?")
+    if kind == "helical" and pitch == 0:
+        joint.refuse("screw", "a helical joint must have a pitch (linear part along the axis); is it revolute?")
+    return screw
+
+
+def _length(joint: Section, key: str, axis: Array) -> float:
+    length = float(np.linalg.norm(axis))
+    if length == 0:
+        joint.refuse(key, "the axis must be a unit vector, is zero")
+    if abs(length - 1) > _UNIT_TOLERANCE:
+        joint.refuse(key, f"the axis must be a unit vector, has length {length:g}")
+    return length
+
+
+CONVENTIONS: Mapping[str, Callable[[Section, str, Array], tuple[Array, Array]]] = MappingProxyType(
+    {
+        "body_screws": _screws,
+        "spatial_screws": partial(_screws, spatial=True),
+        "dh": _dh,
+        "modified_dh": partial(_dh, modified=True),
+    }
+)
+"""By name, functions of a joint's section, its type, and the pose (4, 4) of its parent in the base at q = 0.
+
+Each returns the pose (4, 4) of the body in its parent at q = 0, and the joint screw (6,) in the body's frame, angular
+part first; for a planar joint the normal, for fixed and floating joints zero.
+"""
+
+DH_TYPES = ("revolute", "continuous", "prismatic", "helical", "fixed")
+"""Joint types of a Denavit-Hartenberg table; fixed joints have an origin instead of a row."""
+
 
 BASE = "base"
 """Name of the base, reserved."""
@@ -55,12 +150,12 @@ def own_description(robot: Section) -> Description:
         gravity = robot.vector("gravity", 3, default=STANDARD_GRAVITY)
         unphysical = robot.choice("unphysical", UNPHYSICAL, default="refuse", otherwise="refuse")
         reader = _Reader(convention, reference, unphysical)
-        robot.attempt(reader.read_base, None, one_entry=True)
+        robot.part("base", reader.read_base, None)
         with robot.section("joints") as joints:
             for joint_name in names:
-                joints.attempt(partial(reader.read, joint_name), None, one_entry=True)
+                joints.attempt(partial(reader.read, joint_name), None)
                 reader.links.setdefault(joint_name, LinkDescription(joint_name, None, joint_name))
-        frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()), one_entry=True)
+        frames, tools = robot.attempt(partial(_tools, reader.links), ((), ()))
         if not joints.has_errors and all(joint.type == "fixed" for joint in reader.joints):
             robot.refuse("joint_names", "at least one joint must move; all are fixed")
         description = Description(
@@ -90,36 +185,24 @@ class _Reader:
         self._types = DH_TYPES if convention in ("dh", "modified_dh") else JOINT_TYPES
         self._reference, self._unphysical = reference, unphysical
 
-    def read_base(self, robot: Section) -> None:
-        if "base" in robot:
-            with robot.section("base") as base:
-                self.links[BASE] = replace(
-                    self.links[BASE], inertial=self._inertial(base), where=f"{base.name}.inertia"
-                )
+    def read_base(self, base: Section) -> None:
+        self.links[BASE] = LinkDescription(BASE, self._inertial(base), f"{base.name}.inertia")
 
     def read(self, name: str, joints: Section) -> None:
         with joints.section(name) as joint:
             kind = joint.choice("type", self._types)
-            parent = joint.attempt(self._parent, BASE, one_entry=True)
+            parent = joint.attempt(self._parent, BASE)
             pose = self._poses.get(parent, np.eye(4))
-            placement = joint.attempt(lambda of: self._place(of, kind, pose), Placement(np.eye(4), np.zeros(6)))
+            nowhere = np.eye(4), np.zeros(6)
+            origin, screw = joint.attempt(lambda of: self._place(of, kind, pose), nowhere, several=True)
             inertial = self._inertial(joint) if kind != "fixed" or "mass" in joint else None
-            mimic = joint.attempt(_mimic, None, one_entry=True) if kind in SINGLE_TYPES else None
-            described = JointDescription(
-                name=name,
-                type=kind,
-                parent=parent,
-                child=name,
-                origin=placement.origin,
-                screw=placement.screw,
-                where=joint.name,
-                mimic=mimic,
-            )
-            self.joints.append(
-                with_entries(described, joint, actuated=mimic is None) if kind in SINGLE_TYPES else described
-            )
+            mimic = joint.part("mimic", _mimic, None) if kind in SINGLE_TYPES else None
+            described = JointDescription(name, kind, parent, name, origin, screw, joint.name, mimic)
+            if kind in SINGLE_TYPES:
+                described = with_entries(described, joint, actuated=mimic is None)
+            self.joints.append(described)
         self.links[name] = LinkDescription(name, inertial, f"{joint.name}.inertia", "; the order is xx xy xz yy yz zz")
-        self._poses[name] = pose @ placement.origin
+        self._poses[name] = pose @ origin
 
     def _parent(self, joint: Section) -> str:
         """The named parent, by default the previous joint."""
@@ -135,7 +218,7 @@ class _Reader:
         if self._unphysical == "refuse":
             mass = joint.positive("mass")
         center_of_mass = joint.vector("center_of_mass", 3)
-        inertia = inertias.symmetric(*joint.vector("inertia", 6))
+        inertia = symmetric(*joint.vector("inertia", 6))
         if self._reference == "com":
             return Inertial.about_center(mass, center_of_mass, inertia)
         return Inertial(mass, center_of_mass, inertia)
@@ -165,8 +248,5 @@ def _tools(
     return tuple(frames), tuple(names)
 
 
-def _mimic(joint: Section) -> MimicDescription | None:
-    if "mimic" not in joint:
-        return None
-    with joint.section("mimic") as mimic:
-        return MimicDescription(mimic.text("joint"), mimic.number("ratio", 1.0), mimic.number("offset", 0.0))
+def _mimic(mimic: Section) -> MimicDescription:
+    return MimicDescription(mimic.text("joint"), mimic.number("ratio", 1.0), mimic.number("offset", 0.0))

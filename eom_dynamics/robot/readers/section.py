@@ -9,11 +9,11 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from ...actuators.parameters import ParameterError
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ...number_rules import violation
+from ...number_rules import LARGEST, SMALLEST, violation
 from ...spelling import close_match, duplicates, hint
-from .numbers import LARGEST, SMALLEST
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -70,15 +70,20 @@ class Section:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, *_: object) -> None:
+        given = failure
+        if isinstance(failure, ParameterError):  # one that follows from earlier errors adds nothing
+            failure = RobotDescriptionError() if self.has_errors else self._error(failure.name, failure.reason)
         if failure is None and self._is_complete:
             for key in self._mapping:
                 if key not in self._known:
                     absent = (name for name in self._known if name not in self._mapping)
-                    self._complain(key, f"unknown entry; {hint(key, self._known, absent)}")
+                    self._errors.add(self._error(key, f"unknown entry; {hint(key, self._known, absent)}"))
         if self._is_whole and self._errors.found and (failure is None or isinstance(failure, RobotDescriptionError)):
             if isinstance(failure, RobotDescriptionError):
                 self._errors.add(failure)
             raise self._errors.joined() from None
+        if failure is not None and failure is not given:
+            raise failure from None
 
     def __contains__(self, key: str) -> bool:
         self._known[key] = None
@@ -105,27 +110,41 @@ class Section:
 
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the full name of an entry and the reason."""
-        raise EntryError(self._source, f"{self._name}.{key}", reason)
+        raise self._error(key, reason)
+
+    def _error(self, key: str, reason: str) -> EntryError:
+        return EntryError(self._source, f"{self._name}.{key}", reason)
 
     def skip(self, *keys: str) -> None:
         """Mark entries as known without reading them, where other errors prevent it."""
         self._known.update(dict.fromkeys(keys))
 
-    def attempt(self, read: Callable[[Section], T], otherwise: U, *, one_entry: bool = False) -> T | U:
+    def attempt(self, read: Callable[[Section], T], otherwise: U, *, several: bool = False) -> T | U:
         """Return what a function reads from this section; an error is recorded, and ``otherwise`` returned.
 
         Args:
             read: the function.
             otherwise: replaces the result after an error.
-            one_entry: whether the function reads one entry of this section only; the unknown ones of the others are
-                then found after an error, too.
+            several: whether the function reads several entries of this section: after an error, unknown ones are then
+                not reported.
         """
         try:
             return read(self)
         except RobotDescriptionError as error:
             self._errors.add(error)
-            self._is_complete = self._is_complete and one_entry
+            self._is_complete = self._is_complete and not several
             return otherwise
+
+    def part(self, key: str, read: Callable[[Section], T], otherwise: U) -> T | U:
+        """Return what a function reads from a section within this one; ``otherwise`` without it, or after an error."""
+
+        def read_part(_: Section) -> T | U:
+            if key not in self:
+                return otherwise
+            with self.section(key) as part:
+                return read(part)
+
+        return self.attempt(read_part, otherwise)
 
     def section(self, key: str) -> Section:
         """A section within this one."""
@@ -133,7 +152,7 @@ class Section:
 
     def text(self, key: str) -> str:
         """A string that is not blank."""
-        return self.attempt(lambda _: self._text(key), "", one_entry=True)
+        return self.attempt(lambda _: self._text(key), "")
 
     def _text(self, key: str) -> str:
         value = self._read(key)
@@ -155,7 +174,7 @@ class Section:
     ) -> str:
         """One of the options; after an error, reading continues with ``otherwise`` if given."""
         if otherwise is not None:
-            return self.attempt(lambda _: self.choice(key, options, default), otherwise, one_entry=True)
+            return self.attempt(lambda _: self.choice(key, options, default), otherwise)
         value = self._read(key, default)
         if not isinstance(value, str) or value not in options:
             self.refuse(key, f"must be one of {', '.join(options)}, is {_short(value)}")
@@ -178,7 +197,7 @@ class Section:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """One string or a list of strings, none of them blank."""
-        return self.attempt(lambda _: self._texts(key), (), one_entry=True)
+        return self.attempt(lambda _: self._texts(key), ())
 
     def _texts(self, key: str) -> tuple[str, ...]:
         value = self._read(key)
@@ -187,38 +206,34 @@ class Section:
             self.refuse(key, f"must be a string or a list of strings, is {_short(value)}")
         return tuple(values)
 
-    def number(self, key: str, default: float | None = None) -> float:
-        """A finite number."""
-        return self.attempt(lambda _: self._number(key, default), math.nan, one_entry=True)
+    def number(self, key: str, default: float | None = None, rule: str = "finite") -> float:
+        """A number by a rule of :func:`.violation`, of a plausible size in SI units."""
 
-    def _number(self, key: str, default: float | None) -> float:
-        value = self._read(key, default)
-        if not _is_number(value):
-            self.refuse(key, f"must be a number, is {_short(value)}")
-        self._check(key, violation(value, largest=LARGEST))
-        return float(value)
+        def read(_: Section) -> float:
+            value = self._read(key, default)
+            if not _is_number(value):
+                self.refuse(key, f"must be a number, is {_short(value)}")
+            if reason := violation(value, rule, smallest=SMALLEST if rule == "positive" else 0.0, largest=LARGEST):
+                self.refuse(key, reason)
+            return float(value)
+
+        return self.attempt(read, math.nan)
 
     def not_negative(self, key: str, default: float | None = None) -> float:
         """A finite number of at least 0."""
-        return self._checked(key, default, "not negative")
+        return self.number(key, default, "not negative")
 
     def positive(self, key: str, default: float | None = None) -> float:
         """A finite number greater than 0."""
-        return self._checked(key, default, "positive", SMALLEST)
-
-    def _checked(self, key: str, default: float | None, rule: str, smallest: float = 0.0) -> float:
-        value = self.number(key, default)
-        if not math.isnan(value) and (reason := violation(value, rule, smallest=smallest)):
-            self._complain(key, reason)
-        return value
+        return self.number(key, default, "positive")
 
     def vector(self, key: str, length: int, default: Sequence[float] | None = None) -> Array:
         """A list of finite numbers."""
-        return self.attempt(lambda _: self._numbers(key, default, length), np.full(length, np.nan), one_entry=True)
+        return self.attempt(lambda _: self._numbers(key, default, length), np.full(length, np.nan))
 
     def row(self, key: str) -> Array:
         """A list of at least one finite number."""
-        return self.attempt(lambda _: self._numbers(key, None, None), np.full(1, np.nan), one_entry=True)
+        return self.attempt(lambda _: self._numbers(key, None, None), np.full(1, np.nan))
 
     def _numbers(self, key: str, default: Sequence[float] | None, length: int | None) -> Array:
         value = self._read(key, default)
@@ -228,15 +243,9 @@ class Section:
         if length is not None and len(value) != length:
             self.refuse(key, f"must have {length} entries, has {len(value)}")
         for number in value:
-            self._check(key, violation(number, largest=LARGEST))
+            if reason := violation(number, largest=LARGEST):
+                self.refuse(key, reason)
         return np.array(value, dtype=float)
-
-    def _complain(self, key: str, reason: str) -> None:
-        self._errors.add(EntryError(self._source, f"{self._name}.{key}", reason))
-
-    def _check(self, key: str, reason: str) -> None:
-        if reason:
-            self.refuse(key, reason)
 
     def _read(self, key: str, default: Any = None) -> Any:
         self._known[key] = None

@@ -14,18 +14,17 @@ from dataclasses import replace
 import numpy as np
 
 from ... import lie
+from ...actuators.transmission import Transmission
 from ...arrays import Array
+from ...number_rules import warn_of_degrees
 from ...spelling import close_match
-from .. import inertia as inertias
-from ..description import Description, JointDescription, LinkDescription, MimicDescription
-from ..inertia import Inertial
+from ..description import Description, JointDescription, JointGroup, LinkDescription, MimicDescription
+from ..inertia import Inertial, symmetric
 from ..model import Limits
 from ..tree import depth_first
-from .coupled_transmissions import group, unusable
-from .element import Element
-from .numbers import warn_of_degrees
+from .files import DescriptionFile
 from .transmissions import Reduction, transmissions
-from .xml import parse
+from .xml import MAX_CHARACTERS, Element, parse
 
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "planar", "floating")
 
@@ -35,6 +34,8 @@ _INERTIAL = ("origin", "mass", "inertia")
 _JOINT = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _LIMITS = ("lower", "upper", "velocity", "effort")
+
+XACRO_ENDING = ".xacro"
 
 # Below this length, an axis has no direction.
 _NO_DIRECTION = 1e-6
@@ -67,17 +68,20 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
     geared, coupled, left_out = transmissions(root)
     described = [_geared(_joint(name, element), geared.pop(name, None)) for name, element in joints.items()]
     shared = []
-    for transmission, motors in coupled:
-        if reason := unusable(transmission, described):
-            left_out.append(f"{transmission.where} is left out: {reason}")
+    for transmission in coupled:
+        names, where = transmission.joints, transmission.where
+        if reason := transmission.unusable(described):
+            left_out.append(f"{where} is left out: {reason}")
             continue
-        shared.append(group(transmission))
+        # Of any part of the robot with both joints.
+        shared.append(JointGroup(names, Transmission(transmission.matrix), where, optional=True))
+        motors = dict(zip(names, transmission.motors, strict=True))
         described = [_geared(joint, motors.get(joint.name)) for joint in described]
     assumed = list(left_out)
     assumed += [f"{gear.where} is left out: there is no joint {joint}" for joint, gear in geared.items()]
     described_links = {name: _link(name, element) for name, element in links.items()}
     unordered = Description(robot_name, source, described_links, tuple(described), unphysical="warn")
-    ordered = depth_first(list(links), described, unordered.refuse)
+    ordered = depth_first(unordered)
     turning = [joint.name for joint in ordered if joint.type not in ("fixed", "floating")]
     if default := [name for name in turning if joints[name].child("axis") is None]:
         assumed.append(f"axis [1 0 0], the default of URDF: {', '.join(default)}")
@@ -87,29 +91,23 @@ def description_from_urdf(text: str, source: str = "robot_description") -> Descr
 
 
 def _link(name: str, link: Element) -> LinkDescription:
+    """A link with its inertia in its own frame."""
     link.check_children(_LINK, once=("inertial",))
     inertial = link.child("inertial")
     if inertial is None:
         return LinkDescription(name, None, link.where)
-    return LinkDescription(name, _inertial(inertial), f"line {inertial.line}: {inertial.where}")
-
-
-def _inertial(element: Element) -> Inertial:
-    """The inertia in the link's frame."""
-    element.check_children(_INERTIAL)
-    pose = _origin(element)
-    mass, inertia = element.needed("mass"), element.needed("inertia")
-    mass.check_attributes(("value",))
-    inertia.check_attributes(_MOMENTS)
-    about_center = inertias.symmetric(*(inertia.number(moment) for moment in _MOMENTS))
-    return Inertial(mass.number("value"), np.zeros(3), about_center).moved(pose)
+    inertial.check_children(_INERTIAL)
+    pose = _origin(inertial)
+    mass, inertia = inertial.needed("mass", ("value",)), inertial.needed("inertia", _MOMENTS)
+    about_center = symmetric(*(inertia.number(moment) for moment in _MOMENTS))
+    body = Inertial(mass.number("value"), np.zeros(3), about_center).moved(pose)
+    return LinkDescription(name, body, f"line {inertial.line}: {inertial.where}")
 
 
 def _origin(element: Element) -> Array:
-    origin = element.child("origin")
+    origin = element.child("origin", ("xyz", "rpy"))
     if origin is None:
         return np.eye(4)
-    origin.check_attributes(("xyz", "rpy"))
     zero = (0.0, 0.0, 0.0)
     rpy = origin.vector("rpy", zero)
     warn_of_degrees(f"{origin.source}: line {origin.line}: {origin.where}: rpy", rpy.tolist())
@@ -121,24 +119,20 @@ def _joint(name: str, joint: Element) -> JointDescription:
     kind = joint.word("type")
     if kind not in _TYPES:
         joint.refuse(f"type must be one of {', '.join(_TYPES)}, is {kind!r:.60}")
-    ends = []
-    for tag in ("parent", "child"):
-        end = joint.needed(tag)
-        end.check_attributes(("link",))
-        ends.append(end.word("link").strip())
-    damping, friction = _dynamics(joint)
+    parent, child = (joint.needed(end, ("link",)).word("link").strip() for end in ("parent", "child"))
+    dynamics = joint.child("dynamics")
     return JointDescription(
         name=name,
         type=kind,
-        parent=ends[0],
-        child=ends[1],
+        parent=parent,
+        child=child,
         origin=_origin(joint),
         screw=_screw(joint, kind),
         where=joint.where,
         mimic=_mimic(joint),
         limits=_limits(joint, kind),
-        damping=damping,
-        friction=friction,
+        damping=dynamics.number("damping", 0.0, "not negative") if dynamics else 0.0,
+        friction=dynamics.number("friction", 0.0, "not negative") if dynamics else 0.0,
     )
 
 
@@ -151,10 +145,9 @@ def _geared(joint: JointDescription, reduction: Reduction | None) -> JointDescri
 
 def _screw(joint: Element, kind: str) -> Array:
     """The joint screw (6,); its axis runs through the origin of the child link."""
-    axis = joint.child("axis")
+    axis = joint.child("axis", ("xyz",))
     direction = np.array([1.0, 0.0, 0.0])
     if axis is not None:
-        axis.check_attributes(("xyz",))
         direction = axis.vector("xyz", direction.tolist())
         length = float(np.linalg.norm(direction))
         if length < _NO_DIRECTION and kind not in ("fixed", "floating"):
@@ -172,7 +165,9 @@ def _limits(joint: Element, kind: str) -> Limits:
         if attribute not in _LIMITS and (close := close_match(attribute, _LIMITS, 0.8)):
             limit.refuse(f"unknown attribute {attribute!r}; did you mean {close!r}?")
     lower, upper = (limit.number(side, 0.0, largest=math.inf) for side in ("lower", "upper"))
-    velocity, effort = (limit.not_negative(rate, math.inf, largest=math.inf) for rate in ("velocity", "effort"))
+    velocity, effort = (
+        limit.number(rate, math.inf, "not negative", largest=math.inf) for rate in ("velocity", "effort")
+    )
     # URDF's default for both is 0, which in practice means that there are no limits.
     if kind == "continuous" or ("lower" not in limit.attributes and "upper" not in limit.attributes):
         return Limits(velocity=velocity, effort=effort)
@@ -181,17 +176,18 @@ def _limits(joint: Element, kind: str) -> Limits:
     return Limits(lower, upper, velocity, effort)
 
 
-def _dynamics(joint: Element) -> tuple[float, float]:
-    """Damping and friction."""
-    dynamics = joint.child("dynamics")
-    if dynamics is None:
-        return 0.0, 0.0
-    return dynamics.not_negative("damping", 0.0), dynamics.not_negative("friction", 0.0)
-
-
 def _mimic(joint: Element) -> MimicDescription | None:
-    mimic = joint.child("mimic")
+    mimic = joint.child("mimic", ("joint", "multiplier", "offset"))
     if mimic is None:
         return None
-    mimic.check_attributes(("joint", "multiplier", "offset"))
     return MimicDescription(mimic.word("joint").strip(), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
+
+
+def read_urdf_file(file: DescriptionFile) -> Description:
+    """Read the text of a URDF, a ``.urdf`` file, or a ``.xacro`` file."""
+    file.refuse_inertia_reference()
+    if file.path is None or not file.path.name.endswith(XACRO_ENDING):
+        return description_from_urdf(file.text(MAX_CHARACTERS).removeprefix("\ufeff"), file.label)
+    # Lines are those of the expanded file.
+    text = file.expand(file.path, file.xacro_arguments)
+    return description_from_urdf(text.removeprefix("\ufeff"), f"{file.label}: as the command xacro expands it")

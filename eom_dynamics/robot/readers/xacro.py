@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import os
@@ -10,7 +11,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -21,11 +23,74 @@ from xml.parsers.expat import ErrorString, ExpatError
 from ...exceptions import RobotDescriptionError
 from ...extras import MissingLibraryError, require
 from ...spelling import close_match, hint
+from .files import KNOWN, package_folder, refuse_special_file
 from .files import Expand as Expand
-from .files import refuse_special_file
-from .packages import KNOWN, package_folder
-from .xacro_expressions import confined
 from .xml import MAX_CHARACTERS
+
+# No name of an expression, nor of a property.
+_GUARD = "<attribute>"
+
+# Functions that make classes, or reach their attributes by items.
+_LEFT_OUT = ("type", "vars")
+
+_OPEN = (str, int, float, complex, list, tuple, dict, set, frozenset)
+
+
+@contextmanager
+def confined(xacro: Any) -> Iterator[None]:
+    """Sandbox in which the package ``xacro`` evaluates Python expressions: arithmetic, strings and collections only.
+
+    The package evaluates ``${…}`` without builtins and refuses names that begin with two underscores; from the
+    functions that it offers one still reaches its modules, such as within a comprehension, and ``$(eval …)`` has all
+    builtins. Here an attribute is taken only of numbers, texts, collections and namespaces, at the time it is taken:
+    not of functions, classes, generators or modules, which lead to the rest of the process.
+    """
+    substitution: Any = import_module("xacro.substitution_args")
+    python = xacro._global_symbols["python"]
+    left_out = {name: python.pop(name) for name in _LEFT_OUT if name in python}
+    builtins = {name: python[name] for name in python}
+
+    def refuse(reason: str) -> None:
+        raise xacro.XacroException(reason)
+
+    def safe_eval(expression: str, globals: dict[str, Any], locals: Mapping[str, Any] | None = None) -> Any:
+        globals.update({"__builtins__": {}})
+        return _evaluated(expression, globals, locals, refuse)
+
+    def eval_of_substitution(expression: str, globals: dict[str, Any], locals: Mapping[str, Any]) -> Any:
+        return _evaluated(expression, {**globals, "__builtins__": builtins}, locals, refuse)
+
+    original, xacro.safe_eval, substitution.eval = xacro.safe_eval, safe_eval, eval_of_substitution
+    try:
+        yield
+    finally:
+        xacro.safe_eval = original
+        del substitution.eval
+        python.update(left_out)
+
+
+def _evaluated(
+    expression: str, globals: dict[str, Any], locals: Mapping[str, Any] | None, refuse: Callable[[str], None]
+) -> Any:
+    def attribute(value: Any, name: str) -> Any:
+        if name.startswith("_") or not isinstance(value, _OPEN):
+            refuse(f"attribute {name!r} of a {type(value).__name__} is not allowed")
+        return getattr(value, name)
+
+    tree = ast.fix_missing_locations(_Guarded().visit(ast.parse(expression.strip(), "<expression>", "eval")))
+    dict.__setitem__(globals, _GUARD, attribute)  # not that of xacro, which warns of a second definition
+    if locals is not None:
+        locals = ChainMap({_GUARD: attribute}, locals)  # type: ignore[arg-type]  # which only reads
+    return eval(compile(tree, "<expression>", "eval"), globals, locals)
+
+
+class _Guarded(ast.NodeTransformer):
+    """Turns ``value.name`` into a call of the guard."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        name = ast.Constant(node.attr)
+        return ast.Call(ast.Name(_GUARD, ast.Load()), [self.visit(node.value), name], [])
+
 
 # Processor time of an expansion, s, beside that of Python's start, and the time after which one that waits is given up,
 # such as for the other end of a pipe. Large robots take a second or two.
@@ -41,7 +106,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     """Expand a xacro file to URDF with the package ``xacro``.
 
     A xacro file is a program: it reads any file that you can read, and evaluates expressions, which are confined
-    (:mod:`.xacro_expressions`). It is run by xacro's own function ``xacro.process_file``, in a process of its own with
+    (:func:`confined`). It is run by xacro's own function ``xacro.process_file``, in a process of its own with
     bounds of time and memory. Expand only files that you trust, and none that something from the network names.
 
     Args:
@@ -83,8 +148,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     answer = json.loads(done.stdout)
     if errors := answer.get("errors"):
         raise RobotDescriptionError(*errors)
-    text: str = answer["text"]
-    return text
+    return answer["text"]
 
 
 def main() -> None:

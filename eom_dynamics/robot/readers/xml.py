@@ -7,11 +7,157 @@ fetched. Size, depth and number of elements are bounded.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import NoReturn
 from xml.parsers import expat
 
+import numpy as np
+
+from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from .element import Element
+from ...number_rules import LARGEST, violation
+from ...spelling import close_match
+
+# float() alone would accept 1_0, nan and the digits of all scripts.
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_NOT_FINITE = ("nan", "inf", "infinity")
+
+# Unknown tags of an element that are compared with the known ones: more than tools add to a URDF.
+_MOST_UNKNOWN = 200
+
+
+@dataclass
+class Element:
+    """An element of an XML document.
+
+    Attributes:
+        source: file or topic of the document; every message begins with it.
+        tag: name of the tag.
+        attributes: values by name.
+        line: line where it begins.
+        children: child elements in order.
+        text: text directly within it.
+        where: location in messages, below the line: the element's name, or its tag within another's.
+    """
+
+    source: str
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+    where: str = ""
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise RobotDescriptionError with the location of this element and the reason."""
+        where = f"line {self.line}: {self.where}" if self.where else f"line {self.line}"
+        raise RobotDescriptionError(f"{self.source}: {where}: {reason}")
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all elements within it."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            yield element
+            waiting += element.children
+
+    def all(self, tag: str) -> list[Element]:
+        """All children with this tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def named(self, tag: str) -> dict[str, Element]:
+        """All children with this tag by their attribute ``name``, which must be unique."""
+        found: dict[str, Element] = {}
+        for child in self.all(tag):
+            child.where = f"<{tag}>"
+            name = child.name()
+            child.where = f"{tag} {name}"
+            if name in found:
+                child.refuse(f"the name is already used in line {found[name].line}")
+            found[name] = child
+        return found
+
+    def child(self, tag: str, attributes: Sequence[str] | None = None) -> Element | None:
+        """The only child with this tag, or None; if ``attributes`` are given, others are refused."""
+        found = self.all(tag)
+        for child in found:
+            child.where = f"{self.where}: <{tag}>" if self.where else f"<{tag}>"
+        if len(found) > 1:
+            found[1].refuse("must occur only once")
+        if found and attributes is not None:
+            found[0].check_attributes(attributes)
+        return found[0] if found else None
+
+    def needed(self, tag: str, attributes: Sequence[str] | None = None) -> Element:
+        """The required child with this tag, as :meth:`child`."""
+        found = self.child(tag, attributes)
+        if found is None:
+            self.refuse(f"<{tag}> is missing")
+        return found
+
+    def check_children(self, known: Sequence[str], once: Sequence[str] | None = None) -> None:
+        """Refuse misspelt child elements, and duplicates of those in ``once``, by default all known ones."""
+        unknown = {child.tag: child for child in reversed(self.children) if child.tag not in known}
+        for tag, child in islice(reversed(unknown.items()), _MOST_UNKNOWN):
+            if close := close_match(tag, known, 0.75):
+                child.where = self.where
+                child.refuse(f"unknown <{tag}>; did you mean <{close}>?")
+        for tag in known if once is None else once:
+            self.child(tag)
+
+    def check_attributes(self, known: Sequence[str]) -> None:
+        """Refuse attributes other than those known and those with a namespace."""
+        for attribute in self.attributes:
+            if attribute not in known and ":" not in attribute:
+                self.refuse(f"unknown attribute {attribute!r}; known are {', '.join(known)}")
+
+    def name(self) -> str:
+        """The attribute ``name``, without surrounding blanks."""
+        name = self.word("name").strip()
+        if not name or not name.isprintable():
+            self.refuse(f"name must be printable characters, is {name!r:.60}")
+        return name
+
+    def word(self, attribute: str) -> str:
+        """A required attribute."""
+        value = self.attributes.get(attribute)
+        if value is None:
+            self.refuse(f"attribute {attribute!r} is missing")
+        return value
+
+    def number(
+        self, attribute: str, default: float | None = None, rule: str = "finite", *, largest: float = LARGEST
+    ) -> float:
+        """An attribute that is a number by a rule of :func:`.violation`; it may overflow where ``largest`` is inf."""
+        if default is not None and attribute not in self.attributes:
+            return default
+        return self.parse(attribute, self.word(attribute), rule, largest)
+
+    def vector(self, attribute: str, default: Sequence[float] | None = None) -> Array:
+        """An attribute that is three finite numbers (3,)."""
+        if default is not None and attribute not in self.attributes:
+            return np.array(default, dtype=float)
+        words = self.word(attribute).split()
+        if len(words) != 3:
+            self.refuse(f"{attribute} must be three numbers, is {self.word(attribute)!r:.60}")
+        return np.array([self.parse(attribute, word) for word in words])
+
+    def parse(self, label: str, text: str, rule: str = "finite", largest: float = LARGEST) -> float:
+        """Parse a number by a rule, as :meth:`number`; error messages call it ``label``."""
+        text = text.strip()
+        if not _NUMBER.fullmatch(text):
+            expected = "finite" if text.lower().lstrip("+-") in _NOT_FINITE else "a number"
+            self.refuse(f"{label} must be {expected}, is {text!r:.60}")
+        value = float(text)
+        if not abs(value) <= largest:
+            self.refuse(f"{label} must not exceed {largest:g} in SI units, is {text!r:.60}")
+        if np.isfinite(value) and (reason := violation(value, rule)):
+            self.refuse(f"{label} {reason}")
+        return value
+
 
 MAX_CHARACTERS = 4_000_000
 """Largest document; a large humanoid with all its sensors takes a twentieth of it."""
@@ -74,56 +220,36 @@ def parse(text: str, source: str) -> Element:
         raise RobotDescriptionError(
             f"{source}: must be at most {MAX_CHARACTERS} characters, has {len(text)}; is this a robot description?"
         )
-    builder = _Builder(source)
+    # The text is decoded already, whatever encoding its declaration names.
+    parser = expat.ParserCreate(encoding="utf-8")
+    opened, count = [Element(source, "", {}, 0)], 0
+
+    def refuse(reason: str) -> NoReturn:
+        raise RobotDescriptionError(f"{source}: line {parser.CurrentLineNumber}: {reason}")
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MAX_ELEMENTS:
+            refuse(f"more than {_MAX_ELEMENTS} elements; is this a robot description?")
+        if len(opened) > _MAX_DEPTH:
+            refuse(f"elements nested deeper than {_MAX_DEPTH}; is this a robot description?")
+        element = Element(source, tag, attributes, parser.CurrentLineNumber)
+        opened[-1].children.append(element)
+        opened.append(element)
+
+    def characters(text: str) -> None:
+        opened[-1].text += text
+
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = lambda *_: refuse(_NO_DOCTYPE)
+    parser.StartElementHandler, parser.CharacterDataHandler = start, characters
+    parser.EndElementHandler = lambda _: opened.pop()
     try:
-        builder.parser.Parse(text.encode("utf-8"), True)
+        parser.Parse(text.encode("utf-8"), True)
     except UnicodeEncodeError as error:
         raise RobotDescriptionError(f"{source}: not valid Unicode (character {error.start})") from None
     except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise RobotDescriptionError(
-            f"{source}: line {error.lineno}, column {error.offset + 1}: not valid XML: {reason}"
-        ) from None
-    return builder.root
-
-
-class _Builder:
-    """Builds the tree of elements from the parser's events."""
-
-    def __init__(self, source: str) -> None:
-        # The text is decoded already, whatever encoding its declaration names.
-        self.parser = expat.ParserCreate(encoding="utf-8")
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-        self._source = source
-        self._open = [Element(source, "", {}, 0)]
-        self._count = 0
-
-    @property
-    def root(self) -> Element:
-        return self._open[0].children[0]
-
-    def _refuse(self, reason: str) -> NoReturn:
-        raise RobotDescriptionError(f"{self._source}: line {self.parser.CurrentLineNumber}: {reason}")
-
-    def _doctype(self, *_: object) -> None:
-        self._refuse(_NO_DOCTYPE)
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._count += 1
-        if self._count > _MAX_ELEMENTS:
-            self._refuse(f"more than {_MAX_ELEMENTS} elements; is this a robot description?")
-        if len(self._open) > _MAX_DEPTH:
-            self._refuse(f"elements nested deeper than {_MAX_DEPTH}; is this a robot description?")
-        element = Element(self._source, tag, attributes, self.parser.CurrentLineNumber)
-        self._open[-1].children.append(element)
-        self._open.append(element)
-
-    def _end(self, _: str) -> None:
-        self._open.pop()
-
-    def _text(self, text: str) -> None:
-        self._open[-1].text += text
+        place = f"line {error.lineno}, column {error.offset + 1}"
+        raise RobotDescriptionError(f"{source}: {place}: not valid XML: {expat.ErrorString(error.code)}") from None
+    return opened[0].children[0]

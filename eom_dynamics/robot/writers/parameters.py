@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ...actuators.actuator import Actuator
+from ...actuators.actuator import IDEAL, LOSSLESS, Actuator
 from ...actuators.drive_units import SI_UNITS
 from ...actuators.friction import FRICTIONLESS
-from ...actuators.gear import LOSSLESS
-from ...actuators.motor import IDEAL
-from ...actuators.springs import Spring
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ..inertia import Inertial
+from ..inertia import Inertial, body_violation, joints_without_inertia
 from ..model import Joint, Limits, Robot
-from ..physical_consistency import body_violation, joints_without_inertia
 from ..readers.robot_section import BASE
 from .written import Written, moments, rpy
 
@@ -58,12 +54,13 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
         else:
             parent = robot.joints[frame.joint].name if frame.joint >= 0 else BASE
             joints[frame.name] = {"type": "fixed", "parent": parent, "origin": _origin(frame.pose)}
+    bodies = (*(joint.inertial for joint in robot.joints), robot.base)
     section: dict[str, Any] = {
         "name": robot.name,
         "joint_names": list(joints),
         "inertia_reference": "com",
         "gravity": [float(x) for x in robot.gravity],
-        "unphysical": "warn" if _is_unphysical(robot) else "refuse",
+        "unphysical": "warn" if any(map(body_violation, bodies)) or joints_without_inertia(robot) else "refuse",
         "joints": joints,
     }
     if robot.base.mass or np.any(robot.base.about_origin):
@@ -91,12 +88,6 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
             lost.append(f"tool {tool.name} becomes {name}: its name is not free")
         section["tool_names"].append(name)
     return section | ({"tools": tools} if tools else {})
-
-
-def _is_unphysical(robot: Robot) -> bool:
-    return any(map(body_violation, (*(joint.inertial for joint in robot.joints), robot.base))) or bool(
-        joints_without_inertia(robot)
-    )
 
 
 def _inertia(body: Inertial) -> dict[str, Any]:
@@ -133,7 +124,7 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         carrier = robot.joints[joint.rotor_mount.carrier].name if joint.rotor_mount.carrier >= 0 else BASE
         entries["rotor"] = {"carrier": carrier, "axis": [float(x) for x in joint.rotor_mount.axis]}
     if not joint.spring.is_rigid:
-        entries["elasticity"] = _elasticity(joint.spring)
+        entries["elasticity"] = joint.spring.entries()
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
     if joint.drive != SI_UNITS:
@@ -156,11 +147,6 @@ def _limits(joint: Joint, lost: list[str]) -> dict[str, float]:
             continue
         given[entry.name] = value
     return given
-
-
-def _elasticity(spring: Spring) -> dict[str, Any]:
-    values = {declared.name: getattr(spring, name) for name, declared in spring.parameters().items()}
-    return {"type": spring.kind, **{name: np.asarray(value).tolist() for name, value in values.items()}}
 
 
 def _actuator(actuator: Actuator) -> dict[str, Any]:

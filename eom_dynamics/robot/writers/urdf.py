@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,8 +54,7 @@ def add_inertia(link: ET.Element, body: Inertial, origin: ArrayLike = 0.0) -> No
         link.insert(0, element)
 
 
-@dataclass(frozen=True, eq=False)
-class _Link:
+class _Link(NamedTuple):
     """Name of a link on a body's joint axis, and its pose (4, 4) in the body's frame."""
 
     name: str
@@ -69,9 +68,12 @@ class _Writer:
         self._taken = {frame.name for frame in (*robot.frames, *robot.tools)}
         self._joint_names = {joint.name for joint in robot.joints}
         self._placed: set[str] = set()
+        self._links: list[_Link] = []
         self._base = self._link(-1, np.eye(4))
         add_inertia(ET.SubElement(self.root, "link", name=self._base.name), robot.base)
-        self._links = [self._link(i, _to_axis(joint)) for i, joint in enumerate(robot.joints)]
+        for i, joint in enumerate(robot.joints):  # of the frames on the joint axis, the one closest to the body's
+            place = np.zeros(3) if joint.type == "prismatic" else np.cross(joint.screw[:3], joint.screw[3:])
+            self._links.append(self._link(i, lie.pose(np.eye(3), place)))
         for joint, link in zip(robot.joints, self._links, strict=True):
             self._add(joint, link)
         for body in range(-1, len(robot.joints)):
@@ -159,13 +161,6 @@ class _Writer:
         ET.SubElement(motor, "mechanicalReduction").text = word(joint.gear_ratio)
         if joint.rotor_inertia:
             ET.SubElement(motor, "motorInertia").text = word(joint.rotor_inertia / joint.gear_ratio**2)
-
-
-def _to_axis(joint: Joint) -> Array:
-    """Pose (4, 4) in the body's frame of the frame on the joint axis that is closest to it."""
-    if joint.type == "prismatic":
-        return np.eye(4)
-    return lie.pose(np.eye(3), np.cross(joint.screw[:3], joint.screw[3:]))
 
 
 def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:

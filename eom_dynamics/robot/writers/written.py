@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from ...actuators.actuator import Actuator
 from ...actuators.drive_units import SI_UNITS
 from ...arrays import Array
 from ..inertia import Inertial
-from ..model import Joint, Limits, Robot
+from ..model import Joint, Robot
 
 # Relative to the inertia about the origin: rounding error of the shift to the centre of mass.
 _ROUNDING = 1e-15
@@ -49,13 +49,6 @@ def rpy(rotation: Array) -> list[float]:
     return [roll, math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0]), yaw]
 
 
-def _has_other_limits(joint: Joint) -> bool:
-    return replace(joint.limits, lower=0, upper=0, velocity=0, effort=0) != _NO_RATES
-
-
-_NO_RATES = Limits(lower=0, upper=0, velocity=0, effort=0)
-
-
 def is_ideal(actuator: Actuator) -> bool:
     """Whether an actuator has no friction, loss, constants or limits."""
     motor = [x for x in astuple(actuator.motor) if np.isfinite(x)]
@@ -69,7 +62,7 @@ LOST: Mapping[str, Callable[[Joint], object]] = {
     "parallel springs": lambda joint: joint.parallel_spring,
     "units of drives": lambda joint: joint.mimic is None and joint.drive != SI_UNITS,
     "rotor mounts": lambda joint: joint.mimic is None and joint.rotor_mount is not None,
-    "limits of acceleration, jerk and effort rate": _has_other_limits,
+    "limits of acceleration, jerk and effort rate": lambda joint: np.any(np.isfinite(astuple(joint.limits)[4:])),
 }
 """Properties that formats for rigid robots cannot express, and whether a joint has them."""
 

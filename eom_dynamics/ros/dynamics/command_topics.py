@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -15,16 +14,11 @@ from rclpy.lifecycle.publisher import LifecyclePublisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
-from ...arrays import Array
-from ...elastic import DriveCommand
-from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS
-from ...messages.joint_order import JointOrder
-from ...messages.samples import doubles
+from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
-from ...stream.compiled_stream import EFFORT_COMMAND, FEEDFORWARD, MOTOR_SETPOINT, ShapeCall
+from ...stream.compiled_stream import FEEDFORWARD, ShapeCall
 from ...stream.watchdog import Status
-from ..interfaces import FeedforwardCommand
-from ..stream_qos import stream_qos
+from ..interfaces import FeedforwardCommand, nanoseconds, stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1
@@ -54,20 +48,12 @@ class CommandTopics:
     def __init__(self, node: LifecycleNode) -> None:
         """Create the publishers."""
         self.commands_motors = True
-        # Messages are reused, since publishing copies them.
-        self._feedforward = FeedforwardCommand()
-        self._motor_setpoint = JointState()
-        self._effort_command = Float64MultiArray()
-        self._messages: dict[int, Any] = {
-            FEEDFORWARD: self._feedforward,
-            MOTOR_SETPOINT: self._motor_setpoint,
-            EFFORT_COMMAND: self._effort_command,
-        }
-        self._publishers = {
-            FEEDFORWARD: self._create(node, FeedforwardCommand, "feedforward"),
-            MOTOR_SETPOINT: self._create(node, JointState, "motor_setpoint"),
-            EFFORT_COMMAND: self._create(node, Float64MultiArray, "effort_command"),
-        }
+        # In the order of a compiled call's messages; they are reused, since publishing copies them.
+        self._messages = FeedforwardCommand(), JointState(), Float64MultiArray()
+        names = "feedforward", "motor_setpoint", "effort_command"
+        self._publishers = [
+            self._create(node, type(message), name) for message, name in zip(self._messages, names, strict=True)
+        ]
         # What was published last since :meth:`forget`, or the compiled call that has it.
         self._latest: SentCommand | ShapeCall | None = None
         self.count_listeners()
@@ -102,10 +88,8 @@ class CommandTopics:
 
     def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
         """Publish a command."""
-        self._fill(header, command.order, command.efforts, command.motors, command.lead, command.sent)
-        self._send(status)
-        stamp = header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
-        self._latest = SentCommand(command, stamp, header.frame_id)
+        self._publish(header, command, status)
+        self._latest = SentCommand(command, nanoseconds(header.stamp), header.frame_id)
 
     def publish_bytes(self, latest: ShapeCall, first: bytes) -> None:
         """Publish a fresh command from a compiled call, given its first message."""
@@ -117,41 +101,27 @@ class CommandTopics:
 
     def repeat(self, header: Header) -> None:
         """Publish the last command again, marked as held, with another header."""
-        latest = self._latest
-        if isinstance(latest, SentCommand):
-            last = latest.command
-            self._fill(header, last.order, last.efforts, last.motors, last.lead, last.sent)
-        elif latest is not None:
-            self._fill(header, latest.order, *latest.efforts_and_motors(), latest.lead, latest.sent())
-        self._send(Status.HELD)
+        if (last := self.last) is not None:
+            self._publish(header, last.command, Status.HELD)
 
-    def _fill(
-        self,
-        header: Header,
-        order: JointOrder,
-        efforts: Array,
-        motors: Array,
-        lead: float,
-        sent: DriveCommand | None,
-    ) -> None:
-        feedforward, motor_setpoint = self._feedforward, self._motor_setpoint
+    def _publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
+        order, sent = command.order, command.sent
+        feedforward, motor_setpoint, effort_command = self._messages
         feedforward.header = motor_setpoint.header = header
-        feedforward.joint_names, feedforward.command_lead = order.names, lead
+        feedforward.joint_names, feedforward.command_lead = order.names, command.lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
-        rows = (*order.to_message(efforts), *order.motors_to_message(motors))
+        feedforward.status, feedforward.held = status.value, status is not Status.FRESH
+        rows = (*order.to_message(command.efforts), *order.motors_to_message(command.motors))
         for field, values in zip(COMMAND_FIELDS, rows, strict=True):
             setattr(feedforward, field, doubles(values))
         if sent is None:
             for field, same in MOTOR_SETPOINT_FIELDS.items():
                 setattr(motor_setpoint, field, getattr(feedforward, same))
-            self._effort_command.data = doubles(motors[-1] if self.commands_motors else efforts[0])
-            return
-        for field in MOTOR_SETPOINT_FIELDS:
-            setattr(motor_setpoint, field, doubles(order.motors_to_message(getattr(sent, field))))
-        self._effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
-
-    def _send(self, status: Status) -> None:
-        self._feedforward.status, self._feedforward.held = status.value, status is not Status.FRESH
+            effort_command.data = doubles(command.motors[-1] if self.commands_motors else command.efforts[0])
+        else:
+            for field in MOTOR_SETPOINT_FIELDS:
+                setattr(motor_setpoint, field, doubles(order.motors_to_message(getattr(sent, field))))
+            effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
         for which in self._heard:
             self._publishers[which].publish(self._messages[which])
 
@@ -168,17 +138,11 @@ class CommandTopics:
     def count_listeners(self) -> None:
         """Choose the topics with subscribers; runs when they change, and should be called now and then."""
         self._heard = [
-            which
-            for which, publisher in self._publishers.items()
-            if not self._counts or publisher.get_subscription_count()
+            which for which, x in enumerate(self._publishers) if not self._counts or x.get_subscription_count()
         ]
-        publishes = [(which, _raw(self._publishers[which])) for which in self._heard]
         self.first = self._heard[0] if self._heard else FEEDFORWARD
-        self._publish_first = publishes[0][1] if publishes else None
-        self._publish_others = publishes[1:]
-
-
-def _raw(publisher: LifecyclePublisher) -> Callable[[bytes], None]:
-    """Publish serialised messages, of an active node only: without the checks of rclpy where its handle allows it."""
-    raw: Callable[[bytes], None] = getattr(publisher.handle, "publish_raw", publisher.publish)
-    return raw
+        # Without the checks of rclpy where its handle allows it; the node is active.
+        publishers = [self._publishers[which] for which in self._heard]
+        publishes = [getattr(x.handle, "publish_raw", x.publish) for x in publishers]
+        self._publish_first = publishes[0] if publishes else None
+        self._publish_others = [*zip(self._heard[1:], publishes[1:], strict=True)]

@@ -10,9 +10,8 @@ from rclpy.qos import QoSProfile
 
 from ...elastic.limit_violations import summary
 from ...exceptions import StateError
-from ...messages.refusals import refusal_reason
-from ...messages.samples import doubles
-from ...messages.setpoint_to_command import SetpointEvaluator, matrices
+from ...messages.fields import doubles
+from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
 from ..interfaces import ComputeInverseDynamics
 from ..robot_node import RobotNode
 
@@ -40,7 +39,20 @@ class InverseDynamicsService:
     ) -> ComputeInverseDynamics.Response:
         node = self._node
         try:
-            self._answer(request, response)
+            evaluator, limit_policy = self._evaluator(), self._limit_policy()
+            if request.include_matrices and len(request.base):
+                raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
+            limit_policy = "warn" if limit_policy == "clip" else limit_policy
+            command = evaluator.evaluate(request, optional=("jerk", "snap"), limit_policy=limit_policy)
+            fields = command.fields()
+            if request.include_matrices:
+                fields |= matrices(evaluator, command)
+            for name, values in fields.items():
+                setattr(response, name, doubles(values))
+            response.joint_names, response.motor_names = command.order.names, command.order.motor_names
+            if command.violations:
+                response.message = f"exceeds limits: {summary(command.violations)}"
+            response.success = True
         except StateError as error:
             response = ComputeInverseDynamics.Response(message=str(error))
             node.get_logger().warning(f"request refused: {error}", throttle_duration_sec=node.warning_period)
@@ -48,21 +60,3 @@ class InverseDynamicsService:
             response = ComputeInverseDynamics.Response(message=refusal_reason(error))
             node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
         return response
-
-    def _answer(self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response) -> None:
-        """Write the command for a request into a response."""
-        evaluator, limit_policy = self._evaluator(), self._limit_policy()
-        if request.include_matrices and len(request.base):
-            raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-        limit_policy = "warn" if limit_policy == "clip" else limit_policy
-        command = evaluator.evaluate(request, optional=("jerk", "snap"), limit_policy=limit_policy)
-        fields = command.fields()
-        if request.include_matrices:
-            fields |= matrices(evaluator, command)
-        for name, values in fields.items():
-            setattr(response, name, doubles(values))
-        response.joint_names = command.order.names
-        response.motor_names = command.order.motor_names
-        if command.violations:
-            response.message = f"exceeds limits: {summary(command.violations)}"
-        response.success = True

@@ -8,13 +8,11 @@ from collections.abc import Callable
 
 from ...exceptions import EomDynamicsError, StateError
 from ...messages.payload_blend import read_payload
-from ...messages.refusals import refusal_reason
-from ...messages.setpoint_to_command import SetpointEvaluator
+from ...messages.setpoint_to_command import SetpointEvaluator, refusal_reason
 from ...terminal import printable
-from ..interfaces import Payload, SetPayload
+from ..executors import Worker
+from ..interfaces import Payload, SetPayload, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
-from ..worker import Worker
 from .inverse_dynamics_service import SERVICE_QOS
 
 # Payloads change seldom.
@@ -59,10 +57,7 @@ class PayloadTopic:
         return values
 
     def _receive(self, message: Payload) -> None:
-        try:
-            self._take(message)
-        except Exception as error:
-            self._refuse(error)
+        self._answer(SetPayload.Request(payload=message), SetPayload.Response())
 
     def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
         try:

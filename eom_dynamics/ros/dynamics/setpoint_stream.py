@@ -14,24 +14,19 @@ from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ...arrays import Array
-from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...messages.cdr import stamp_of
 from ...messages.payload_blend import PayloadBlend
-from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
-from ...stream.compiled_stream import CompiledStream, ShapeCall
-from ...stream.final_command import final_command
-from ...stream.learned_shapes import LearnedShapes
+from ...messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator, is_held, refusal_reason
+from ...stream.arm_stop import final_command
+from ...stream.compiled_stream import CompiledStream, LearnedShapes, ShapeCall
 from ...stream.watchdog import Response, Status, moves
 from ...terminal import printable
 from ..diagnostics import StatusReport
-from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
+from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 from .command_topics import CommandTopics, SentCommand
 from .statistics import StreamStatistics
-from .stream_warnings import StreamWarnings
 from .supervision import Supervision
 from .task_topic import TaskTopic
 from .trajectory_player import TrajectoryPlayer
@@ -39,7 +34,7 @@ from .trajectory_player import TrajectoryPlayer
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-_PARAMETERS = ("effort_command", "limits", "task_limits", "hold_last_command", "setpoint_lifespan", "command_lead")
+_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
 
 
 class SetpointStream:
@@ -73,8 +68,7 @@ class SetpointStream:
         self._payload_version: int | None = 0
         self._compiled: CompiledStream | None = None
         self._shapes = LearnedShapes()
-        self.statistics = StreamStatistics()
-        self._warnings = StreamWarnings(node, self.statistics)
+        self.statistics = StreamStatistics(node)
         for name in _PARAMETERS:
             self.on_parameter(name, node.get_parameter(name).value)
         # Of the supervision, where setpoints are supervised; stamp, ns, and frame of the last answered one.
@@ -112,10 +106,6 @@ class SetpointStream:
             self._command_lead = float(str(value))
             self._take_lead()
             self._shapes.forget()
-        elif name == "task_limits":
-            self._task_limits = str(value)
-        elif name == "hold_last_command":
-            self._hold = str(value)
         elif name == "setpoint_lifespan":
             self._lifespan = round(float(str(value)) * 1e9)
 
@@ -283,11 +273,11 @@ class SetpointStream:
             if admit is not None:
                 self._supervise(stamp, latest.shape.frame_id, latest.command())
         except Exception as error:
-            self._fail(deserialize_message(message, JointTrajectorySetpoint), error)
+            self._refuse(deserialize_message(message, JointTrajectorySetpoint), error)
         else:
             statistics.published += 1
             if call.exceeded:
-                self._warn_of_limits(latest.violations())
+                statistics.exceed(latest.violations(), clips=self.limit_policy == "clip")
         statistics.add_time(time.perf_counter_ns() - started)
 
     def _update_payload(self, evaluator: SetpointEvaluator, latest: ShapeCall, message: bytes) -> bool:
@@ -307,7 +297,8 @@ class SetpointStream:
         try:
             setpoint = deserialize_message(message, JointTrajectorySetpoint)
         except Exception as error:
-            self._warnings.unreadable(error)
+            self.statistics.received += 1
+            self.statistics.refuse(f"the message cannot be read: {error}")
             return
         if self._accept(setpoint) and self.answer(setpoint) and self._compiled:
             call_for = partial(
@@ -320,17 +311,6 @@ class SetpointStream:
         self._stamp, self._frame_id = stamp, frame_id
         self.supervision.feed(stamp, command)
 
-    def _fail(self, setpoint: JointTrajectorySetpoint, error: Exception) -> None:
-        """Refuse a setpoint without a published command, while the error is handled."""
-        if isinstance(error, StateError):
-            self._refuse(setpoint, error)
-        elif self._node.context.ok():  # at shutdown the publishers are gone
-            self._refuse(setpoint, error, traceback.format_exc())
-
-    def _warn_of_limits(self, violations: tuple[LimitViolation, ...]) -> None:
-        if violations:
-            self._warnings.exceeded(violations, clips=self.limit_policy == "clip")
-
     def _answer_task(self, task: TaskSetpoint) -> None:
         """Answer a setpoint of a tool by that of the joints."""
         if not self._accept(task):
@@ -341,16 +321,14 @@ class SetpointStream:
                 setpoint = self._tasks.solve(task)
         except Exception as error:
             self.statistics.received += 1
-            self._refuse(task, error, "" if isinstance(error, EomDynamicsError) else traceback.format_exc())
+            self._refuse(task, error)
         else:
-            self.answer(setpoint, self._task_limits, started)
+            self.answer(setpoint, self._node.get_parameter("task_limits").value, started)
 
     def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
-        if self._lifespan and self._node.active:
-            stamp = setpoint.header.stamp
-            if self._drop_if_expired(stamp.sec * 1_000_000_000 + stamp.nanosec):
-                return False
+        if self._lifespan and self._node.active and self._drop_if_expired(nanoseconds(setpoint.header.stamp)):
+            return False
         if not self.player.playing:
             return True
         self.statistics.received += 1
@@ -362,7 +340,7 @@ class SetpointStream:
         age = self._node.get_clock().now().nanoseconds - stamp
         if age <= self._lifespan:
             return False
-        self._warnings.expired(age, self._lifespan)
+        self.statistics.expire(age, self._lifespan)
         return True
 
     def answer(
@@ -382,38 +360,41 @@ class SetpointStream:
         if self.closed or self.evaluator is None:
             statistics.ignored += 1
             return False
-        stamp = setpoint.header.stamp
-        nanoseconds = stamp.sec * 1_000_000_000 + stamp.nanosec
+        stamp = nanoseconds(setpoint.header.stamp)
         answered = False
         try:
             command = self.evaluator.evaluate(
                 setpoint,
-                stamp=nanoseconds,
+                stamp=stamp,
                 limit_policy=limit_policy or self.limit_policy,
                 admit=self._admit,
                 ahead=ahead,
             )
             self._commands.publish(setpoint.header, command, Status.FRESH)
             self.evaluator.commit()
-            self._tasks.command(nanoseconds, command.state)
+            self._tasks.command(stamp, command.state)
             self.player.command(command.state)
             if self._admit is not None:
-                self._supervise(nanoseconds, setpoint.header.frame_id, command)
+                self._supervise(stamp, setpoint.header.frame_id, command)
         except Exception as error:
-            self._fail(setpoint, error)
+            self._refuse(setpoint, error)
         else:
             answered = True
             statistics.published += 1
-            self._warn_of_limits(command.violations)
+            statistics.exceed(command.violations, clips=self.limit_policy == "clip")
         statistics.add_time(time.perf_counter_ns() - started)
         return answered
 
-    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception, detail: str = "") -> None:
-        """Report a refused setpoint, and repeat the last command if it is to be held."""
-        if self._commands.holds_command and is_held(error, self._hold) and not self.supervision.responding:
+    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception) -> None:
+        """Report a refused setpoint, while its error is handled, and repeat the last command if it is to be held."""
+        detail = "" if isinstance(error, EomDynamicsError) else traceback.format_exc()
+        if detail and not self._node.context.ok():  # at shutdown the publishers are gone
+            return
+        held = is_held(error, self._node.get_parameter("hold_last_command").value)
+        if held and self._commands.holds_command and not self.supervision.responding:
             self._commands.repeat(setpoint.header)
             self.statistics.held += 1
-        self._warnings.refused(refusal_reason(error), detail)
+        self.statistics.refuse(refusal_reason(error), detail)
 
     # --- Loss of setpoints --------------------------------------------------------------
 
@@ -450,7 +431,7 @@ class SetpointStream:
                 throttle_duration_sec=self._node.warning_period,
             )
             return False
-        self._warn_of_limits(command.violations)
+        self.statistics.exceed(command.violations, clips=self.limit_policy == "clip")
         return True
 
     # --- Diagnostics --------------------------------------------------------------------

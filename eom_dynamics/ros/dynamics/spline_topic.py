@@ -8,18 +8,17 @@ from functools import partial
 
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
-from ...messages.refusals import refusal_reason
-from ...messages.request_identity import RequestNames
+from ...messages.setpoint_to_command import refusal_reason
 from ...messages.spline_trajectory import check_size, read_spline
+from ...messages.waypoints import RequestNames
 from ...terminal import printable
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ...trajectory.takeover import stop
-from ..interfaces import SplineTrajectory, TrajectoryStatus
+from ..executors import Worker
+from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
-from ..worker import Worker
 from .trajectory_player import TrajectoryPlayer
 
 # Planners send trajectories at a low rate.
@@ -96,7 +95,7 @@ class SplineTopic:
         if epoch != self._epoch:
             self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), told)
             return
-        stamp = told.header.stamp.sec * 10**9 + told.header.stamp.nanosec
+        stamp = nanoseconds(told.header.stamp)
         try:
             if isinstance(found, Exception):
                 raise found
@@ -143,37 +142,28 @@ class SplineTopic:
             self._player.stop(reason)
             return
         motion, t = under_way[0], under_way[1] + lead * 1e-9
-        if t < motion.end:  # else it is about to end, at rest
-            done = partial(self._stop, arm, told, reason, now + lead, lead, stopping)
-            self._stops.submit(partial(stop, arm, motion, t), done)
 
-    def _stop(
-        self,
-        arm: ElasticArm,
-        told: TrajectoryStatus | None,
-        reason: str,
-        stamp: int,
-        lead: int,
-        stopping: object,
-        found: Spline | Exception,
-    ) -> None:
-        if stopping is not self._stopping or not self._player.playing:
-            return
-        self._stopping = None
-        try:
-            if isinstance(found, Exception):
-                raise found
-            # On a busy machine, the motion has left the state from which it was to stop, and may be far from it.
-            if (late := self._node.get_clock().now().nanoseconds - stamp) > 0:
-                self._come_to_rest(arm, told, reason, 2 * (lead + late))
+        def replace(found: Spline | Exception) -> None:
+            if stopping is not self._stopping or not self._player.playing:
                 return
-            # Whatever the limits, it is the best that can be done.
-            self._replace(found, stamp, told, arm, lambda verdict: None, reason)
-            self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: {reason}")
-        except Exception as error:
-            self._node.get_logger().error(f"trajectory stopped off its motion: {printable(refusal_reason(error))}")
-            self._player.stop(reason)
-            self._player.on_break(reason)
+            self._stopping = None
+            try:
+                if isinstance(found, Exception):
+                    raise found
+                # On a busy machine, the motion has left the state from which it was to stop, and may be far from it.
+                if (late := self._node.get_clock().now().nanoseconds - now - lead) > 0:
+                    self._come_to_rest(arm, told, reason, 2 * (lead + late))
+                    return
+                # Whatever the limits, it is the best that can be done.
+                self._replace(found, now + lead, told, arm, lambda verdict: None, reason)
+                self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: {reason}")
+            except Exception as error:
+                self._node.get_logger().error(f"trajectory stopped off its motion: {printable(refusal_reason(error))}")
+                self._player.stop(reason)
+                self._player.on_break(reason)
+
+        if t < motion.end:  # else it is about to end, at rest
+            self._stops.submit(partial(stop, arm, motion, t), replace)
 
     def _ended(self, finished: bool, reason: str) -> None:
         if finished:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of the stream: counts since startup, and values of the last period."""
+"""Statistics of the stream, and warnings about setpoints and their commands at a limited rate."""
 
 from __future__ import annotations
 
 from collections import deque
 from statistics import median
 
+from ...elastic import LimitViolation
+from ...elastic.limit_violations import summary
+from ...terminal import printable
 from ..diagnostics import Level, StatusReport
+from ..robot_node import RobotNode
 
 STATUS_NAME = "feedforward"
 """Name of the diagnostic status, after that of the node."""
@@ -19,7 +23,9 @@ _BUSY = 0.8
 
 
 class StreamStatistics:
-    """Counts setpoints by outcome.
+    """Counts setpoints by outcome, since startup and in the last period, and logs what is wrong with them.
+
+    Each method logs by a call of its own, since rclpy limits the rate by the place of the call.
 
     Attributes:
         received: setpoints received.
@@ -32,7 +38,8 @@ class StreamStatistics:
         last_refusal: why the last refused setpoint was refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, node: RobotNode) -> None:
+        self._node = node
         self.received = self.published = self.refused = self.held = self.ignored = self.exceeding = self.expired = 0
         self.last_refusal = ""
         self._worst, self._worst_violation = 0.0, ""
@@ -47,21 +54,36 @@ class StreamStatistics:
         if nanoseconds > self._longest:
             self._longest = nanoseconds
 
-    def refuse(self, reason: str) -> None:
-        """Count a refused setpoint."""
+    def refuse(self, reason: str, detail: str = "") -> None:
+        """Count and log a refused setpoint; ``detail`` is the traceback of an internal error."""
         self.refused += 1
         self.last_refusal = reason
+        self._node.get_logger().warning(
+            "\n".join(filter(None, [f"setpoint refused: {reason}", detail])),
+            throttle_duration_sec=self._node.warning_period,
+        )
 
-    def expire(self) -> None:
-        """Count a setpoint that was dropped since it was too old."""
+    def expire(self, age: int, lifespan: int) -> None:
+        """Count and log a setpoint that was dropped because its age exceeds the lifespan, both in ns."""
         self.received += 1
         self.expired += 1
+        self._node.get_logger().warning(
+            f"setpoint dropped: it is {age * 1e-9:.3g} s old, must be at most {lifespan * 1e-9:g} s "
+            "(parameter setpoint_lifespan)",
+            throttle_duration_sec=self._node.warning_period,
+        )
 
-    def exceed(self, ratio: float, violation: str) -> None:
-        """Count a command that exceeds limits."""
+    def exceed(self, violations: tuple[LimitViolation, ...], *, clips: bool) -> None:
+        """Count and log a command that exceeds limits, if any, the worst first; ``clips``: efforts were clipped."""
+        if not violations:
+            return
         self.exceeding += 1
-        if ratio > self._worst:
-            self._worst, self._worst_violation = ratio, violation
+        if violations[0].ratio > self._worst:
+            self._worst, self._worst_violation = violations[0].ratio, str(violations[0])
+        self._node.get_logger().warning(
+            f"command exceeds limits{', efforts clipped' if clips else ''}: {printable(summary(violations))}",
+            throttle_duration_sec=self._node.warning_period,
+        )
 
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""

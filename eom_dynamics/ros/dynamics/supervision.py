@@ -14,12 +14,10 @@ from rclpy.subscription import Subscription
 
 from ...arrays import Array
 from ...exceptions import StateError
-from ...messages.refusals import refusal_reason
-from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, refusal_reason
+from ...stream.clocks import OBSERVATIONS, WatchedClock
 from ...stream.doubts import Doubts, DoubtSettings
-from ...stream.setpoint_age import OBSERVATIONS
 from ...stream.watchdog import Phase, Response, Settings, Watchdog
-from ...stream.watched_clock import WatchedClock
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode
@@ -109,9 +107,8 @@ class Supervision:
         first valid setpoint for the new one.
         """
         arm = evaluator.arm
-        value = {name: self._node.get_parameter(name).value for name in (*_SETTINGS, *_CHECKS)}
-        settings = Settings(**{own: value[name] for name, own in _SETTINGS.items()})
-        checks = DoubtSettings(**{own: value[name] for name, own in _CHECKS.items()})
+        settings = Settings(*(self._node.get_parameter(name).value for name in _SETTINGS))
+        checks = DoubtSettings(*(self._node.get_parameter(name).value for name in _CHECKS))
         watches = bool(settings.timeout) or settings.policy != "none"
         watchdog = self._watchdog
         if watchdog is not None and (watchdog.phase is Phase.STREAMING or watchdog.responding):
@@ -201,7 +198,9 @@ class Supervision:
             StateError: it is refused.
         """
         if self._watchdog is not None:
-            self._watchdog.admit(state[0] if self._has_same_joints else None)
+            robots = (self._evaluator, self._successor and self._successor[1])
+            joints = {evaluator.arm.robot.joint_names for evaluator in robots if evaluator}
+            self._watchdog.admit(state[0] if len(joints) == 1 else None)
         if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
             self._node.get_logger().warning(
                 f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
@@ -226,9 +225,14 @@ class Supervision:
         deadline, lease = quality.deadline.nanoseconds, quality.liveliness_lease_duration.nanoseconds
         self._events = [f"a missed deadline of {deadline * 1e-9:g} s"] if deadline else []
         self._events += [f"an expired lease of {lease * 1e-9:g} s"] if lease else []
+
+        def on_liveliness(changed: Any) -> None:
+            if not changed.alive_count and changed.alive_count_change < 0:
+                self._miss("no publisher is alive")
+
         callbacks = SubscriptionEventCallbacks(
             deadline=(lambda _: self._miss(f"deadline of {deadline * 1e-9:g} s missed")) if deadline else None,
-            liveliness=self._on_liveliness if lease else None,
+            liveliness=on_liveliness if lease else None,
             use_default_callbacks=False,
         )
         group = self._node.default_callback_group
@@ -276,18 +280,6 @@ class Supervision:
                 "that was killed up to 20 s later; set setpoint_timeout, such as 0.02"
             )
 
-    def _on_liveliness(self, changed: Any) -> None:
-        if not changed.alive_count and changed.alive_count_change < 0:
-            self._miss("no publisher is alive")
-
-    @property
-    def _has_same_joints(self) -> bool:
-        """Whether setpoints are of the joints of the arm that is watched."""
-        if self._successor is None or self._evaluator is None:
-            return True
-        names = self._successor[1].arm.robot.joint_names
-        return names == self._evaluator.arm.robot.joint_names
-
     @property
     def _follows_trajectory(self) -> bool:
         """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
@@ -304,18 +296,14 @@ class Supervision:
             return
         fed = watchdog.age.fed
         cause = watchdog.observe(self.clock.now())
-        self._watch_clock()
+        if self.clock.stands_still and not self._clock_stands_still:
+            self._node.get_logger().warning(_CLOCK_STANDS_STILL)
+        self._clock_stands_still = self.clock.stands_still
         self._ticks += 1
         if not (cause or fed or self._ticks % self._count_every or self._follows_trajectory) and not self._publishers():
             cause = "the last publisher has gone"
         if cause:
             self._lose(cause)
-
-    def _watch_clock(self) -> None:
-        """Warn once while the clock stands still."""
-        if self.clock.stands_still and not self._clock_stands_still:
-            self._node.get_logger().warning(_CLOCK_STANDS_STILL)
-        self._clock_stands_still = self.clock.stands_still
 
     def _lose(self, cause: str) -> None:
         watchdog = self._watchdog
@@ -366,19 +354,9 @@ def _description_of_stop(watchdog: Watchdog) -> str:
     return f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
 
 
-_SETTINGS = {
-    "on_setpoint_loss": "policy",
-    "setpoint_timeout": "timeout",
-    "stop_duration": "stop_duration",
-    "ramp_duration": "ramp_duration",
-    "resume_distance": "resume_distance",
-}
-
-_CHECKS = {
-    "stamp_check": "stamps",
-    "jump_check": "jumps",
-    "consistency_check": "consistency",
-    "consistency_tolerance": "tolerance",
-    "consistency_window": "window",
-    "consistency_order": "order",
-}
+# Parameters of the node, in the order of Settings and of DoubtSettings.
+_SETTINGS = ("on_setpoint_loss", "setpoint_timeout", "stop_duration", "ramp_duration", "resume_distance")
+_CHECKS = (
+    *("stamp_check", "jump_check", "consistency_check"),
+    *("consistency_tolerance", "consistency_window", "consistency_order"),
+)

@@ -16,20 +16,18 @@ from ... import lie
 from ...arrays import Array
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
-from ...kinematics.tracking import LARGEST_JUMP, ToolTracker, predicted
-from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from ...messages.joint_states import JointPositions
-from ...messages.poses import read_task_setpoint
-from ...messages.refusals import refusal_reason
-from ...messages.samples import doubles
+from ...kinematics.motion import LARGEST_JUMP, ToolTracker, predicted
+from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ...messages.measured import JointPositions
+from ...messages.setpoint_to_command import refusal_reason
+from ...messages.spatial import read_task_setpoint
 from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
-from ..interfaces import JointTrajectorySetpoint, TaskSetpoint
+from ..executors import Worker
+from ..interfaces import JOINT_STATES_QOS, JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import JOINT_STATES_QOS, stream_qos
-from ..worker import Worker
 
 # Longest time over which the last commanded motion predicts the next, s.
 _PREDICTED = 0.1
@@ -86,7 +84,7 @@ class TaskTopic:
         assert self._robot is not None  # the node is active
         tracker = self._tracker(message.frame, self._robot)
         wanted = read_task_setpoint(message)
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header.stamp)
         expected = self._expected(stamp, self._robot)
         q, rates, refusals = tracker.solve(
             expected[np.newaxis],
@@ -107,7 +105,9 @@ class TaskTopic:
     def command(self, stamp: int, states: Array) -> None:
         """Remember a commanded state q … qdddd (5, n) and its stamp, ns."""
         self._commanded, self._measured = (stamp, states), None
-        self._unsubscribe()
+        if self._states is not None:
+            self._node.destroy_subscription(self._states)
+            self._states = None
 
     def forget(self) -> None:
         """Forget the joint state."""
@@ -133,15 +133,17 @@ class TaskTopic:
         )
 
     def _prepare(self, frame: str, robot: Robot) -> None:
-        if frame not in self._trackers:
-            self._trackers[frame] = None
-            self._worker.submit(partial(_prepared, robot, frame), partial(self._keep, robot, frame))
+        if frame in self._trackers:
+            return
+        self._trackers[frame] = None
 
-    def _keep(self, robot: Robot, frame: str, found: ToolTracker | Exception) -> None:
-        if robot is self._robot:
-            self._trackers[frame] = refusal_reason(found) if isinstance(found, Exception) else found
-            if isinstance(found, ToolTracker):
-                self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
+        def keep(found: ToolTracker | Exception) -> None:
+            if robot is self._robot:
+                self._trackers[frame] = refusal_reason(found) if isinstance(found, Exception) else found
+                if isinstance(found, ToolTracker):
+                    self._node.get_logger().info(f"task setpoints of {printable(frame)} are taken from now on")
+
+        self._worker.submit(partial(_prepared, robot, frame), keep)
 
     def _expected(self, stamp: int, robot: Robot) -> Array:
         """Joint variables (n,) predicted for a stamp, ns."""
@@ -168,11 +170,6 @@ class TaskTopic:
     def _on_joint_states(self, state: JointState) -> None:
         if self._measured is not None:
             self._measured.update(state)
-
-    def _unsubscribe(self) -> None:
-        if self._states is not None:
-            self._node.destroy_subscription(self._states)
-            self._states = None
 
 
 def _prepared(robot: Robot, frame: str) -> ToolTracker:

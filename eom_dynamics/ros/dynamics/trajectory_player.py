@@ -16,18 +16,15 @@ from rclpy.node import Node
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import TrajectoryError
-from ...kinematics.tracking import predicted
-from ...messages.fields import STATE_FIELDS
-from ...messages.refusals import refusal_reason
-from ...messages.samples import doubles
-from ...messages.setpoint_to_command import Ahead
+from ...kinematics.motion import predicted
+from ...messages.fields import STATE_FIELDS, doubles
+from ...messages.setpoint_to_command import Ahead, refusal_reason
+from ...stream.clocks import ClockWatch
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
-from ...trajectory.handover import Handover, Shifted
-from ...trajectory.takeover import take_over
+from ...trajectory.takeover import Handover, Shifted, take_over
 from ..executors import keep_pace
-from ..interfaces import JointTrajectorySetpoint
-from .clock_watch import ClockWatch
+from ..interfaces import JointTrajectorySetpoint, set_stamp
 
 _SECOND = 10**9
 
@@ -285,9 +282,12 @@ class TrajectoryPlayer:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
         at = min(at, motion.end)
-        later = min(at + self.lead, motion.end)
-        ahead = Ahead(self.lead, np.stack(motion.derivatives(later)))
-        if not self._send(self._setpoint(motion, at), ahead) and self._node.context.ok():
+        message = self._message
+        set_stamp(message.header.stamp, self._origin + math.floor(at * _SECOND + 0.5))
+        for field, values in zip(STATE_FIELDS, motion.derivatives(at), strict=True):
+            setattr(message, field, doubles(np.ascontiguousarray(values)))
+        ahead = Ahead(self.lead, np.stack(motion.derivatives(min(at + self.lead, motion.end))))
+        if not self._send(message, ahead) and self._node.context.ok():
             reason = f"{at - motion.start:.3g} s after its start: setpoint refused"
             self._node.get_logger().warning(f"trajectory stopped {reason}")
             self.stop(reason)
@@ -303,7 +303,7 @@ class TrajectoryPlayer:
     def _follow_clock(self, now: int) -> bool:
         """Stop or delay the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, time.monotonic_ns())
-        if self._went_back(now):
+        if now < self._latest - _LARGEST_CORRECTION:
             reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
         elif not jump or (self._waiting and now < self._start(self._waiting[0])):
             self._latest = max(self._latest, now)
@@ -313,30 +313,15 @@ class TrajectoryPlayer:
             reason = f"jumped forward by {jump / _SECOND:.3g} s"
             if self._node.get_parameter("on_clock_jump").value == "hold":
                 self._node.get_logger().warning(f"trajectory delayed: the clock {reason}")
-                self._delay(jump)
+                if self._motion is not None:
+                    self._motion = Shifted(self._motion, jump / _SECOND)
+                self._waiting = [planned._replace(begin=planned.begin + jump) for planned in self._waiting]
+                self._due = None  # nothing is left out
                 return True
         self._node.get_logger().warning(f"trajectory stopped: the clock {reason}")
         self.stop(f"the clock {reason}")
         self.on_break(f"the clock {reason}")
         return False
-
-    def _delay(self, by: int) -> None:
-        """Delay the rest of the motion, or what waits, by a time in ns."""
-        if self._motion is not None:
-            self._motion = Shifted(self._motion, by / _SECOND)
-        self._waiting = [planned._replace(begin=planned.begin + by) for planned in self._waiting]
-        self._due = None  # nothing is left out
-
-    def _went_back(self, now: int) -> bool:
-        return now < self._latest - _LARGEST_CORRECTION
-
-    def _setpoint(self, motion: Trajectory, t: float) -> JointTrajectorySetpoint:
-        message = self._message
-        nanoseconds = self._origin + math.floor(t * _SECOND + 0.5)
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, _SECOND)
-        for field, values in zip(STATE_FIELDS, motion.derivatives(t), strict=True):
-            setattr(message, field, doubles(np.ascontiguousarray(values)))
-        return message
 
 
 def _require_first_knot(motion: Spline, present: float, names: Sequence[str], tolerance: float) -> None:

@@ -9,24 +9,15 @@ from __future__ import annotations
 import functools
 import traceback
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
-
-class _Reporting(Protocol):
-    def get_logger(self) -> Any: ...
-
-    def on_transition_failure(self, reason: str, detail: str) -> None: ...
+_Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
 
-AnyNode = TypeVar("AnyNode", bound=_Reporting)
-
-_Callback = Callable[[AnyNode, LifecycleState], TransitionCallbackReturn]
-
-
-def reported(callback: _Callback[AnyNode]) -> _Callback[AnyNode]:
+def reported(callback: _Callback) -> _Callback:
     """Decorate a transition callback: log it, report its exception to ``on_transition_failure`` and return ERROR.
 
     After ERROR, rclpy calls ``on_error``.
@@ -34,7 +25,7 @@ def reported(callback: _Callback[AnyNode]) -> _Callback[AnyNode]:
     name = callback.__name__.removeprefix("on_")
 
     @functools.wraps(callback)
-    def reporting(node: AnyNode, state: LifecycleState) -> TransitionCallbackReturn:
+    def reporting(node: Any, state: LifecycleState) -> TransitionCallbackReturn:
         try:
             result = callback(node, state)
         except Exception as error:
@@ -74,7 +65,9 @@ class TransitionRequests:
         service.callback, service.send_response = self._receive, self._answer
 
     def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
-        if not self._leaves_active_state(request):
+        wanted, available = request.transition, self._node._state_machine.available_transitions
+        possible = any(wanted.label == x[1] if wanted.label else wanted.id == x[0] for x in available)
+        if not possible or state_label(self._node) != "active":  # each transition from there ends it
             return self._change(request, response)
         waiting, done = [response, None], []
 
@@ -106,11 +99,3 @@ class TransitionRequests:
                 self._node.get_logger().warning(f"transition refused in state {label}: {error}")
             response.success = False
             return response
-
-    def _leaves_active_state(self, request: ChangeState.Request) -> bool:
-        """Whether a transition is possible, and ends the active state: each one from there does."""
-        wanted, machine = request.transition, self._node._state_machine
-        return state_label(self._node) == "active" and any(
-            wanted.label == label if wanted.label else wanted.id == number
-            for number, label, *_ in machine.available_transitions
-        )

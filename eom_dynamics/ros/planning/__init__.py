@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the node ``eom_dynamics_planning``: parameters, priority, requests and answers."""
+"""Parts of the node ``eom_dynamics_planning``: requests and answers."""

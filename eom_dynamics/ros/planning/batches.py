@@ -15,12 +15,19 @@ from ...exceptions import LimitError, StateError
 from ...kinematics import POINTING, POSITION, inverse_kinematics
 from ...kinematics.compiled import kinematics_of
 from ...kinematics.inverse import ALL
-from ...messages.equation_terms import equation_terms
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from ...messages.fields import (
+    EFFORT_FIELDS,
+    MOTOR_FIELDS,
+    STATE_FIELDS,
+    WRENCH_FIELDS,
+    doubles,
+    read_samples,
+    read_stiffness,
+    write,
+)
 from ...messages.joint_order import JointOrders
-from ...messages.poses import read_pose
-from ...messages.samples import doubles, read_samples, read_stiffness, write
-from ...messages.wrenches import read_wrenches
+from ...messages.setpoint_to_command import equation_terms
+from ...messages.spatial import read_pose, read_wrenches
 from ..interfaces import (
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,

@@ -25,16 +25,16 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
 from ...exceptions import StateError, TrajectoryError
+from ...messages.fields import doubles
 from ...messages.joint_order import places
-from ...messages.refusals import refusal_reason
-from ...messages.request_identity import RequestNames
-from ...messages.samples import doubles
-from ...messages.tolerances import JointTolerances
+from ...messages.measured import JointTolerances
+from ...messages.setpoint_to_command import refusal_reason
+from ...messages.waypoints import RequestNames
 from ...terminal import printable
 from ...trajectory import Spline
-from ..interfaces import TrajectoryStatus
+from ..executors import Worker
+from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..robot_node import RobotNode
-from ..worker import Worker
 
 _NAME = "follow_joint_trajectory"
 
@@ -177,12 +177,9 @@ class FollowTrajectory:
         self._require_start(names, motion, measured)
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
-        tolerance = request.goal_time_tolerance
-        goal_time = tolerance.sec + tolerance.nanosec / _SECOND
-        if not goal_time:
-            goal_time = self._node.get_parameter("goal_time_tolerance").value
-        stamp = request.trajectory.header.stamp
-        return GoalMotion(tuple(names), motion, stamp.sec * _SECOND + stamp.nanosec, path, goal, goal_time)
+        goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
+        goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
+        return GoalMotion(tuple(names), motion, nanoseconds(request.trajectory.header.stamp), path, goal, goal_time)
 
     def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, _Measured]) -> None:
         """Raise TrajectoryError for a motion that starts away from the measured positions."""
@@ -197,13 +194,12 @@ class FollowTrajectory:
                 )
 
     def _on_status(self, status: TrajectoryStatus) -> None:
-        if status.status == status.ACCEPTED:
-            # That of a node that has restarted: the one before never said so.
-            for name, execution in tuple(self._executions.items()):
-                if execution.is_playing and name != status.request:
-                    execution.abort("replaced by another trajectory")
-        if status.request in self._executions:
-            self._executions[status.request].on_status(status)
+        for name, execution in tuple(self._executions.items()):
+            if name == status.request:
+                execution.on_status(status)
+            elif status.status == status.ACCEPTED and execution.is_playing:
+                # Played by a node that has restarted, which does not report its end.
+                execution.abort("replaced by another trajectory")
 
 
 class _Execution:
@@ -394,11 +390,7 @@ def _from(measured: Mapping[str, _Measured], trajectory: JointTrajectory) -> Joi
     """Trajectory that begins at measured positions, where its first point comes later and all are known."""
     first = trajectory.points[:1]
     names = trajectory.joint_names
-    if (
-        not first
-        or not (first[0].time_from_start.sec or first[0].time_from_start.nanosec)
-        or not {*names} <= {*measured}
-    ):
+    if not first or not nanoseconds(first[0].time_from_start) or not {*names} <= {*measured}:
         return trajectory
     start = JointTrajectoryPoint(positions=[measured[name].position for name in names])
     return JointTrajectory(header=trajectory.header, joint_names=names, points=[start, *trajectory.points])
@@ -408,5 +400,5 @@ def _point(t: float, rows: Sequence[Array]) -> JointTrajectoryPoint:
     point = JointTrajectoryPoint()
     for field, values in zip(("positions", "velocities", "accelerations"), rows, strict=False):
         setattr(point, field, doubles(np.ascontiguousarray(values)))
-    point.time_from_start.sec, point.time_from_start.nanosec = divmod(max(round(t * _SECOND), 0), _SECOND)
+    set_stamp(point.time_from_start, max(round(t * _SECOND), 0))
     return point

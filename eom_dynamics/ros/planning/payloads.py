@@ -14,13 +14,12 @@ from ...dynamics import Dynamics
 from ...elastic import DriveCommand, ElasticArm, Feedforward
 from ...exceptions import StateError
 from ...messages.payload_blend import read_payload
-from ...messages.refusals import refusal_reason
+from ...messages.setpoint_to_command import refusal_reason
 from ...robot import Robot
 from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable
-from ..interfaces import Payload
+from ..interfaces import Payload, stream_qos
 from ..robot_node import RobotNode
-from ..stream_qos import stream_qos
 
 # Payloads change seldom, and are few.
 _DEPTH = 100

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning services and action of a node, computed in worker threads."""
+"""Planning services and action of a node, computed in worker threads, and the measured joints that they start from."""
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -11,13 +12,21 @@ from typing import Any
 
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
 
+from ...arrays import Array
 from ...elastic import ElasticArm
-from ...exceptions import EomDynamicsError
-from ...messages.refusals import refusal_reason
+from ...exceptions import EomDynamicsError, StateError
+from ...messages.measured import JointPositions
+from ...messages.setpoint_to_command import refusal_reason
 from ...terminal import printable
+from ..executors import Worker
 from ..interfaces import (
+    JOINT_STATES_QOS,
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,
     ComputeInverseKinematics,
@@ -26,10 +35,53 @@ from ..interfaces import (
     GetEquationsOfMotion,
 )
 from ..robot_node import RobotNode
-from ..worker import Worker
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
-from .measured_joints import MeasuredJoints
 from .trajectories import answer_trajectory
+
+# Time within which a joint state must arrive, s.
+_PATIENCE = 1.0
+
+
+class MeasuredJoints:
+    """Subscriber of ``joint_states``, created on first use."""
+
+    def __init__(self, node: Node) -> None:
+        """Subscribe to nothing yet."""
+        self._node = node
+        self._subscription: Subscription | None = None
+        self._waiting: list[tuple[JointPositions, threading.Event]] = []
+
+    def listen(self) -> None:
+        """Subscribe; called by the node's executor."""
+        if self._subscription is None:
+            self._subscription = self._node.create_subscription(
+                JointState, "joint_states", self._receive, JOINT_STATES_QOS
+            )
+
+    def positions(self, names: Sequence[str]) -> Array:
+        """Joint positions (n,) from the next messages; called in a thread, after :meth:`listen`.
+
+        Raises:
+            StateError: no message arrives, or it cannot be used.
+        """
+        positions, known = JointPositions(names), threading.Event()
+        waiting = positions, known
+        self._waiting.append(waiting)
+        known.wait(_PATIENCE)
+        self._waiting.remove(waiting)
+        try:
+            return positions.read()
+        except StateError as error:
+            raise StateError(
+                f"{error} after {_PATIENCE:g} s: publish it on joint_states, or give a request the positions at which "
+                "the motion starts"
+            ) from None
+
+    def _receive(self, state: JointState) -> None:
+        for positions, known in tuple(self._waiting):
+            if positions.update(state):
+                known.set()
+
 
 # Time between feedback messages of an action, s.
 _FEEDBACK_PERIOD = 0.05
@@ -80,8 +132,9 @@ class PlanningServices:
         self._group = ReentrantCallbackGroup()
         self.worker = Worker(node, "services")
         self._action_worker = Worker(node, "actions")
-        for name, (kind, compute, takes) in SERVICES.items():
-            self._serve(kind, f"~/{name}", partial(self._computed, compute, takes))
+        for name, (kind, *_) in SERVICES.items():
+            on_request = partial(self._on_request, name)
+            node.create_service(kind, f"~/{name}", on_request, qos_profile=_QOS, callback_group=self._group)
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -99,34 +152,24 @@ class PlanningServices:
         """Destroy the action server; destroying the node does not."""
         self._action.destroy()
 
-    def _serve(self, kind: Any, name: str, compute: Callable[[ElasticArm, Any], Any]) -> None:
-        async def on_request(request: Any, _: Any) -> Any:
-            self._listen(request)
-            return await self.worker.compute(lambda: self._answer(kind.Response, compute, request))
-
-        self._node.create_service(kind, name, on_request, qos_profile=_QOS, callback_group=self._group)
-
-    def _listen(self, request: Any) -> None:
-        """Take the arrival of a request: subscribe to joint states if it is about to need them."""
-        if hasattr(request, "tool_trajectory") and request.tool_trajectory.points and not request.trajectory.points:
-            self._measured.listen()
-
-    def _computed(
-        self, compute: Callable[..., Any], takes: Sequence[str], arm: ElasticArm, request: Any, **options: Any
-    ) -> Any:
-        """An answer, with the node's parameter ``limits`` and where the joints are if the computation takes them."""
-        if "limits" in takes:
-            options["limits"] = self._node.get_parameter("limits").value
-        if "measured" in takes:
-            options["measured"] = self._measured.positions
-        return compute(arm, request, **options)
+    async def _on_request(self, name: str, request: Any, response: Any) -> Any:
+        return await self._computed(self.worker, name, type(response), request)
 
     async def _execute(self, goal: ServerGoalHandle) -> Any:
-        kind = ComputeTrajectoryFeedforwardAction
-        _, answered, takes = SERVICES["trajectory_feedforward"]
-        compute = partial(self._computed, answered, takes, answer=kind.Result, progress=_Progress(goal))
-        self._listen(goal.request)
-        result = await self._action_worker.compute(lambda: self._answer(kind.Result, compute, goal.request))
+        kind, last = ComputeTrajectoryFeedforwardAction, time.monotonic()
+
+        def progress(fraction: float) -> None:
+            """Send a fraction from 0 to 1; raises CancelledError if the goal was cancelled."""
+            nonlocal last
+            if goal.is_cancel_requested:
+                raise CancelledError
+            if time.monotonic() >= last + _FEEDBACK_PERIOD or fraction == 1:
+                last = time.monotonic()
+                goal.publish_feedback(kind.Feedback(progress=fraction))
+
+        options = {"answer": kind.Result, "progress": progress}
+        name = "trajectory_feedforward"
+        result = await self._computed(self._action_worker, name, kind.Result, goal.request, **options)
         if result.success:
             goal.succeed()
         elif goal.is_cancel_requested:
@@ -134,6 +177,17 @@ class PlanningServices:
         else:
             goal.abort()
         return result
+
+    def _computed(self, worker: Worker, name: str, kind: Callable[..., Any], request: Any, **options: Any) -> Future:
+        """Compute the answer of a service, of a kind, in a worker's thread."""
+        _, compute, takes = SERVICES[name]
+        if "limits" in takes:
+            options["limits"] = self._node.get_parameter("limits").value
+        if "measured" in takes:
+            options["measured"] = self._measured.positions
+            if request.tool_trajectory.points and not request.trajectory.points:
+                self._measured.listen()
+        return worker.compute(lambda: self._answer(kind, partial(compute, **options), request))
 
     def _answer(self, kind: Callable[..., Any], compute: Callable[[ElasticArm, Any], Any], request: Any) -> Any:
         """Compute the answer to a request, or the answer that refuses it; runs in a worker's thread."""
@@ -155,20 +209,3 @@ class PlanningServices:
         self.last_refusal = printable(message)
         logger.warning(f"request refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period)
         return kind(message=message)
-
-
-class _Progress:
-    """Feedback of a goal."""
-
-    def __init__(self, goal: ServerGoalHandle) -> None:
-        self._goal = goal
-        self._last = time.monotonic()
-
-    def __call__(self, progress: float) -> None:
-        """Send a fraction from 0 to 1; raises CancelledError if the goal was cancelled."""
-        if self._goal.is_cancel_requested:
-            raise CancelledError
-        now = time.monotonic()
-        if now >= self._last + _FEEDBACK_PERIOD or progress == 1:
-            self._last = now
-            self._goal.publish_feedback(ComputeTrajectoryFeedforwardAction.Feedback(progress=progress))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectory service and action: smooth motion through waypoints, and its feedforward."""
+"""Trajectory service and action: smooth motion through waypoints or poses of a tool, and its feedforward."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import LimitError, StateError, TrajectoryError
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
+from ...kinematics.compiled import kinematics_of
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.samples import doubles, write
-from ...messages.waypoints import fill_in, read_points, read_positions, read_times
-from ...trajectory import Peak, Spline, minimum_time, through
-from ...trajectory.feedforward import CHECK_RATE, TrajectoryFeedforward, checked, trajectory_feedforward
-from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation
-from .tool_motions import requested_start, tool_motion
+from ...messages.waypoints import fill_in, read_points, read_positions, read_times, read_tool_trajectory
+from ...robot import Robot
+from ...trajectory import Spline, follow, minimum_time, through
+from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward
+from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
 
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
+_PEAK_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
 
 
@@ -66,7 +68,7 @@ def answer_trajectory(
         times, motion = timed(arm, motion, times, request.timing, _part(progress, begin, 0.5 * (1 + begin)))
         begin = 0.5 * (1 + begin)
         for point, t in zip(request.trajectory.points, times, strict=True):
-            point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
+            set_stamp(point.time_from_start, round(t * 1e9))
     found = trajectory_feedforward(
         arm,
         motion,
@@ -85,10 +87,22 @@ def answer_trajectory(
         fill_in(request.trajectory, _POINT_FIELDS[k], values, order, where_given=not (of_tool or retimed))
     response = answer(success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
-    response.exceeded = [_limit_violation(peak) for peak in found.verdict.exceeded]
+    response.exceeded = [
+        LimitViolation(
+            time=x.t, **{field: getattr(x, field) for field in ("quantity", "name", "value", "limit", "ratio")}
+        )
+        for x in found.verdict.exceeded
+    ]
     response.time_scaling = found.verdict.time_scaling or math.nan
     response.time = doubles(found.samples.t)
-    _write_samples(response, found, order, request.outputs or _ALL)
+    outputs = request.outputs or _ALL
+    for output, fields, to_message, rows in (
+        (_Constants.STATE, STATE_FIELDS, order.to_message, found.samples[1:]),
+        (_Constants.EFFORT, EFFORT_FIELDS, order.to_message, found.command[:3]),
+        (_Constants.MOTOR, MOTOR_FIELDS, order.motors_to_message, found.command[3:]),
+    ):
+        if outputs & output:
+            write(response, fields, [to_message(values) for values in rows])
     return response
 
 
@@ -154,21 +168,38 @@ def followed(options: Any) -> tuple[str, ...]:
     return _POINT_FIELDS[:2] if options.follow == _Constants.VELOCITIES else _POINT_FIELDS
 
 
-def _limit_violation(peak: Peak) -> LimitViolation:
-    return LimitViolation(
-        quantity=peak.quantity,
-        name=peak.name,
-        time=peak.t,
-        value=peak.value,
-        limit=peak.limit,
-        ratio=peak.ratio,
-    )
+def tool_motion(
+    robot: Robot, trajectory: Any, start: Array, progress: Callable[[float], Any] = lambda fraction: None
+) -> tuple[Array, Spline]:
+    """Times (K,) of the poses of a MultiDOFJointTrajectory, and the joint motion from ``start`` (n,).
+
+    ``progress`` is called as by :func:`.follow`.
+    """
+    with np.errstate(all="ignore"):  # poses and twists of any size; the motion of the joints is checked
+        found = read_tool_trajectory(trajectory)
+        try:
+            motion = follow(kinematics_of(robot), found.path, start, frame=found.frame, progress=progress)
+        except np.linalg.LinAlgError:
+            raise StateError("tool_trajectory is too fast: poses between its points overflow") from None
+    return found.path.t, motion.spline
 
 
-def _write_samples(response: Any, found: TrajectoryFeedforward, order: JointOrder, outputs: int) -> None:
-    if outputs & _Constants.STATE:
-        write(response, STATE_FIELDS, [order.to_message(values) for values in found.samples[1:]])
-    if outputs & _Constants.EFFORT:
-        write(response, EFFORT_FIELDS, [order.to_message(values) for values in found.command[:3]])
-    if outputs & _Constants.MOTOR:
-        write(response, MOTOR_FIELDS, [order.motors_to_message(values) for values in found.command[3:]])
+def requested_start(request: Any, order: JointOrder, measured: Callable[[], Array]) -> Array:
+    """Joint positions (n,) from which a request's tool_trajectory starts, in the robot's order.
+
+    Raises:
+        StateError: they are neither in its only waypoint nor measured.
+    """
+    points = request.trajectory.points
+    if not points:
+        return measured()
+    if len(points) > 1:
+        raise StateError(
+            f"trajectory has {len(points)} points; beside tool_trajectory it may have one, with the positions of the "
+            "joints at the start"
+        )
+    positions = read_points(request.trajectory, "positions", order)
+    if positions is None:
+        raise StateError("points[0].positions is empty; it must have the positions of the joints at the start")
+    start: Array = positions[0]
+    return start

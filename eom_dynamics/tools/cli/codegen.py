@@ -26,11 +26,10 @@ from ...export import (
 )
 from ...export.functions import controller_functions
 from ...robot import Robot
-from ...terminal import printable
-from ..text_tables import columns, operation_counts
+from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, whole_file, write_folder
-from .arguments import add_choice, add_output_file, add_robot_arguments, load, path
-from .console import complain
+from .arguments import add_output_file, add_robot_arguments, load
+from .types import listed, one_of, path
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
@@ -63,19 +62,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--functions",
-        type=_functions,
+        type=listed(one_of(FUNCTIONS)),
         metavar="NAME,…",
         help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
     languages = ", ".join(_WITH_PRECISION)
-    precision = f"of the numbers in the languages {languages}, the only ones that may be requested with single"
-    add_choice(parser, "--precision", PRECISIONS, precision)
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default=PRECISIONS[0],
+        help=f"precision of the numbers in the languages {languages}, the only ones that may be requested with single; "
+        "default: %(default)s",
+    )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write the code and list it; returns the exit code, 1 if the code fails its own test."""
+def run(options: argparse.Namespace) -> Result:
+    """Write the code."""
     is_loop = LOOP in (options.language or ())
     if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
         options.refuse("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
@@ -88,23 +92,22 @@ def run(options: argparse.Namespace) -> int:
     if options.generic:
         files = {f"ros2_control/{name}": text.encode("ascii") for name, text in generic_files().items()}
         write_folder(options.output, files, force=options.force)
-        print("\n".join(_sizes(files, options.output)))
-        return 0
-    exported = _project(options, load(options))
+        return Result(sections=[ResultSection(tables=[_sizes(files, options.output)])])
+    exported, missing = _project(options, load(options))
     files, skipped = project_files(exported, options.language)
     write_folder(options.output, files, force=options.force)
-    for language, reason in skipped.items():
-        complain(options.program, f"no {language}: {reason}")
     costs = {program.name: program.costs() for program in exported.programs.values()}
     # Factors of results are no operations, and some programs have nothing else.
     counted = {name: counts for name, counts in costs.items() if counts["total"]}
-    table = [*operation_counts(counted), ""] if counted else []
-    print("\n".join([*table, *_sizes(files, options.output)]))
-    return 0
+    tables = [*([operation_counts(counted)] if counted else []), _sizes(files, options.output)]
+    return Result(
+        sections=[ResultSection(tables=[table]) for table in tables],
+        warnings=[f"no {name}: {reason}" for name, reason in (missing | skipped).items()],
+    )
 
 
-def _compile_loop(options: argparse.Namespace) -> int:
-    """Compile the control loop, and print robot, fingerprint and path; returns the exit code."""
+def _compile_loop(options: argparse.Namespace) -> Result:
+    """Compile the control loop; the result has robot, fingerprint and path."""
     output: Path | None = options.output
     if options.language != [LOOP] or options.functions or options.precision != PRECISIONS[0]:
         options.refuse(f"--language {LOOP} is for itself, without --functions and --precision")
@@ -115,38 +118,28 @@ def _compile_loop(options: argparse.Namespace) -> int:
     if output is not None:
         with whole_file(output, force=options.force) as temporary:
             temporary.write_bytes(library.content)
-    print(f"{printable(robot.name)}: {robot.n} joints, fingerprint {library.fingerprint}\n{output or library.path}")
-    return 0
+    return Result(
+        lead=[f"{robot.name}: {robot.n} joints, fingerprint {library.fingerprint}", str(output or library.path)]
+    )
 
 
-def _project(options: argparse.Namespace, robot: Robot) -> Project:
-    """Requested functions of the robot, by default all that it has."""
-    wanted = options.functions
+def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[str, str]]:
+    """Requested functions of the robot, by default all that it has, and why the plant is not one of these."""
+    wanted, missing = options.functions, {}
     if wanted is None:
         able = capabilities(robot)["c"]
         # The controller calls no others, and stored values of all of them take long for a robot of many joints.
         alone = set(options.language or ()) == {"ros2_control"}
         default = controller_functions(robot) if alone else [name for name in FUNCTIONS if name not in _ON_REQUEST]
         wanted = [name for name in default if name in able.functions]
-        if PLANT in able.missing:
-            complain(options.program, f"no {PLANT}: {able.missing[PLANT]}")
-    return project(robot, wanted, precision=options.precision)
+        missing = {name: reason for name, reason in able.missing.items() if name == PLANT}
+    return project(robot, list(dict.fromkeys(wanted)), precision=options.precision), missing
 
 
-def _sizes(files: dict[str, bytes], folder: Path) -> list[str]:
-    """Return a table of the folders and files that were written."""
+def _sizes(files: dict[str, bytes], folder: Path) -> TextTable:
+    """Table of the folders and files that were written."""
     sizes: dict[str, list[int]] = {}
     for name, content in files.items():
         sizes.setdefault(name.partition("/")[0], []).append(len(content))
-    rows = [
-        (printable(str(folder / name)), str(len(each)), f"{sum(each) / 1000:,.0f} kB") for name, each in sizes.items()
-    ]
-    return columns([("", "files", "size"), *rows], right_from=1)
-
-
-def _functions(text: str) -> list[str]:
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in FUNCTIONS:
-            raise argparse.ArgumentTypeError(f"must be some of {','.join(FUNCTIONS)}, has {name!r}")
-    return names
+    rows = [(str(folder / name), str(len(each)), f"{sum(each) / 1000:,.0f} kB") for name, each in sizes.items()]
+    return TextTable(("", "files", "size"), rows)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, warnings and progress on stderr."""
+"""Results on stdout; errors, warnings and progress on stderr."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import KernelWarning, RobotDescriptionWarning
 from ...terminal import printable
+from ..results import Result
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -21,11 +22,19 @@ def complain(program: str, reason: str) -> None:
     print(f"{program}: {printable(reason)}", file=sys.stderr)
 
 
-def fail(program: str, failures: Sequence[str]) -> int:
-    """Print a line for each failed check; returns the exit code."""
-    for failure in failures:
+def show(program: str, result: Result, *, as_json: bool = False) -> int:
+    """Print a result, and lines on stderr for its warnings and failures; returns the exit code."""
+    if as_json and result.json is not None:
+        print(result.as_json())
+        for note in result.notes:
+            complain(program, f"note: {note}")
+    else:
+        print(result.as_text(), end="")
+    for warning in result.warnings:
+        complain(program, f"warning: {warning}")
+    for failure in result.failures:
         complain(program, f"failed: {failure}")
-    return 1 if failures else 0
+    return 1 if result.failures else 0
 
 
 @contextmanager

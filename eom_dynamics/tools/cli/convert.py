@@ -9,10 +9,10 @@ import warnings
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...extras import missing
 from ...robot import formats, load_robot
-from ...robot.file_formats import MJCF
+from ...robot.formats import MJCF
+from ..results import Result
 from ..writing import whole_file
 from .arguments import add_output_file, add_robot_arguments, load, robot_path
-from .console import complain
 
 SUMMARY = "write a robot as a parameter file, a URDF or an MJCF model"
 
@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_file(parser, "FILE", robot_path, "file to write, .yaml, .urdf, or .xml or .mjcf for MuJoCo")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write the file; returns the exit code."""
+def run(options: argparse.Namespace) -> Result:
+    """Write the file."""
     chosen = formats.written_format(options.output.name)
     assert chosen is not None and chosen.write is not None  # by its type
     written = chosen.write(load(options))
@@ -42,6 +42,4 @@ def run(options: argparse.Namespace) -> int:
             load_robot(written.text, unphysical="warn")
     with whole_file(options.output, force=options.force) as temporary:
         temporary.write_text(written.text, encoding="utf-8")
-    for line in written.lost:
-        complain(options.program, f"warning: {line}")
-    return 0
+    return Result(warnings=written.lost)

@@ -7,14 +7,14 @@ Writes index.html, demo.png, results.json and data.npz.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from ...extras import require, require_ros
 from ...terminal import printable
+from ..results import Result
 from ..writing import check_folder
-from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load, number
-from .console import complain, fail, progress_bars
+from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
+from .console import progress_bars
 
 SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
 
@@ -22,41 +22,27 @@ SUMMARY = "play the paper's motion to the node, check its answers, and write an 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
-    # Below 100 Hz, numerical differentiation is too coarse to check derivatives.
-    rate = number(lambda x: 100 <= x <= 10_000, "a number from 100 to 10000")
-    add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", rate)
-    duration = number(lambda x: 0.5 <= x <= 600, "a number from 0.5 to 600")
-    add_number(parser, "--duration", "S", 5.0, "of the motion, s", duration)
+    add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", "[100, 10000]")
+    add_number(parser, "--duration", "S", 5.0, "duration of the motion, s", "[0.5, 600]")
     add_output_folder(parser, default=Path("demo"))
     add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Play, check, write and print; returns the exit code, 1 if a check fails."""
+def run(options: argparse.Namespace) -> Result:
+    """Play, check and write; it fails if a check fails."""
     robot = load(options)
     require("demo")
     require_ros()
     check_folder(options.output, force=options.force)
     # After the check for the libraries that these import.
     from ..demo import processes, results
-    from ..demo.evaluate import evaluate
-    from ..demo.plan import Plan
-    from ..text_tables import columns
+    from ..demo.evaluate import Plan, evaluate
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
     with progress_bars("{task.completed:,.0f} of {task.total:,.0f} sent, {task.fields[answered]:,} answered") as bars:
-        bar = bars.add_task(f"{printable(robot.name)} at {plan.rate:,.0f} Hz", total=plan.count, answered=0)
+        bar = bars.add_task(f"{printable(robot.name)} at {plan.rate:,.0f} Hz", total=len(plan.t), answered=0)
         try:
-            recording = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))
+            answers = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))
         except processes.RunError as error:
-            complain(options.program, str(error))
-            return 1
-    checks = evaluate(plan, recording)
-    page = results.write_results(options.output, plan, recording, checks, force=options.force)
-    if options.json:
-        print(json.dumps({**results.as_json(recording, checks), "page": str(page)}, indent=2))
-    else:
-        warning = results.note(plan, checks)
-        lines = columns(results.rows(plan, recording, checks), right_from=3)
-        print("\n".join(map(printable, [*lines, *([f"note: {warning}"] if warning else []), f"page: {page}"])))
-    return fail(options.program, checks.failures)
+            return Result(failures=[str(error)])
+    return results.write_results(options.output, plan, answers, evaluate(plan, answers), force=options.force)

@@ -8,111 +8,112 @@ joint_trajectory, joint_trajectory.json, trajectory.csv, setpoints.npz for the p
 from __future__ import annotations
 
 import argparse
-import json
+from dataclasses import dataclass
+from pathlib import Path
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
+from ...option_fields import option
 from ...robot import Robot
+from ..results import Result
 from ..writing import check_folder
-from .arguments import (
-    add_choice,
-    add_hz,
-    add_json,
-    add_number,
-    add_output_folder,
-    add_repeated,
-    add_robot_arguments,
-    load,
-    not_negative,
-    number,
-    path,
-    share,
-    whole_number,
-)
-from .console import complain, progress_bars
+from .arguments import add_json, add_output_folder, add_robot_arguments, load
+from .console import progress_bars
+from .options import add_options, options_of
 
 SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
 
-_LIMITS = {
-    "lower": "lower end of the position, rad or m",
-    "upper": "upper end of the position, rad or m",
-    "velocity": "largest velocity, rad/s or m/s",
-    "acceleration": "largest acceleration, rad/s² or m/s²",
-    "jerk": "largest jerk, rad/s³ or m/s³",
-    "effort": "largest effort, N m or N",
-    "effort_rate": "largest effort rate, N m/s or N/s",
-}
+# For a joint, or for all: one number, or one for each.
+_Values = tuple[tuple[str | None, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Limits in place of those in the robot's file: X for all joints, X,X,… for each, or JOINT=X for one.
+
+    Attributes:
+        lower: lower end of the position, rad or m; a negative one as --lower=-2.
+        upper: upper end of the position, rad or m.
+        velocity: largest velocity, rad/s or m/s.
+        acceleration: largest acceleration, rad/s² or m/s².
+        jerk: largest jerk, rad/s³ or m/s³.
+        effort: largest effort, N m or N.
+        effort_rate: largest effort rate, N m/s or N/s.
+    """
+
+    lower: _Values = option((), metavar="[JOINT=]X,…")
+    upper: _Values = option((), metavar="[JOINT=]X,…")
+    velocity: _Values = option((), metavar="[JOINT=]X,…")
+    acceleration: _Values = option((), metavar="[JOINT=]X,…")
+    jerk: _Values = option((), metavar="[JOINT=]X,…")
+    effort: _Values = option((), metavar="[JOINT=]X,…")
+    effort_rate: _Values = option((), metavar="[JOINT=]X,…")
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Optimisation and files.
+
+    Attributes:
+        spheres: spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file
+            with lists LINK: [[x, y, z, radius], …] in m; default: no collision check.
+        noise: standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort.
+        candidates: number of random motions, the best of which is the start.
+        iterations: largest number of iterations.
+        seed: seed of the random motions.
+        rate: rate of setpoints, Hz.
+        waypoints: rate of the points of the JointTrajectory, Hz.
+        format: format of the bag.
+    """
+
+    spheres: Path | None = option(metavar="FILE")
+    noise: _Values = option((), metavar="[JOINT=]X,…")
+    candidates: int = option(100, rule="[1, 10000]", metavar="N")
+    iterations: int = option(300, rule="[1, 10000]", metavar="N")
+    seed: int = option(0, rule="not negative", metavar="N")
+    rate: float = option(1000.0, rule="positive", metavar="HZ")
+    waypoints: float = option(100.0, rule="positive", metavar="HZ")
+    format: str = option("mcap", choices=("mcap", "sqlite3"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    from ...identification import ExcitationOptions
+
     add_robot_arguments(parser)
     add_output_folder(parser, "OUT")
-    motion = parser.add_argument_group("motion")
-    add_number(motion, "--period", "S", 10.0, "s")
-    add_number(motion, "--harmonics", "L", 8, "of 1/period, from 3", whole_number)
-    add_number(motion, "--periods", "N", 1, "number of periods", whole_number)
-    add_hz(motion, "--rate", 1000.0, "of setpoints")
-    add_hz(motion, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
-    add_choice(motion, "--format", ("mcap", "sqlite3"), "of the bag")
-    limits = parser.add_argument_group(
-        "limits, in place of those in the robot's file",
-        "X for all joints, X,X,… for each, or JOINT=X for one; may be repeated. Write negative ones as --lower=-2",
-    )
-    for name, what in _LIMITS.items():
-        add_repeated(limits, f"--{name.replace('_', '-')}", "[JOINT=]X", _values, what)
-    add_number(limits, "--share", "X", 0.9, "share of all limits to use", share)
-    limits.add_argument(
-        "--spheres",
-        metavar="FILE",
-        type=path,
-        help="spheres on links that must not overlap: those of the collision elements of a .urdf file, or a YAML file "
-        "with lists LINK: [[x, y, z, radius], …] in m; default: no collision check",
-    )
-    add_number(limits, "--clearance", "M", 0.0, "between spheres, m", not_negative)
-    search = parser.add_argument_group("optimisation")
-    terms = "parameter of each joint to identify besides the inertias, such as viscous or rotor_inertia; repeatable"
-    add_repeated(search, "--term", "NAME", str, terms)
-    noise = "standard deviation of measured efforts, up to a factor; default: proportional to the limits of effort"
-    add_repeated(search, "--noise", "[JOINT=]X", _values, noise)
-    weight = "weight of the condition number beside the determinant of the information; with 0 the motion is D-optimal"
-    add_number(search, "--condition-weight", "C", 2.0, weight, not_negative)
-    candidates = "number of random motions, the best of which is the start"
-    add_number(search, "--candidates", "N", 100, candidates, whole_number)
-    add_number(search, "--iterations", "N", 300, "at most", whole_number)
-    seed = number(lambda x: x >= 0 and x == int(x), "a whole number from 0 on")
-    add_number(search, "--seed", "N", 0, "of the random motions", seed)
     add_json(parser)
+    for options in (ExcitationOptions, _Limits, _Options):
+        add_options(parser, options)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Optimise, write and print; returns the exit code, 1 if the motion exceeds a limit."""
+def run(options: argparse.Namespace) -> Result:
+    """Optimise, and write the motion; it fails if it exceeds a limit."""
     require("replay")
     # After the check for the libraries that these import.
     from ...bags import Storage
-    from ...identification.excitation import Excitation, ExcitationBounds, ExcitationCriterion, ExcitationSeries
-    from ..excite.outputs import write_outputs
-    from ..excite.spheres import read_spheres
-    from ..excite.summary import as_json, as_text
+    from ...identification import Excitation, ExcitationOptions
+    from ..excite import excitation_result, read_spheres, write_outputs
 
     robot = load(options)
     check_folder(options.output, force=options.force)
     limits: dict[str, dict[str, float]] = {name: {} for name in robot.joint_names}
-    for quantity in _LIMITS:
-        for name, value in _by_joint(robot, f"--{quantity.replace('_', '-')}", getattr(options, quantity)).items():
+    for quantity, values in vars(options_of(_Limits, options)).items():
+        for name, value in _by_joint(robot, f"--{quantity.replace('_', '-')}", values).items():
             limits[name][quantity] = value
     noise = _by_joint(robot, "--noise", options.noise)
     if noise and len(noise) != robot.n:
         lacking = ", ".join(name for name in robot.joint_names if name not in noise)
         raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
+    spheres = read_spheres(options.spheres) if options.spheres else None
     task = Excitation(
         robot,
-        series=ExcitationSeries(options.period, options.harmonics, options.periods),
-        bounds=ExcitationBounds(
-            limits, options.share, read_spheres(options.spheres) if options.spheres else None, options.clearance
-        ),
-        criterion=ExcitationCriterion(
-            options.term, [noise[name] for name in robot.joint_names] if noise else None, options.condition_weight
+        options_of(
+            ExcitationOptions,
+            options,
+            limits=limits,
+            spheres=spheres,
+            noise=[noise[name] for name in robot.joint_names] if noise else None,
         ),
     )
     with progress_bars("{task.fields[state]}") as bars:
@@ -120,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
         found = task.optimize(
             candidates=options.candidates,
             iterations=options.iterations,
-            seed=int(options.seed),
+            seed=options.seed,
             progress=lambda done, cost: bars.update(bar, completed=done, state=f"{done:4.0%}, cost {cost:.4f}"),
         )
         bars.update(bar, completed=1.0)
@@ -133,44 +134,18 @@ def run(options: argparse.Namespace) -> int:
         storage=Storage(options.format),
         force=options.force,
     )
-    if options.json:
-        print(json.dumps(as_json(task, found), indent=2))
-    else:
-        print(f"{as_text(task, found)}\n\nwritten to {options.output}")
-    if found.information == found.start_information:
-        complain(
-            options.program,
-            "note: no better motion than the start was found; where springs may go slack, limit efforts by --effort",
-        )
-    if not found.verdict.ok:
-        complain(options.program, f"failed: exceeds limits: {found.verdict}")
-    return 0 if found.verdict.ok else 1
+    return excitation_result(task, found, options.output)
 
 
-_finite = number(lambda x: True, "numbers, or JOINT=number")
-
-_Values = tuple[str, list[float]]
-
-
-def _values(text: str) -> _Values:
-    """Name of a joint, or an empty text for all joints, and one number or several."""
-    name, assigned, rest = text.rpartition("=")
-    values = [_finite(each) for each in rest.split(",")]
-    if assigned and (not name or len(values) != 1):
-        raise argparse.ArgumentTypeError(f"must be numbers, or JOINT=number, is {text!r}")
-    return name, values
-
-
-def _by_joint(robot: Robot, flag: str, given: list[_Values]) -> dict[str, float]:
+def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:
     """Numbers by joint; later ones take the place of earlier ones."""
-    names, result = robot.joint_names, {}
+    names = robot.joint_names
+    result: dict[str, float] = {}
     for name, values in given:
-        if name:
-            if name not in names:
-                raise EomDynamicsError(f"{flag}: {robot.name} has no joint {name!r}; it has {', '.join(names)}")
-            result[name] = values[0]
-        elif len(values) in (1, robot.n):
-            result |= dict(zip(names, values * robot.n if len(values) == 1 else values, strict=True))
-        else:
-            raise EomDynamicsError(f"{flag}: {len(values)} numbers, must be 1 or {robot.n}: {', '.join(names)}")
+        if name not in (None, *names):
+            raise EomDynamicsError(f"{flag}: {robot.name} has no joint {name!r}; it has {', '.join(names)}")
+        joints = names if name is None else (name,)
+        if len(values) not in (1, len(joints)):
+            raise EomDynamicsError(f"{flag}: {len(values)} numbers, must be 1 or {len(joints)}: {', '.join(joints)}")
+        result |= dict(zip(joints, values * len(joints) if len(values) == 1 else values, strict=True))
     return result

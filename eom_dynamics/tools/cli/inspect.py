@@ -7,80 +7,67 @@ With a configuration, show where its tools are; or print its equations of motion
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...elastic import ElasticArm
-from ...elastic.limit_check import LimitCheck
+from ...elastic.bounds import LimitCheck
 from ...elastic.limit_violations import IN_DEGREES
 from ...exceptions import RobotDescriptionWarning
+from ...option_fields import option
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
-from ..inspect.facts import robot_facts, tool_poses
-from ..inspect.gains import gain_facts, gain_table
+from ..inspect.facts import facts_result, pose_result, robot_facts, tool_poses
+from ..inspect.gains import gain_facts, gain_result
 from ..inspect.template import TEMPLATE, completion
-from ..inspect.text import as_text, pose_table
-from .arguments import add_robot_arguments, load, robot_options
-from .console import complain
+from ..results import Result
+from ..robot_options import RobotOptions
+from .arguments import add_robot_arguments, load
+from .options import add_options, options_of
 
 SUMMARY = "show a robot as it was read from its description"
 
-MOST_JOINTS = 5
-"""The equations of robots with more joints fill pages, and take minutes to simplify."""
+
+@dataclass(frozen=True)
+class _Options:
+    """What to print in place of all of the robot.
+
+    Attributes:
+        template: print the template of a parameter file; for a robot of another format, one that adds springs and
+            motors to it.
+        pose: print the poses of the tools for these joint variables, rad or m, in the order of the joints.
+        gains: print feedback gains of this bandwidth in Hz (simulate --gains takes rad/s), and the margins of the
+            loops, at rest at zero or --pose.
+        equations: print the equations of motion by Lagrange, of at most 5 joints (needs the extra symbolic); default:
+            latex.
+        symbols: in the equations, symbols in place of numbers.
+        motors: in the equations, rotors and springs.
+        friction: in the equations, friction of the joints.
+        order: with the equations, time derivatives of the efforts up to this order, at most 2.
+    """
+
+    template: bool = option(False)
+    pose: tuple[float, ...] | None = option(metavar="Q", nargs="+")
+    gains: float | None = option(metavar="HZ")
+    equations: str | None = option(choices=("latex", "python", "c"), nargs="?", const="latex")
+    symbols: bool = option(False)
+    motors: bool = option(False)
+    friction: bool = option(False)
+    order: int = option(0, rule="[0, 2]", metavar="N")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser, nargs="?")
-    parser.add_argument(
-        "--template",
-        action="store_true",
-        help="print the template of a parameter file; for a robot of another format, one that adds springs and motors "
-        "to it",
-    )
-    parser.add_argument(
-        "--pose",
-        nargs="+",
-        type=float,
-        metavar="Q",
-        help="print the poses of the tools for these joint variables, rad or m, in the order of the joints",
-    )
-    parser.add_argument(
-        "--equations",
-        nargs="?",
-        const="latex",
-        choices=("latex", "python", "c"),
-        help=f"print the equations of motion by Lagrange, of at most {MOST_JOINTS} joints (needs the extra symbolic); "
-        "default: latex",
-    )
-    parser.add_argument(
-        "--gains",
-        type=float,
-        metavar="HZ",
-        help="print feedback gains of this bandwidth in Hz (simulate --gains takes rad/s), and the margins of the "
-        "loops, at rest at zero or --pose",
-    )
-    parser.add_argument("--symbols", action="store_true", help="in the equations, symbols in place of numbers")
-    parser.add_argument("--motors", action="store_true", help="in the equations, rotors and springs")
-    parser.add_argument("--friction", action="store_true", help="in the equations, friction of the joints")
-    parser.add_argument(
-        "--order",
-        type=int,
-        choices=(0, 1, 2),
-        default=0,
-        help="with the equations, time derivatives of the efforts up to this order; default: %(default)s",
-    )
     parser.add_argument("--json", action="store_true", help="print JSON, with null for infinite values")
+    add_options(parser, _Options)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the robot; returns the exit code."""
+def run(options: argparse.Namespace) -> Result:
+    """Describe the robot."""
     if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):
@@ -91,8 +78,7 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) and options.equations is None:
             options.refuse(f"--{name} goes with --equations")
     if options.template:
-        print(TEMPLATE if options.robot is None else _completion(options), end="")
-        return 0
+        return Result(verbatim=TEMPLATE if options.robot is None else _completion(options))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
         robot = load(options)
@@ -102,10 +88,10 @@ def run(options: argparse.Namespace) -> int:
     texts = [str(warning.message) for warning in caught]
     if options.pose is not None:
         texts += _out_of_range(robot, options)
-    print(_equations(robot, options) if options.equations is not None else _facts(robot, texts, options))
-    for text in texts:
-        complain(options.program, f"warning: {text}")
-    return 0
+    if options.equations is not None:
+        return Result(verbatim=_equations(robot, options), warnings=texts)
+    result = _facts(robot, options)
+    return replace(result, warnings=texts, json={**result.json, "warnings": texts})
 
 
 def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
@@ -118,7 +104,7 @@ def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
         text = f"--pose: {joint.name} is {x:.4g} {unit}, its range {lower:.4g} to {upper:.4g} {unit}"
         if far:
             options.refuse(f"{text}, {IN_DEGREES}")
-        if not lower <= x <= upper and np.isfinite(x):
+        if not lower <= x <= upper:
             texts.append(f"{text}, which it exceeds")
     return texts
 
@@ -126,27 +112,24 @@ def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
 def _completion(options: argparse.Namespace) -> str:
     # Absolute, since the template may be written to any folder.
     path = os.path.abspath(options.robot)
-    return completion(load(options), path, robot_options(options).as_json())
+    return completion(load(options), path, options_of(RobotOptions, options).as_json())
 
 
-def _facts(robot: Robot, texts: Sequence[str], options: argparse.Namespace) -> str:
+def _facts(robot: Robot, options: argparse.Namespace) -> Result:
     q = np.zeros(robot.n) if options.pose is None else np.array(options.pose)
-    facts: Callable[[Robot], dict[str, Any]] = robot_facts
-    show: Callable[[dict[str, Any]], str] = as_text
     if options.gains is not None:
-        facts, show = partial(gain_facts, q=q, bandwidth=options.gains), gain_table
-    elif options.pose is not None:
-        facts, show = partial(tool_poses, q=q), pose_table
-    found = facts(robot)
-    return json.dumps({**found, "warnings": texts}, indent=2) if options.json else show(found)
+        return gain_result(gain_facts(robot, q, options.gains))
+    if options.pose is not None:
+        return pose_result(tool_poses(robot, q))
+    return facts_result(robot_facts(robot))
 
 
 def _equations(robot: Robot, options: argparse.Namespace) -> str:
-    if robot.n > MOST_JOINTS:
-        options.refuse(f"--equations takes at most {MOST_JOINTS} joints, {robot.name} has {robot.n}: see codegen")
     from ... import lagrange  # not at the top, since SymPy is optional and takes a second
 
+    if robot.n > (most := lagrange.MOST_JOINTS):
+        options.refuse(f"--equations takes at most {most} joints, {robot.name} has {robot.n}: see codegen")
     system = lagrange.robot_lagrangian(robot, symbols=options.symbols, motors=options.motors, friction=options.friction)
     if options.equations == "latex":
-        return lagrange.latex(system, options.order).rstrip("\n")
-    return lagrange.code(system, options.equations, options.order).rstrip("\n")
+        return lagrange.latex(system, options.order)
+    return lagrange.code(system, options.equations, options.order)

@@ -10,26 +10,16 @@ for player and simulate; name it as the motion of the next call. Refused where l
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from .arguments import (
-    add_hz,
-    add_json,
-    add_number,
-    add_output_file,
-    add_robot_arguments,
-    load,
-    not_negative,
-    number,
-    path,
-    path_with,
-    share,
-)
+from ..results import Result
+from .arguments import add_json, add_number, add_output_file, add_robot_arguments, load
+from .options import add_options, options_of
+from .types import path, path_with
 
 if TYPE_CHECKING:
     from ...learning import ErrorShares
@@ -39,11 +29,11 @@ SUMMARY = "correct a repeated motion by the tracking error of its last run"
 # From this share on, errors of the model are worth identifying.
 _MOSTLY = 0.5
 
-_error = number(lambda x: 0 <= x < 1, "a number from 0, below 1")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    from ...learning import LearningSettings, Uncertainty
+
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
     add_robot_arguments(parser, "--robot")
     parser.add_argument(
@@ -55,19 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output_file(parser, "FILE.npz", path_with(".npz"), "motion of the next run")
     parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")
-    add_hz(parser, "--bandwidth", 10.0, "up to which errors are learned")
-    parser.add_argument("--gain", metavar="X", type=share, default=0.8, help="part of an error that is corrected; 0.8")
-    add_number(parser, "--forgetting", "X", 1.0, "part of the correction that is kept", share)
-    model = parser.add_argument_group("errors of the model, of both signs, for which learning must converge")
-    for name, default in (("stiffness", 0.1), ("mass", 0.1), ("rotor-inertia", 0.1)):
-        add_number(model, f"--{name}-error", "X", default, "relative", _error)
-    add_number(model, "--delay-error", "S", 0.0, "s", not_negative)
-    add_number(parser, "--natural-frequency", "W", 70.0, "of the motors' PD, rad/s", not_negative)
+    add_number(parser, "--natural-frequency", "W", 70.0, "of the motors' PD, rad/s", "not negative")
     add_json(parser)
+    add_options(parser, LearningSettings)
+    add_options(parser, Uncertainty)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Learn, write and print; returns the exit code, 1 where learning is refused."""
+def run(options: argparse.Namespace) -> Result:
+    """Learn and write; it fails where learning is refused."""
     require("replay")
     require("simulate")
     from ...elastic import ElasticArm
@@ -81,9 +66,8 @@ def run(options: argparse.Namespace) -> int:
         read_correction,
     )
     from ..learn import measured_run
-    from ..pages.units import position_units, together
+    from ..quantity_text import position_units, together
     from ..writing import whole_file
-    from .console import complain
 
     robot = load(options)
     last = read_correction(Path(options.motion))
@@ -93,10 +77,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(robot.joint_names)}"
         )
     arm = ElasticArm(robot)
-    settings = LearningSettings(options.bandwidth, options.gain, options.forgetting)
-    uncertainty = Uncertainty(
-        options.stiffness_error, options.mass_error, options.rotor_inertia_error, options.delay_error
-    )
+    settings, uncertainty = options_of(LearningSettings, options), options_of(Uncertainty, options)
     recorded = [measured_run(bag, robot, last, options.topic) for bag in options.bags]
     runs = [run.positions for run in recorded]
     w0 = options.natural_frequency
@@ -106,25 +87,24 @@ def run(options: argparse.Namespace) -> int:
     try:
         found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
     except LearningError as refusal:
-        for line in sentences:
-            complain(options.program, line)
-        complain(options.program, f"refused: {refusal}")
-        return 1
+        return Result(lead=sentences, failures=[f"refused: {refusal}"])
     with whole_file(options.output, force=options.force) as aside:
         found.write(aside)
-    if options.json:
-        ratio = {"ratio": bound.ratio, "frequency": bound.frequency}
-        listed = [{key: None if x != x else x for key, x in joint._asdict().items()} for joint in shares]
-        result = {"errors": found.errors, "shares": listed, "contraction": ratio, "motion": str(options.output)}
-        print(json.dumps(result, indent=2))
-    else:
-        errors = ", ".join(f"{x:.3g}" for x in found.errors)
-        print(f"error of the links: {errors} {together(position_units(robot))} rms, run by run")
-        print(
-            f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at {bound.frequency:.2g} Hz"
-        )
-        print("\n".join([*sentences, f"motion of the next run: {options.output}"]))
-    return 0
+    errors = ", ".join(f"{x:.3g}" for x in found.errors)
+    return Result(
+        lead=[
+            f"error of the links: {errors} {together(position_units(robot))} rms, run by run",
+            f"bound: errors change by at most {bound.ratio:.2g} a run within the bandwidth, at "
+            f"{bound.frequency:.2g} Hz",
+            *sentences,
+        ],
+        files={"motion": options.output},
+        json={
+            "errors": found.errors,
+            "shares": [{key: None if x != x else x for key, x in joint._asdict().items()} for joint in shares],
+            "contraction": {"ratio": bound.ratio, "frequency": bound.frequency},
+        },
+    )
 
 
 def _sentences(shares: tuple[ErrorShares, ...], options: argparse.Namespace, *, efforts: bool) -> list[str]:

@@ -2,6 +2,8 @@
 # PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
+A command is a module of this folder: its arguments, and ``run``, which returns a :class:`.results.Result`.
+
 Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line each
 on stderr.
 """
@@ -22,7 +24,7 @@ from ... import __version__
 from ...exceptions import EomDynamicsError
 from ...spelling import close_match
 from ...terminal import prepare_streams, printable
-from .console import complain, warnings_as_lines
+from .console import complain, show, warnings_as_lines
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 meant = f"; did you mean {close}?" if close else ""
                 options.refuse(f"unrecognized arguments: {' '.join(unknown)}{meant}")
             with warnings_as_lines(program):
-                return int(options.run(options))
+                return show(program, options.run(options), as_json=getattr(options, "json", False))
         finally:
             # Not at the interpreter's exit, so that a failing flush is reported here.
             sys.stdout.flush()

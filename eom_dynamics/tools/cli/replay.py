@@ -9,40 +9,86 @@ a folder OUT with an output for each.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ...messages.setpoint_to_command import LIMIT_POLICIES
+from ...option_fields import option
 from ...terminal import printable
+from ..recording_options import CommandOptions, Sampling
+from ..results import Result
+from ..robot_options import RobotOptions
 from ..writing import whole_file
-from .arguments import (
-    add_choice,
-    add_convention_arguments,
-    add_json,
-    add_motion_arguments,
-    add_output_file,
-    add_repeated,
-    add_robot_arguments,
-    conventions,
-    html_path,
-    load,
-    named,
-    not_negative,
-    path,
-    path_with,
-    robot_options,
-    whole_number,
-)
-from .console import complain, fail, progress_bars
+from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load
+from .console import progress_bars
+from .options import add_options, options_of
+from .types import path, path_with
 
 if TYPE_CHECKING:
-    from ..replay import Job, Result
+    from ..replay import Job
 
 SUMMARY = "replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts"
+
+
+@dataclass(frozen=True)
+class _Bags:
+    """Bags, one or several.
+
+    Attributes:
+        topic: topic of the motion, if a bag has several candidates.
+        format: format of the output; default: by the ending of OUT, else mcap.
+        resume: keep outputs in the manifest of OUT, and write the missing ones.
+        jobs: parallel processes; default: one per core.
+        scheduler: Dask cluster to run on, such as tcp://host:8786.
+    """
+
+    topic: str | None = option(metavar="NAME")
+    format: str | None = option(choices=("mcap", "sqlite3", "parquet"))
+    resume: bool = option(False)
+    jobs: int | None = option(rule="[1, 10000]", metavar="N")
+    scheduler: str | None = option(metavar="ADDRESS")
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """Checks, with exit code 1 if one fails.
+
+    Attributes:
+        compare: compare with this bag, or table for --format parquet; for several, with those in this folder that have
+            the names of the outputs.
+        atol: allowed absolute difference of all fields or of one, such as effort; default: 1e-9.
+        rtol: allowed relative difference of all fields or of one; default: 1e-9.
+        match: match messages by their time of recording, or by their stamp if GOLDEN was recorded live; default:
+            recorded.
+        against: compare this field of the commands with the recorded effort: RMS difference of each joint.
+        tolerance: with --against: allowed RMS difference of all joints or of one, N m or N.
+        strict: fail on damaged bags, messages that are refused, and topics that GOLDEN lacks.
+    """
+
+    compare: Path | None = option(metavar="GOLDEN")
+    atol: Mapping[str | None, float] = option({}, rule="not negative", metavar="[FIELD=]X")
+    rtol: Mapping[str | None, float] = option({}, rule="not negative", metavar="[FIELD=]X")
+    match: str | None = option(choices=("recorded", "stamp"))
+    against: str | None = option(choices=("effort", "motor_effort"))
+    tolerance: Mapping[str | None, float] = option({}, rule="not negative", metavar="[JOINT=]X")
+    strict: bool = option(False)
+
+    def refuse_contradictions(self, sampling: Sampling) -> None:
+        """Raise EomDynamicsError where an option lacks another one, or names an unknown field."""
+        from ..replay import FIELDS
+
+        if (self.atol or self.rtol or self.match) and not self.compare:
+            raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
+        if self.tolerance and not self.against:
+            raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
+        if (sampling.conventions.effort_scale or sampling.conventions.effort_offset) and not self.against:
+            raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
+        for name in (*self.atol, *self.rtol):
+            if name is not None and name not in FIELDS:
+                raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,14 +97,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outputs = "folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags"
     add_output_file(parser, "OUT", path, outputs)
     add_robot_arguments(parser, "--robot", "; default: the URDF that the bag has on the topic robot_description")
-    parser.add_argument("--topic", metavar="NAME", help="topic of the motion, if a bag has several candidates")
-    parser.add_argument(
-        "--format",
-        choices=("mcap", "sqlite3", "parquet"),
-        help="of the output; default: by the ending of OUT, else mcap",
-    )
-    add_motion_arguments(parser)
-    add_convention_arguments(parser)
     add_json(parser)
     parser.add_argument(
         "--junit",
@@ -72,87 +110,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=html_path,
         help="write the results as a page, overwriting an existing one: an index and the comparison of each bag",
     )
-    node = parser.add_argument_group("parameters of the node, by their names there")
-    add_choice(node, "--effort-command", ("motor", "joint"), "entries of the topic effort_command")
-    node.add_argument(
-        "--limits",
-        choices=(*LIMIT_POLICIES, "fail"),
-        default="warn",
-        help="what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts "
-        "and report it, do not check, or (not in the node) report them and exit with code 1; default: %(default)s",
-    )
-    node.add_argument(
-        "--command-lead",
-        metavar="S",
-        type=not_negative,
-        help="time by which commands are ahead of setpoints, s; default: that of the recording, or else "
-        "that of the robot's file; measured and planned motions: 0",
-    )
-    held = (
-        "which refused setpoints are answered with the last valid command: those with an unusable stiffness, all, or "
-        "none"
-    )
-    add_choice(node, "--hold-last-command", ("stiffness", "always", "never"), held)
-    check = parser.add_argument_group("checks, with exit code 1 if one fails")
-    check.add_argument(
-        "--compare",
-        metavar="GOLDEN",
-        type=path,
-        help="compare with this bag, or table for --format parquet; for several, with those in this folder that have "
-        "the names of the outputs",
-    )
-    for name, kind in (("atol", "absolute"), ("rtol", "relative")):
-        allowed = f"allowed {kind} difference of all fields or of one, such as effort; may be repeated; default: 1e-9"
-        add_repeated(check, f"--{name}", "[FIELD=]X", named("FIELD", not_negative), allowed)
-    check.add_argument(
-        "--match",
-        choices=("recorded", "stamp"),
-        help="match messages by their time of recording, or by their stamp if GOLDEN was recorded live; "
-        "default: recorded",
-    )
-    check.add_argument(
-        "--against",
-        choices=("effort", "motor_effort"),
-        help="compare this field of the commands with the recorded effort: RMS difference of each joint",
-    )
-    rms = "with --against: allowed RMS difference of all joints or of one, N m or N; may be repeated"
-    add_repeated(check, "--tolerance", "[JOINT=]X", named("JOINT", not_negative), rms)
-    check.add_argument(
-        "--strict",
-        action="store_true",
-        help="fail on damaged bags, messages that are refused, and topics that GOLDEN lacks",
-    )
-    many = parser.add_argument_group("several bags")
-    many.add_argument(
-        "--resume", action="store_true", help="keep outputs in the manifest of OUT, and write the missing ones"
-    )
-    many.add_argument("--jobs", metavar="N", type=whole_number, help="parallel processes; default: one per core")
-    many.add_argument("--scheduler", metavar="ADDRESS", help="Dask cluster to run on, such as tcp://host:8786")
+    for options in (_Bags, Sampling, CommandOptions, _Checks):
+        add_options(parser, options)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Replay, compare and print; returns the exit code, 1 if a bag or a check fails."""
+def run(options: argparse.Namespace) -> Result:
+    """Replay and compare; it fails if a bag or a check fails."""
     require("replay")
     if options.page is not None:
         require("report")
 
     # After the check for the libraries that these import.
     from ..replay import EffortTolerances, Golden, Match, Tolerances, exceeding, incomplete, replay
-    from ..replay.text import as_json, as_text
+    from ..replay.results import as_junit, replay_result
 
-    _refuse_contradictions(options)
-    settings = _settings(options)
-    tolerances = dict(options.tolerance)
+    checked, sampling = options_of(_Checks, options), options_of(Sampling, options)
+    checked.refuse_contradictions(sampling)
+    settings = _settings(options, sampling)
     if options.robot is not None:
         known = load(options).joint_names  # fail once, not for each bag
-        if unknown := [name for name in tolerances if name and name not in known]:
+        if unknown := [name for name in checked.tolerance if name is not None and name not in known]:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
     golden = None
-    if options.compare:
-        allowed = Tolerances(dict(options.atol), dict(options.rtol))
-        golden = Golden(options.compare, allowed, Match(options.match or Match.RECORDED))
+    if checked.compare:
+        allowed = Tolerances(checked.atol, checked.rtol)
+        golden = Golden(checked.compare, allowed, Match(checked.match or Match.RECORDED))
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
         results = replay(
@@ -165,7 +149,7 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    efforts = EffortTolerances(tolerances.pop("", None), tolerances)
+    efforts = EffortTolerances(checked.tolerance)
     checks = [
         [
             *efforts.failures(report),
@@ -176,29 +160,23 @@ def run(options: argparse.Namespace) -> int:
         else []
         for result in results
     ]
-    every = [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
-    print(json.dumps(as_json(results, every), indent=2) if options.json else as_text(results))
-    _write_files(options, results, every)
-    return _complain(options, results, checks)
+    robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
+    about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
+    result = replay_result(results, checks, options.compare, about, options.page)
+    if options.junit is not None:
+        with whole_file(options.junit, force=True) as aside:
+            aside.write_bytes(as_junit(results, checks))
+    if options.page is not None:
+        from ..pages.page import html_page
+
+        with whole_file(options.page, force=True) as aside:
+            aside.write_text(html_page("replay", result), encoding="utf-8")
+    return result
 
 
-def _refuse_contradictions(options: argparse.Namespace) -> None:
-    from ..replay import FIELDS
-
-    if (options.atol or options.rtol or options.match) and not options.compare:
-        raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
-    if options.tolerance and not options.against:
-        raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
-    if (options.effort_scale or options.effort_offset) and not options.against:
-        raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
-    for name, _ in (*options.atol, *options.rtol):
-        if name and name not in FIELDS:
-            raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
-
-
-def _settings(options: argparse.Namespace) -> Job:
+def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
     """Settings of all replays, for which bag and output are missing."""
-    from ..replay import CommandOptions, Format, Job
+    from ..replay import Format, Job
 
     # Failing takes the commands of warning, so that outputs of both are the same.
     limits = "warn" if options.limits == "fail" else options.limits
@@ -208,48 +186,12 @@ def _settings(options: argparse.Namespace) -> Job:
         robot=options.robot,
         topic=options.topic,
         format=Format(_format(options.output, options.format)),
-        options=CommandOptions(options.effort_command, limits, options.hold_last_command, options.command_lead),
-        cutoff=options.cutoff,
-        rate=options.rate,
+        options=options_of(CommandOptions, options, limits=limits),
+        sampling=sampling,
         against=options.against,
         force=options.force,
-        robot_options=robot_options(options),
-        conventions=conventions(options),
+        robot_options=options_of(RobotOptions, options),
     )
-
-
-def _write_files(options: argparse.Namespace, results: Sequence[Result], failures: list[list[str]]) -> None:
-    """Write the JUnit file and the page, if they are wanted; failures are those of each result."""
-    if options.junit is not None:
-        from ..replay.text import as_junit
-
-        with whole_file(options.junit, force=True) as aside:
-            aside.write_bytes(as_junit(results, failures))
-    if options.page is not None:
-        from .. import provenance
-        from ..replay.results_page import results_page
-
-        robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
-        compared = {"compared_with": str(options.compare)} if options.compare else {}
-        with whole_file(options.page, force=True) as aside:
-            aside.write_text(
-                results_page(results, failures, provenance.about(robot=robot, **compared)), encoding="utf-8"
-            )
-
-
-def _complain(options: argparse.Namespace, results: Sequence[Result], checks: list[list[str]]) -> int:
-    """Print a line for each failure, and for bags that differ; returns the exit code."""
-    failed = [result.outcome for result in results if result.outcome.report is None]
-    for outcome in failed:
-        complain(options.program, outcome.error)
-    differing = sum(result.differs for result in results)
-    if differing:
-        compared = sum(result.differences is not None for result in results)
-        complain(options.program, f"{differing} of {compared} bags differ from {options.compare}")
-    failures = [
-        f"{result.outcome.job.bag}: {line}" for result, lines in zip(results, checks, strict=True) for line in lines
-    ]
-    return max(fail(options.program, failures), bool(failed or differing))
 
 
 def _format(output: Path, given: str | None) -> str:

@@ -8,8 +8,9 @@ robot is known.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,23 +18,16 @@ from typing import TYPE_CHECKING
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...terminal import printable
+from ..recording_options import Sampling
+from ..results import Result
+from ..robot_options import RobotOptions
 from ..writing import check_file, whole_file
-from .arguments import (
-    add_convention_arguments,
-    add_motion_arguments,
-    add_output_file,
-    add_robot_arguments,
-    conventions,
-    html_path,
-    load,
-    path,
-    robot_options,
-)
+from .arguments import add_output_file, add_robot_arguments, html_path, load
 from .console import complain, progress_bars
+from .options import add_options, options_of
+from .types import path
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from ...robot import Robot
     from ..report.record import Record
 
@@ -45,37 +39,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
     add_output_file(parser, "PAGE.html", html_path, "page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
-    add_motion_arguments(parser)
-    add_convention_arguments(parser)
+    add_options(parser, Sampling)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Read, compute missing commands, and write the page; returns the exit code.
+def run(options: argparse.Namespace) -> Result:
+    """Read, compute missing commands, and write the page.
 
-    It is 1 if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
-    of a bag; 2 without a page.
+    It fails if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
+    of a bag.
+
+    Raises:
+        EomDynamicsError: no bag can be shown.
     """
     require("report")
     check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
     # After the check for the libraries that these import.
-    from .. import provenance
+    from ..pages.page import html_page
     from ..replay import find_bags
-    from ..replay.sources import Sampling
     from ..report.read import read_records
-    from ..report.report_page import report_page
+    from ..report.results import report_result
 
-    sampling = Sampling(options.cutoff, options.rate, conventions(options))
+    sampling = options_of(Sampling, options)
     records: list[Record] = []
     shown: list[Path] = []
     complaints: list[str] = []
     with progress_bars() as bars:
-        bags = list(_bags_at(options.bags, find_bags, complaints))
+        bags: list[Path] = []
+        for place in options.bags:
+            with _collecting_errors(place, complaints):
+                bags += find_bags(place)
         for bag in bags:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _collecting_errors(bag, complaints):
-                found = read_records(bag, robot, sampling, robot_options(options), partial(_advance, bars, task))
+                advance = partial(lambda task, share: bars.update(task, completed=share), task)
+                found = read_records(bag, robot, sampling, options_of(RobotOptions, options), advance)
                 records += found
                 shown.append(bag)
                 complaints += [f"{bag}: {line}" for line in found[0].unread]
@@ -86,23 +85,19 @@ def run(options: argparse.Namespace) -> int:
                         "another, --robot ROBOT"
                     )
             bars.update(task, completed=1.0)
-        if records:
-            task = bars.add_task("drawing", total=1.0)
-            known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
-            about = provenance.about(recordings=", ".join(map(str, shown)), robot=known)
-            page = report_page(records, about)
-            bars.update(task, completed=1.0)
-    for complaint in complaints:
-        complain(options.program, complaint)
-    if not records:
-        return 2
-    with whole_file(options.output, force=options.force) as aside:
-        aside.write_text(page, encoding="utf-8")
-    for record in records:
-        for note in filter(None, (record.computed_note, *record.notes)):
-            print(f"{printable(record.name)}: {printable(note)}")
-    print(f"page: {printable(str(options.output))}")
-    return 1 if complaints else 0
+        if not records:
+            *others, last = complaints
+            for line in others:
+                complain(options.program, line)
+            raise EomDynamicsError(last)
+        task = bars.add_task("drawing", total=1.0)
+        known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
+        about = {"recordings": ", ".join(map(str, shown)), "robot": known}
+        result = report_result(records, about, options.output)
+        with whole_file(options.output, force=options.force) as aside:
+            aside.write_text(html_page("report", result), encoding="utf-8")
+        bars.update(task, completed=1.0)
+    return replace(result, failures=complaints)
 
 
 def _described(robots: Sequence[Robot | None]) -> str:
@@ -116,13 +111,6 @@ def _described(robots: Sequence[Robot | None]) -> str:
     )
 
 
-def _bags_at(given: Sequence[Path], find: Callable[[Path], list[Path]], complaints: list[str]) -> Iterator[Path]:
-    """Find the bags at each path; a path without any is a complaint."""
-    for each in given:
-        with _collecting_errors(each, complaints):
-            yield from find(each)
-
-
 @contextmanager
 def _collecting_errors(bag: Path, complaints: list[str]) -> Iterator[None]:
     """Take down why a bag cannot be shown, and go on with the next one."""
@@ -132,7 +120,3 @@ def _collecting_errors(bag: Path, complaints: list[str]) -> Iterator[None]:
         complaints.extend(error.errors)
     except OSError as error:
         complaints.append(f"{error.filename or bag}: {error.strerror or error}")
-
-
-def _advance(bars: Progress, task: TaskID, share: float) -> None:
-    bars.update(task, completed=share)

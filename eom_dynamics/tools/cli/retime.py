@@ -11,9 +11,11 @@ import json
 
 from ...exceptions import TrajectoryError
 from ...extras import require
+from ..results import Result
 from ..writing import check_folder, whole_folder
-from .arguments import add_hz, add_json, add_output_folder, add_robot_arguments, load, path
+from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
+from .types import path
 
 # Largest number of samples in a file.
 _MOST_SAMPLES = 1_000_000
@@ -32,13 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored",
     )
     add_output_folder(parser)
-    add_hz(parser, "--rate", 1000.0, "of the samples")
-    add_hz(parser, "--waypoints", 100.0, "rate of the points of the JointTrajectory")
+    add_number(parser, "--rate", "HZ", 1000.0, "rate of the samples")
+    add_number(parser, "--waypoints", "HZ", 100.0, "rate of the points of the JointTrajectory")
     add_json(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Find the motion, write and print it; returns the exit code.
+def run(options: argparse.Namespace) -> Result:
+    """Find the motion, and write it.
 
     Raises:
         EomDynamicsError: the robot or the path cannot be loaded, no motion meets the limits, or a library is missing.
@@ -47,13 +49,12 @@ def run(options: argparse.Namespace) -> int:
     require("report")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
-    from ...elastic.bounds import bounds
+    from ...simulation.number_files import write_states
     from ...trajectory import minimum_time, sample
-    from .. import provenance
-    from ..excite.messages import trajectory_fields
-    from ..retime.page import write_page
+    from ..excite import trajectory_fields
+    from ..pages.page import html_page
     from ..retime.read import read_waypoints
-    from ..states_files import write_states
+    from ..retime.results import fastest_motion_result
 
     robot = load(options)
     check_folder(options.output, force=options.force)
@@ -68,23 +69,16 @@ def run(options: argparse.Namespace) -> int:
                 f"the motion takes {motion.duration:.6g} s, at {rate:g} Hz more than {_MOST_SAMPLES} samples; lower "
                 f"{name}, or check the limits"
             )
-    about = provenance.about(
-        robot=f"{options.robot:.200}",
-        path=str(options.path),
-        waypoints=str(len(waypoints)),
-        time_to_compute=f"{motion.computing_time:.3f} s",
+    result = fastest_motion_result(
+        arm,
+        motion,
+        waypoints,
+        options.output / "index.html",
+        {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))},
     )
     with whole_folder(options.output, force=options.force) as aside:
         write_states(aside, sample(motion, options.rate), robot.joint_names)
         fields = trajectory_fields(motion, robot.joint_names, options.waypoints)
         (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
-        write_page(aside / "index.html", arm, bounds(arm), motion, waypoints, about)
-    page = options.output / "index.html"
-    if options.json:
-        active = [each._asdict() for each in motion.active]
-        computed = {"duration": motion.duration, "computing_time": motion.computing_time}
-        print(json.dumps({**computed, "active": active, "page": str(page)}, indent=2))
-    else:
-        used = sorted({f"{each.quantity} of {each.name}" for each in motion.active})
-        print(f"duration: {motion.duration:.4f} s\nactive limits: {', '.join(used) or 'none'}\npage: {page}")
-    return 0
+        (aside / "index.html").write_text(html_page("retime", result), encoding="utf-8")
+    return result

@@ -11,29 +11,17 @@ motion.csv.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ...robot import packaged_robots
-from ..simulate import FASTEST, LONGEST, MOST_GAINS
+from ..results import Result
+from ..simulate import SimulationRequest
 from ..writing import check_folder
-from .arguments import (
-    add_json,
-    add_model_errors,
-    add_output_folder,
-    add_robot_arguments,
-    any_number,
-    given_errors,
-    load,
-    number,
-    path,
-    positive,
-)
-from .console import complain, fail, progress_bars
+from .arguments import add_json, add_output_folder, add_robot_arguments, load
+from .console import progress_bars
+from .options import add_options, options_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -43,172 +31,80 @@ if TYPE_CHECKING:
     from ...robot import Robot
     from ...simulation.feedforward_comparison import Comparison, SupportsDerivatives
 
-# No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
-_MODEL_ERRORS = {"stiffness": -0.2, "mass": 0.1}
-
-_GAINS = [10.0, 20.0, 32.0, 50.0, 70.0, 100.0]
-
 SUMMARY = "simulate an arm on a trajectory, with and without feedforward, and show its link errors"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser)
-    parser.add_argument(
-        "trajectory",
-        metavar="TRAJECTORY",
-        nargs="?",
-        help="cosine, the example motion of the paper; or a .npz file with arrays t, q, qd, qdd, qddd, qdddd and "
-        "optionally joint_names, such as the demo's data.npz; or a .csv file with columns t, q.JOINT … qdddd.JOINT",
-    )
     add_output_folder(parser)
-    parser.add_argument("--free", action="store_true", help="in place of TRAJECTORY: let the arm fall, without efforts")
-    parser.add_argument(
-        "--efforts",
-        metavar="FILE",
-        type=path,
-        help="in place of TRAJECTORY: efforts over time: a .csv file with columns t and tau.JOINT, or a .npz or .json "
-        "file with t, tau and optionally joint_names and W, the wrenches that the robot exerts at its tools; or "
-        "motion.csv or data.npz of this command",
-    )
-    for name, what in (("--start", "joint variables, rad or m"), ("--velocity", "joint rates, rad/s or m/s")):
-        text = f"with --free or --efforts, {what} at the start; default: 0"
-        parser.add_argument(name, nargs="+", type=any_number, metavar="X", help=text)
-    parser.add_argument(
-        "--gains",
-        metavar="W,…",
-        type=_gains,
-        default=_GAINS,
-        help="natural frequencies of the motor PD, rad/s (inspect --gains takes Hz); 0: no feedback; default: "
-        "10,20,32,50,70,100",
-    )
-    add_model_errors(parser, -0.9, 9.0, _MODEL_ERRORS)
-    parser.add_argument("--exact", action="store_true", help="simulate the model itself, without these errors")
-    parser.add_argument(
-        "--duration",
-        metavar="S",
-        type=number(lambda x: 0 < x <= LONGEST, f"a number above 0, up to {LONGEST:g}"),
-        help="s; default: all of a file, 5 s of the example motion and of --free",
-    )
-    parser.add_argument(
-        "--rate", metavar="HZ", type=positive, help="samples per second of a .npz file without t, as for the player"
-    )
-    parser.add_argument(
-        "--method",
-        metavar="NAME",
-        help="integrator: DOP853 (default, but with --efforts rk4) or another of SciPy's, or, with --step: "
-        "euler, semi_implicit_euler, rk4",
-    )
-    parser.add_argument("--step", metavar="S", type=positive, help="step of the integrators that have a fixed one, s")
-    parser.add_argument(
-        "--audit", action="store_true", help="print energy, work and heat of the arm with flatness and the highest gain"
-    )
     add_json(parser)
+    add_options(parser, SimulationRequest)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Simulate, write and print; returns the exit code.
-
-    It is 1 if no arm can be followed to the end, or if energy and work differ.
-    """
-    errors = given_errors(options, _MODEL_ERRORS)
-    given = (options.trajectory is not None, options.free, options.efforts is not None)
-    if sum(given) != 1:
-        options.refuse("give one of TRAJECTORY, --free and --efforts")
-    if options.trajectory is None:
-        if errors or options.exact or options.rate or options.gains != _GAINS:
-            options.refuse("--gains, --rate, --exact and model errors go with TRAJECTORY")
-    elif options.start or options.velocity:
-        options.refuse("--start and --velocity go with --free and --efforts; a trajectory has its own start")
-    if options.exact and errors:
-        raise EomDynamicsError("--exact contradicts --stiffness-error and --mass-error; leave one out")
-    errors = dict.fromkeys(_MODEL_ERRORS, 0.0) if options.exact else errors or _MODEL_ERRORS
+def run(options: argparse.Namespace) -> Result:
+    """Simulate and write; it fails if no arm can be followed to the end, or if energy and work differ."""
+    request = options_of(SimulationRequest, options)
     require("simulate")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation import SimulationError
-    from .. import provenance
-    from ..simulate.simulation_page import write_results
-    from ..simulate.summary import endings, failures
+    from ...simulation.integrators import check_method
+    from ..simulate.results import comparison_result, write_results
     from ..simulate.trajectory import read_trajectory
 
-    _check_integrator(options)
+    if request.method is not None or request.efforts is None:
+        check_method(request.method or "DOP853", request.step)
     robot = load(options)
     check_folder(options.output, force=options.force)
     arm = ElasticArm(robot)
-    if options.trajectory is None:
-        return _run_open_loop(options, arm)
+    if request.trajectory is None:
+        return _run_open_loop(options, request, arm)
     if arm.rigid.all() and robot.coupled_stiffness is None:
         raise EomDynamicsError(
             f"{robot.name}: all joints are rigid, so that there is nothing to compare; give a joint a stiffness, see "
             "docs/robots.md, or simulate the arm with --free or --efforts"
         )
-    motion, times = read_trajectory(options.trajectory, robot, options.duration, options.rate)
+    motion, times = read_trajectory(request.trajectory, robot, request.duration, request.rate)
     with progress_bars() as bars:
         try:
-            comparison = _compared(options, robot, motion, times, errors, bars)
+            comparison = _compared(request, robot, motion, times, bars)
         except SimulationError as error:
-            complain(options.program, str(error))
-            return 1
-        about = provenance.about(robot=f"{options.robot:.200}", trajectory=options.trajectory)
+            return Result(failures=[str(error)])
+        about = {"robot": f"{options.robot:.200}", "trajectory": request.trajectory}
         if options.robot in packaged_robots():
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
         bar = bars.add_task("page", total=None)  # which shows that it is under way
-        page = write_results(options.output, comparison, about, force=options.force)
+        result = comparison_result(comparison, options.output / "index.html", about, audited=request.audit)
+        write_results(options.output, comparison, result, force=options.force)
         bars.update(bar, total=1, completed=1)
-    _show(options, comparison, page)
-    for ending in endings(comparison):
-        complain(options.program, f"note: {ending}")
-    return fail(options.program, failures(comparison))
+    return result
 
 
-def _check_integrator(options: argparse.Namespace) -> None:
-    from ...simulation.integrators import check_method
-
-    if options.method is None and options.efforts is None:
-        options.method = "DOP853"
-    try:
-        if options.method is not None:
-            check_method(options.method, options.step)
-    except ValueError as error:
-        raise EomDynamicsError(str(error)) from None
-
-
-def _run_open_loop(options: argparse.Namespace, arm: ElasticArm) -> int:
-    """Simulate without a trajectory, write and print; returns the exit code."""
+def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> Result:
+    """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
-    from .. import provenance
-    from ..simulate.open_loop import read_efforts, run_open_loop, write_results
+    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_results
 
     robot, start = arm.robot, []
-    for name, values in (("--start", options.start), ("--velocity", options.velocity)):
+    for name, values in (("--start", request.start), ("--velocity", request.velocity)):
         if values and len(values) != robot.n:
             options.refuse(f"{name} takes {robot.n} numbers, has {len(values)}: {', '.join(robot.joint_names)}")
         start.append(values or [0.0] * robot.n)
-    efforts = read_efforts(options.efforts, arm) if options.efforts else None
+    efforts = read_efforts(request.efforts, arm) if request.efforts else None
     q, qd = start
     try:
-        motion = run_open_loop(arm, q, qd, efforts, duration=options.duration, method=options.method, step=options.step)
+        motion = run_open_loop(arm, q, qd, efforts, duration=request.duration, method=request.method, step=request.step)
     except SimulationError as error:
-        complain(options.program, str(error))
-        return 1
-    about = provenance.about(robot=f"{options.robot:.200}", efforts=str(options.efforts or "none"))
-    page = write_results(options.output, motion, about, force=options.force)
-    found = motion.as_json()
-    if options.json:
-        print(json.dumps({**found, "page": str(page)}, indent=2))
-    else:
-        print(f"{motion.audit}\nq at {found['t']:g} s: {' '.join(f'{x:.6g}' for x in found['q'])}\npage: {page}")
-    return fail(options.program, motion.failures)
+        return Result(failures=[str(error)])
+    about = {"robot": f"{options.robot:.200}", "efforts": str(request.efforts or "none")}
+    result = open_loop_result(motion, options.output / "index.html", about)
+    write_results(options.output, motion, result, force=options.force)
+    return result
 
 
 def _compared(
-    options: argparse.Namespace,
-    robot: Robot,
-    motion: SupportsDerivatives,
-    times: Array,
-    errors: Mapping[str, float],
-    bars: Progress,
+    request: SimulationRequest, robot: Robot, motion: SupportsDerivatives, times: Array, bars: Progress
 ) -> Comparison:
     """Simulate all feedforwards and gains, with a progress bar; raises SimulationError if no arm can be followed."""
     from ...simulation import compare_feedforward
@@ -218,34 +114,9 @@ def _compared(
         robot,
         motion,
         times,
-        options.gains,
-        stiffness_error=errors["stiffness"],
-        mass_error=errors["mass"],
-        method=options.method,
-        step=options.step,
+        sorted(set(request.gains)),
+        **request.model_errors,
+        method=request.method or "DOP853",
+        step=request.step,
         progress=lambda t: bars.update(bar, completed=t - times[0]),
     )
-
-
-def _show(options: argparse.Namespace, comparison: Comparison, page: Path) -> None:
-    """Print the results."""
-    from ..simulate import summary
-
-    if options.json:
-        result = summary.as_json(comparison, audited=options.audit)
-        print(json.dumps({**result, "page": str(page)}, indent=2))
-        return
-    print(f"{summary.as_text(comparison)}\n\nsimulated arm: {summary.model_error(comparison)}")
-    print(f"page: {page}")
-    if options.audit:
-        print(f"\n{summary.audit(comparison).table()}")
-
-
-_gain = number(lambda x: 0 <= x <= FASTEST, f"numbers from 0 to {FASTEST:g}")
-
-
-def _gains(text: str) -> list[float]:
-    gains = sorted({_gain(each) for each in text.split(",")})
-    if len(gains) > MOST_GAINS:
-        raise argparse.ArgumentTypeError(f"must be at most {MOST_GAINS} numbers, are {len(gains)}")
-    return gains

@@ -13,16 +13,13 @@ import webbrowser
 from contextlib import suppress
 
 from ...extras import require
-from .arguments import (
-    add_convention_arguments,
-    add_motion_arguments,
-    add_robot_arguments,
-    conventions,
-    load,
-    path,
-    robot_options,
-)
+from ..recording_options import Sampling
+from ..results import Result
+from ..robot_options import RobotOptions
+from .arguments import add_number, add_robot_arguments, load
 from .console import complain
+from .options import add_options, options_of
+from .types import path
 
 SUMMARY = "show a robot in the browser, and play a recording of it"
 
@@ -35,20 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     parser.add_argument("recording", metavar="BAG", nargs="?", type=path, help="recording to play")
     parser.add_argument("--host", default="localhost", help="address to listen on; default: %(default)s")
-    parser.add_argument("--port", metavar="N", type=_port, default=8080, help="0 for any; default: %(default)s")
+    add_number(parser, "--port", "N", 8080, "0 for any", "[0, 65535]", int)
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    add_motion_arguments(parser)
-    add_convention_arguments(parser)
+    add_options(parser, Sampling)
 
 
-def _port(text: str) -> int:
-    if not (text.isdecimal() and len(text) <= 5 and int(text) < 65536):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, is {text!r:.40}")
-    return int(text)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Show the robot until Ctrl-C; returns the exit code.
+def run(options: argparse.Namespace) -> Result:
+    """Show the robot until Ctrl-C.
 
     Raises:
         EomDynamicsError: the robot or recording cannot be loaded, the port is in use, or a library is missing.
@@ -56,14 +46,13 @@ def run(options: argparse.Namespace) -> int:
     """
     require("view")
     # After the check for the libraries that these import.
-    from ..replay.sources import Sampling
     from ..view.motion import read_motion
     from ..view.scene import Viewer, shown_urdf, start_server
 
     robot, motion = load(options), None
     if options.recording is not None:
-        sampling = Sampling(options.cutoff, options.rate, conventions(options))
-        motion = read_motion(options.recording, robot, sampling, robot_options(options))
+        sampling = options_of(Sampling, options)
+        motion = read_motion(options.recording, robot, sampling, options_of(RobotOptions, options))
     urdf, lines = shown_urdf(options.robot, robot, dict(options.xacro))
     for line in (*lines, *(() if motion is None else motion.notes)):
         complain(options.program, line)
@@ -82,4 +71,4 @@ def run(options: argparse.Namespace) -> int:
             viewer.advance(now - last)
             last = now
     server.stop()
-    return 0
+    return Result()

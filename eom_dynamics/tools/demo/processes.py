@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run node and player, or other modules, as processes in a free ROS 2 domain on this machine only."""
+"""Modules run as processes in a free ROS 2 domain on this machine only; node and player of the demo."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -15,38 +14,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 
+from ...arrays import Array
 from ...exceptions import EomDynamicsError
-from ...messages.fields import COMMAND_FIELDS
 from ...robot.writers.parameters import robot_as_yaml
 from ...terminal import printable
-from .evaluate import Answers
-from .plan import Plan
-
-# Time until the first answer, for which the node may compile, and from the last setpoint to its answer, s.
-_STARTUP, _GRACE = 60.0, 5.0
+from .evaluate import Plan
 
 # Time that a process may take to end, and between two reports, s.
 _PATIENCE, _REPORT_PERIOD = 15.0, 0.1
 
-# Domains whose ports are below the ephemeral ports of Linux.
-_DOMAINS = range(1, 102)
-
-# Lines of a log that give the reason of an exit, most telling first; the middleware and Python's crash report end with
-# others.
-_TELLING = (
-    r"\[(ERROR|FATAL)\]",
-    r"^(eom_dynamics|player|simulated_robot|lockstep_player): ",
-    r"^(Fatal Python error|([A-Za-z_]\w*\.)*[A-Z]\w*(Error|Exception|Interrupt|Exit))\b",
+# Lines of a log that may give the reason of an exit; the middleware and Python's crash report end with others.
+_TELLING = re.compile(
+    r".*\[(ERROR|FATAL)\]|(eom_dynamics|player|simulated_robot|lockstep_player): |"
+    r"Fatal Python error|([A-Za-z_]\w*\.)*[A-Z]\w*(Error|Exception|Interrupt|Exit)\b"
 )
-
-# Environment variables that would connect the processes to others.
-_REACH_OUT = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", "ROS_NAMESPACE")
 
 # Of Linux: the signal that a process gets when its parent ends, even by SIGKILL.
 _PR_SET_PDEATHSIG = 1
@@ -57,143 +44,126 @@ class RunError(EomDynamicsError):
     """A process failed; the message is the line of its log that gives the reason."""
 
 
-def play(plan: Plan, report: Callable[[int, int], None]) -> Answers:
-    """Play a plan to a node; ``report`` gets the numbers of setpoints sent and answered, ten times per second."""
-    with exit_by_signals(), contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
-        environment = environment_of(folder)
-        (folder / "robot.yaml").write_text(robot_as_yaml(plan.robot).text, encoding="utf-8")
-        np.savez(folder / "setpoints.npz", **plan.arrays())
-        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
-        values = ("diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000")
-        parameters = ("--params-file", "robot.yaml", *(word for value in values for word in ("-p", value)))
-        limits = ("--rate", str(plan.rate), "--timeout", str(_STARTUP), "--grace", str(_GRACE))
-        node, player = (
-            stack.enter_context(Process(f"eom_dynamics.ros.{module}", arguments, folder, environment))
-            for module, arguments in (
-                ("dynamics_node", ("--ros-args", *parameters)),
-                ("player", ("setpoints.npz", "answers.npz", *limits)),
-            )
-        )
-        follow({"the node": node}, player, report)
-        with np.load(folder / "answers.npz") as file:
-            answers = {field: file[field] for field in COMMAND_FIELDS}
-            return Answers(file["sent"], file["received"], answers, str(file["backend"]) or "not reported")
+class Run(ExitStack):
+    """Nodes and a player as processes, which end with the context or with this process.
 
+    SIGTERM and SIGHUP leave the context as SIGINT does; while a process is being started, they wait.
 
-class Process(AbstractContextManager["Process"]):
-    """A module run as a process, which ends with the context or with this process.
-
-    It has its own session, so that Ctrl-C reaches this process only. Its output goes to files in ``folder``.
+    Attributes:
+        folder: temporary working folder of the processes, with their output.
+        environment: environment variables of the processes.
     """
 
-    def __init__(self, module: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        name = module.rpartition(".")[2]
-        self._output, self._errors = folder / f"{name}.out", folder / f"{name}.err"
-        with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                # In a scratch folder, since Python puts the working directory first on its path.
-                [sys.executable, "-m", module, *arguments],
-                cwd=folder,
-                env=environment,
+    def __init__(self) -> None:
+        """Create the folder, and choose a ROS 2 domain."""
+        super().__init__()
+        self._starting, self._signal = False, 0
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                self.callback(signal.signal, number, signal.signal(number, self._leave))
+        self.folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="eom_dynamics-")))
+        reach_out = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", "ROS_NAMESPACE")
+        self.environment = {name: value for name, value in os.environ.items() if name not in reach_out} | {
+            "ROS_DOMAIN_ID": str(_free_domain()),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(self.folder),
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, module: str, arguments: str) -> None:
+        """Start a module as a process; ``name`` is for messages, ``arguments`` are separated by spaces.
+
+        It has its own session, so that Ctrl-C reaches this process only, and a scratch folder, since Python puts the
+        working folder first on its path.
+        """
+        self._starting = True
+        output, errors = (self.folder / f"{name}.{ending}" for ending in ("out", "err"))
+        with output.open("wb") as stdout, errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments.split()],
+                cwd=self.folder,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
+                stdout=stdout,
+                stderr=stderr,
                 start_new_session=True,
                 preexec_fn=lambda: _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
             )
+        self.callback(_end, process)
+        self._nodes[name] = process
+        self._starting = False
+        if self._signal:
+            self._leave(self._signal)
 
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+    def play(self, report: Callable[[int, int], None], module: str, arguments: str) -> None:
+        """Start a player and report the numbers of setpoints that it prints, sent and answered, until it ends.
 
-    @property
-    def exit_code(self) -> int | None:
-        """Exit code of the process, None while it runs."""
-        return self._process.poll()
+        Raises:
+            RunError: a process fails.
+        """
+        self.start("player", module, arguments)
+        player, ended = self._nodes.pop("player"), False
+        while not ended:
+            ended = player.poll() is not None
+            for name, node in self._nodes.items():
+                if not ended and node.poll() is not None:
+                    raise RunError(f"{name} ended with exit code {node.returncode}: {self._last_words(name)}")
+            for line in (self.folder / "player.out").read_text(encoding="utf-8").split("\n")[-2:-1]:
+                counts = json.loads(line)
+                report(counts["sent"], counts["received"])
+            time.sleep(0.0 if ended else _REPORT_PERIOD)
+        if player.returncode:
+            nodes = "; ".join(f"{name}: {self._last_words(name)}" for name in self._nodes)
+            raise RunError(f"{self._last_words('player')} ({nodes})")
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """The last line of JSON that it has printed so far; the middleware prints to stdout, too."""
-        lines = self._output.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        found: dict[str, int] = json.loads(next((line for line in reversed(lines) if line.startswith("{")), "{}"))
-        return found
+    def _leave(self, number: int, _: object = None) -> None:
+        self._signal = number
+        if not self._starting:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    @property
-    def last_words(self) -> str:
-        """The line of its log that gives the reason for its end."""
-        return printable(telling_line(self._errors.read_text(encoding="utf-8", errors="replace")))
+    def _last_words(self, name: str) -> str:
+        text = (self.folder / f"{name}.err").read_text(encoding="utf-8", errors="replace")
+        return printable(telling_line(text))
 
 
-def follow(nodes: Mapping[str, Process], player: Process, report: Callable[[int, int], None]) -> None:
-    """Report a player's progress until it ends.
+def play(plan: Plan, report: Callable[[int, int], None]) -> dict[str, Array]:
+    """Play a plan to a node; returns the arrays that the player writes.
 
-    Args:
-        nodes: that the player needs, by their names in messages.
-        player: prints lines of JSON with the counts ``sent`` and ``received``.
-        report: called ten times per second with both.
-
-    Raises:
-        RunError: a process fails.
+    ``report`` is called ten times per second with the numbers of setpoints sent and answered.
     """
-    ended = False
-    while not ended:
-        ended = player.exit_code is not None
-        for name, node in nodes.items():
-            if not ended and node.exit_code is not None:
-                raise RunError(f"{name} ended with exit code {node.exit_code}: {node.last_words}")
-        if counts := player.counts:
-            report(counts["sent"], counts["received"])
-        time.sleep(0.0 if ended else _REPORT_PERIOD)
-    if player.exit_code:
-        words = "; ".join(f"{name}: {node.last_words}" for name, node in nodes.items())
-        raise RunError(f"{player.last_words} ({words})")
+    with Run() as run:
+        (run.folder / "robot.yaml").write_text(robot_as_yaml(plan.robot).text, encoding="utf-8")
+        np.savez(run.folder / "setpoints.npz", **plan.arrays())
+        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
+        settings = "-p diagnostic_period:=0.2 -p qos_overrides./feedforward.publisher.depth:=1000"
+        run.start("the node", "eom_dynamics.ros.dynamics_node", f"--ros-args --params-file robot.yaml {settings}")
+        # The node may compile before the first answer.
+        arguments = f"setpoints.npz answers.npz --rate {plan.rate} --timeout 60 --grace 5"
+        run.play(report, "eom_dynamics.ros.player", arguments)
+        with np.load(run.folder / "answers.npz") as file:
+            return dict(file)
 
 
 def telling_line(text: str) -> str:
-    """Return the line of a process's stderr that best explains its end: the last of the most specific kind."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    for kind in _TELLING:
-        if telling := [line for line in lines if re.search(kind, line)]:
-            return telling[-1]
-    return lines[-1] if lines else "its log is empty"
-
-
-def environment_of(folder: Path) -> dict[str, str]:
-    """Return the environment of the processes: a free domain, this machine only, and logs in the folder."""
-    return {
-        **{name: value for name, value in os.environ.items() if name not in _REACH_OUT},
-        "ROS_DOMAIN_ID": str(_free_domain()),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "ROS_LOG_DIR": str(folder),
-        "PYTHONUNBUFFERED": "1",
-    }
+    """Return the line of a process's stderr that explains its end."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()] or ["its log is empty"]
+    return next(filter(_TELLING.match, reversed(lines)), lines[-1])
 
 
 def _free_domain() -> int:
     """Return a domain without participants on this machine: the discovery port of its first one is free."""
-    for domain in random.sample(_DOMAINS, len(_DOMAINS)):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+    for domain in random.sample(range(1, 102), 101):  # their ports are below the ephemeral ports of Linux
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.bind(("", 7400 + 250 * domain + 10))
             return domain
     raise RunError("no ROS 2 domain is free on this machine: end other ROS 2 programs")
 
 
-@contextlib.contextmanager
-def exit_by_signals() -> Iterator[None]:
-    """Exit cleanly on SIGTERM and SIGHUP, as on SIGINT, so that the temporary folder is removed."""
-
-    def leave(number: int, _: object) -> None:
-        sys.exit(128 + number)
-
-    handled = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]  # as under nohup
-    before = {number: signal.signal(number, leave) for number in handled}
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

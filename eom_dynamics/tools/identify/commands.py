@@ -14,13 +14,13 @@ from scipy.interpolate import CubicSpline
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...identification import IdentificationError
-from ...identification.both_sides import both_sides
-from ...identification.delay import Delay, combined, drive_delay, period_of
+from ...identification.elastic.delay import Delay, combined, drive_delay, period_of
+from ...identification.recording import both_sides
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS
-from .read import Source
-from .sides import MotorSource, TwoSidedRecording, arm_recordings
+from ..recording_options import MotorSource, Source
+from .sides import TwoSidedRecording, arm_recordings
 
 # Periods without a command after which the motion is that of a loss.
 _LOST = 5.0

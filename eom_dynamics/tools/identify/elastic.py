@@ -11,20 +11,22 @@ import numpy as np
 
 from ...exceptions import RobotDescriptionError
 from ...identification import IdentificationError, Recording, ResonanceFit
-from ...identification.both_sides import ArmRecording
-from ...identification.elastic_arm import (
+from ...identification.elastic.arm import (
     Elasticity,
+    ElasticOptions,
+    ElasticScore,
+    check_elastic,
+    elastic_score,
     identify_elasticity,
-    identify_resonance,
     measured,
     with_spring_efforts,
 )
-from ...identification.elastic_options import ElasticOptions, check_elastic
-from ...identification.elastic_robot import with_resonance
-from ...identification.elastic_scores import ElasticScore, elastic_score
-from ...identification.residuals import EffortErrors
+from ...identification.elastic.resonance import identify_resonance, with_resonance
+from ...identification.links.verification import EffortErrors
+from ...identification.recording import ArmRecording
 from ...robot import Robot
-from .sides import MotorSource, TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
+from ..recording_options import MotorSource
+from .sides import TwoSidedRecording, arm_recordings, motors_alone, motors_in_joint_units
 
 # Decrease of the sum of squared residuals by chance, in variances of a residual for each parameter: its mean is one.
 _CHANCE = 4.0

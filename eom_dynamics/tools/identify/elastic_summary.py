@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identified springs and motors as text, JSON, and comments of a robot's file."""
+"""Identified springs and motors as a section of the result, and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...identification.elastic_scores import ElasticScore
+from ...identification.elastic.arm import ElasticScore
+from ...identification.links.verification import EffortErrors
 from ...robot import Joint
 from ...units import at_joint
-from ..pages.numbers import for_json, number
-from ..pages.units import effort_units
-from ..text_tables import columns
+from ..quantity_text import effort_units, for_json, number, percent, with_deviation
+from ..results import ResultSection, TextTable
 from .elastic import ElasticFit, ResonanceResult
-from .summary import error_figures, percent, with_deviation
+
+if TYPE_CHECKING:
+    from .charts import Charts
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
 _UNITS = {
@@ -65,42 +67,43 @@ def identified(found: ElasticFit | ResonanceResult) -> list[Number]:
     return rows
 
 
-def number_rows(found: ElasticFit | ResonanceResult) -> list[tuple[str, ...]]:
-    """Return a header, and a row for each identified number."""
-    lines: list[tuple[str, ...]] = [("joint", "part", "parameter", "unit", "file", "identified")]
-    for x in identified(found):
-        lines.append((x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation)))
-    return lines
+def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> ResultSection:
+    """Return the section with identified numbers, residuals and charts."""
+    rows = [
+        (x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation))
+        for x in identified(found)
+    ]
+    lines = [f"springs and motors {method(found)}"]
+    tables = [TextTable(("joint", "part", "parameter", "unit", "file", "identified"), rows, text_columns=4)]
+    if isinstance(found, ResonanceResult):
+        low, high = found.fit.band
+        lines.append(f"band {number(low)} to {number(high)} Hz; misfit {number(found.fit.misfit)}, 1 if noise is left")
+        caption = "Response of the motors to their efforts, by averaged segments."
+    else:
+        caption = (
+            "Springs: measured efforts over deflections, offsets taken away, filtered; the spring of the file and the "
+            "identified one. Friction: measured efforts of motors less those of rotors and springs, over the velocity."
+        )
+        scores = {"training": found.training_score, "validation": found.validation_score}
+        tables += [_residuals(found, score, which) for which, score in scores.items() if score is not None]
+    return ResultSection("Springs and motors", lines, caption, charts, tables)
 
 
-def residual_rows(found: ElasticFit, score: ElasticScore) -> list[tuple[str, ...]]:
-    """Return a header, and rows of residuals for each joint with both sides of its spring."""
-    rows: list[tuple[str, ...]] = [("joint", "efforts of", "unit", "before", "after", "relative")]
+def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> TextTable:
+    """Table of residuals of each joint with both sides of its spring."""
+    rows = []
     for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
-        for side, own in (("spring", score.springs), ("motor", score.motors)):
-            if np.isfinite(own.after[k]):
-                figures = number(own.before[k]), number(own.after[k]), percent(own.relative[k])
+        for side, errors in (("spring", score.springs), ("motor", score.motors)):
+            if np.isfinite(errors.after[k]):
+                figures = number(errors.before[k]), number(errors.after[k]), percent(errors.relative[k])
                 rows.append((name, side, unit, *figures))
-    return rows
+    header = ("joint", "efforts of", "unit", "before", "after", "relative")
+    return TextTable(header, rows, f"{which}, RMS residual", text_columns=3)
 
 
 def method(found: ElasticFit | ResonanceResult) -> str:
     """Source of the identified numbers, in words."""
     return found.fit.method if isinstance(found, ResonanceResult) else "from both sides of the springs"
-
-
-def as_text(found: ElasticFit | ResonanceResult) -> str:
-    """Return the tables that the command prints."""
-    lines = [f"springs and motors {method(found)}"]
-    if isinstance(found, ResonanceResult):
-        low, high = found.fit.band
-        lines.append(f"band {number(low)} to {number(high)} Hz; misfit {number(found.fit.misfit)}, 1 if noise is left")
-    lines += ["", *columns(number_rows(found), right_from=4)]
-    if isinstance(found, ElasticFit):
-        for which, score in (("training", found.training_score), ("validation", found.validation_score)):
-            if score is not None:
-                lines += ["", f"{which}, RMS residual", *columns(residual_rows(found, score), right_from=3)]
-    return "\n".join([*lines, "", *(f"note: {note}" for note in found.notes)])
 
 
 def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
@@ -124,20 +127,13 @@ def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
     return result
 
 
-def comments(found: ElasticFit | ResonanceResult, about: Mapping[str, str] | None = None) -> str:
-    """Return comments for a parameter file: each identified number with its standard deviation.
-
-    Names and values ``about`` the run come first, where springs and motors are all that was identified.
-    """
-    lines = []
-    if about is not None:
-        lines += ["Identified by eom_dynamics identify; values ± one standard deviation."]
-        lines += [f"{name}: {value}" for name, value in about.items()]
-    lines.append(f"Springs and motors, {method(found)}:")
-    for x in identified(found):
-        value = with_deviation(x.value, x.deviation)
-        lines.append(f"  {x.joint}: {x.part} {x.name} {value}{' ' if x.unit else ''}{x.unit}")
-    return "".join(f"# {line}\n" for line in [*lines, *found.notes])
+def error_figures(errors: EffortErrors) -> dict[str, Any]:
+    """Return RMS errors of efforts for JSON."""
+    return {
+        "rms_before": for_json(errors.before),
+        "rms_after": for_json(errors.after),
+        "relative_after": for_json(errors.relative),
+    }
 
 
 def _number(

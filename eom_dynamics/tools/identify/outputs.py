@@ -10,17 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
-from ...identification import Fit
-from ...identification.parallel_springs import LINE, SCALE, TABLE
+from ...identification import not_in_file
+from ...identification.links.terms import LINE, SCALE, TABLE
 from ...robot import Joint, Robot
-from ...robot.file_formats import URDF
-from ...robot.formats import PARAMETER_FILE, written_format
+from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia
+from ...terminal import printable
+from ..provenance import date, software
 from ..robot_options import RobotOptions
-from .elastic import ElasticFit, ResonanceResult
-from .elastic_summary import comments as elastic_comments
 from .run import IdentificationResult
-from .summary import comments
+from .summary import identification_result
 
 
 def write_and_verify(
@@ -29,9 +28,10 @@ def write_and_verify(
     """Write the file of an identified robot, reload it, and score it.
 
     Args:
-        path, source, about: as for :func:`robot_file`.
+        path, source: as for :func:`robot_file`.
         robot_options: the part of the source that was loaded.
         found: the results.
+        about: names and values for the comments.
 
     Returns:
         The results with the figures of the reloaded file, and a line for each thing that is not in it.
@@ -41,54 +41,52 @@ def write_and_verify(
         OSError: the file cannot be written.
     """
     reload_options = robot_options if _patched(path, source) else RobotOptions()
-    path.write_text(robot_file(path, source, found.robot, None, {})[0], encoding="utf-8")
+    path.write_text(robot_file(path, source, found)[0], encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
         # A URDF has no gravity: the call that loads it gives that of the robot.
         found = found.verified(replace(reload_options.load(str(path)), gravity=found.robot.gravity))
-    text, not_in_file = robot_file(path, source, found.robot, found.link_fit, about, found.elastic)
+    lines = [
+        "Identified by eom_dynamics identify; values ± one standard deviation.",
+        *(f"{name}: {value}" for name, value in about.items()),
+        f"date: {date()}",
+        f"software: {software()}",
+        *(f"Failed: {line}" for line in found.failures),
+        *identification_result(found, about).as_text(whole=True).splitlines(),
+        *(f"Not part of this file: {line}" for line in (not_in_file(found.link_fit) if found.link_fit else ())),
+    ]
+    text, lost = robot_file(path, source, found, "".join(f"# {printable(line)}".rstrip() + "\n" for line in lines))
     path.write_text(text, encoding="utf-8")
-    return found, not_in_file
+    return found, lost
 
 
 def robot_file(
-    output: Path,
-    source: str,
-    robot: Robot,
-    fit: Fit | None,
-    about: Mapping[str, str],
-    elastic: ElasticFit | ResonanceResult | None = None,
+    output: Path, source: str, found: IdentificationResult, comments: str = ""
 ) -> tuple[str, tuple[str, ...]]:
     """Write a robot; return the text, and a line for each property that is not in it.
 
     Args:
         output: path of the file; its ending is the format.
         source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
-        robot: the identified robot.
-        fit: what was found of the links, for comments on the uncertainty; None if they are as in the file.
-        about: names and values for comments.
-        elastic: what was found of springs and motors, likewise.
+        found: the results.
+        comments: for the head of a parameter file.
 
     Raises:
         RobotDescriptionError: the robot cannot be written in this format.
     """
+    robot = found.robot
     if _patched(output, source):
         timing = ("command_period and drive_delay are left out: a URDF has none; write .yaml",)
-        not_in_file = (*_not_in_file(fit, elastic), *(timing if robot.command_period else ()))
-        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), not_in_file
+        lost = (*_left_out(found), *(timing if robot.command_period else ()))
+        return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), lost
     kind = written_format(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
     if kind is URDF:
-        return written.text, (*written.lost, *_not_in_file(fit, elastic))
-    if kind is not PARAMETER_FILE:
-        return written.text, written.lost
-    heading = "" if fit is None else comments(fit, about)
-    if elastic is not None:
-        heading += elastic_comments(elastic, about if fit is None else None)
+        return written.text, (*written.lost, *_left_out(found))
     # What is read must not be longer than what a reader takes; the numbers come first.
-    fits = len((heading + written.text).encode()) <= PARAMETER_FILE.largest
-    return (heading if fits else "") + written.text, written.lost
+    fits = kind is PARAMETER_FILE and len((comments + written.text).encode()) <= PARAMETER_FILE.largest
+    return (comments if fits else "") + written.text, written.lost
 
 
 def _patched(output: Path, source: str) -> bool:
@@ -96,18 +94,18 @@ def _patched(output: Path, source: str) -> bool:
     return written_format(output.name) is URDF and source.endswith(output.suffix) and Path(source).is_file()
 
 
-def _not_in_file(fit: Fit | None, elastic: ElasticFit | ResonanceResult | None) -> tuple[str, ...]:
-    lines: tuple[str, ...] = ()
+def _left_out(found: IdentificationResult) -> list[str]:
+    """A line for each property that a URDF has not."""
+    fit, lines = found.link_fit, []
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
-        lines = ("constant efforts and parallel springs are left out: a URDF has none; write .yaml",)
-    if elastic is not None:
-        return (*lines, "springs, rotors and motor friction are left out: a URDF has none; write .yaml")
-    if fit is not None and fit.options.side == "motor":
-        return (
-            *lines,
+        lines.append("constant efforts and parallel springs are left out: a URDF has none; write .yaml")
+    if found.elastic is not None:
+        lines.append("springs, rotors and motor friction are left out: a URDF has none; write .yaml")
+    elif fit is not None and fit.options.side == "motor":
+        lines.append(
             "friction and rotor inertia of motors are left out: a URDF has friction of joints only; write .yaml, or "
-            "identify with --side joint",
+            "identify with --side joint"
         )
     return lines
 

@@ -9,30 +9,27 @@ have arrays: t (T,), q, qd, tau (T, n) with joint_names (n,), and theta, thetad 
 
 from __future__ import annotations
 
-import warnings
-import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import joined, read_blocks
 from ...bags.types import COMMAND, JOINT_STATE
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
-from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
+from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
+from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
-from ..drive_numbers import DriveNumbers, is_of_motors
-from ..replay.conventions import DEFAULT, Conventions
+from ..recording_options import DEFAULT, Conventions, Source
+from ..recordings import DriveNumbers, Stream, is_of_motors, joined, only_one, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -40,51 +37,11 @@ _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
 TABLES = (".csv", ".parquet", ".npz")
 """Endings of tables."""
 
-_UNREADABLE = (ValueError, KeyError, EOFError, TypeError, MemoryError, NotImplementedError, BadZipFile, zlib.error)
-
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
 
 # s: a stamp of 64 bits in ns holds no more.
 _LONGEST = 9e9
-
-
-@dataclass(frozen=True)
-class Source:
-    """Location of a recording in a file.
-
-    Attributes:
-        topic: of the positions and efforts; None for the only one with joint states.
-        effort_topic: of the efforts, if they are on another one: joint states, such as of motors, or commands.
-        conventions: names of joints, and units of efforts.
-        position_unit: ``rad``, ``deg``, or ``auto`` for degrees where positions fit the robot's limits in these alone.
-        effort_delay: by which efforts are late, s.
-        columns: first parts of the names of a table's columns of positions, velocities and efforts.
-        side: whether topics are ``motors``, of drives in their units, or their ``currents``, whose efforts are A; by
-            default judged by their names.
-    """
-
-    topic: str | None = None
-    effort_topic: str | None = None
-    conventions: Conventions = DEFAULT
-    position_unit: str = "auto"
-    effort_delay: float = 0.0
-    columns: tuple[str, ...] = MEASURED_FIELDS
-    side: str | None = None
-
-
-@dataclass
-class Columns:
-    """Values by field and joint, at stamps (N,), ns."""
-
-    stamp: NDArray[np.int64]
-    names: tuple[str, ...]
-    values: dict[str, Array]
-    bad: int = 0
-
-    def seconds(self, origin: int) -> Array:
-        """Times (N,) since a stamp, s."""
-        return np.asarray((self.stamp - origin) * 1e-9, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,34 +77,28 @@ def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
     """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
-    columns, efforts = (
-        _bag(file, source, DriveNumbers(robot)) if isinstance(file, Bag) else (_table(file, source.columns), None)
-    )
-    origin = int(columns.stamp[0]) if len(columns.stamp) else 0
-    columns.names = tuple(source.conventions.names(columns.names))
+    efforts = None
+    if isinstance(file, Bag):
+        drives, of_motors, topic = DriveNumbers(robot), source.side is not None, _topic(file, source.topic)
+        columns = read_topic(file, topic, source.conventions, drives, of_motors)
+        if not len(columns):
+            raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
+        if source.effort_topic is not None:
+            others = file.named(source.effort_topic)
+            if not others:
+                raise BagError(f"{file.path}: has no topic {source.effort_topic}; it has {file.topics_in_words}")
+            in_amperes = source.side == "currents"
+            efforts = read_topic(file, others[0], source.conventions, None if in_amperes else drives, of_motors)
+    else:
+        columns = _table(file, source.columns)
+    origin = int(columns.stamp[0]) if len(columns) else 0
     recording = _recording(file.path.name, robot, columns, origin, source)
     if efforts is not None:
-        efforts.names = tuple(source.conventions.names(efforts.names))
         recording = _with_efforts(recording, efforts, origin, source)
     recording = _in_radians(recording, robot, source.position_unit)
     if source.effort_delay:
         recording = recording.without_delay(source.effort_delay)
     return recording, origin
-
-
-def _bag(bag: Bag, source: Source, drives: DriveNumbers) -> tuple[Columns, Columns | None]:
-    topic = _topic(bag, source.topic)
-    of_motors = source.side is not None
-    columns = read_topic(bag, topic, source.conventions, drives, of_motors)
-    if not len(columns.stamp):
-        raise BagError(f"{bag.path}: topic {topic.name} has no messages that can be read")
-    if source.effort_topic is None:
-        return columns, None
-    found = bag.named(source.effort_topic)
-    if not found:
-        raise BagError(f"{bag.path}: has no topic {source.effort_topic}; it has {bag.topics_in_words}")
-    in_amperes = source.side == "currents"
-    return columns, read_topic(bag, found[0], source.conventions, None if in_amperes else drives, of_motors)
 
 
 def _topic(bag: Bag, name: str | None) -> Topic:
@@ -159,21 +110,13 @@ def _topic(bag: Bag, name: str | None) -> Topic:
     return only_one(bag, chosen, f"of type {JOINT_STATE}", "--topic")
 
 
-def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
-    """The topic of this kind; raises BagError if there are several, of which an option names one."""
-    if len(topics) > 1:
-        names = ", ".join(topic.name for topic in topics)
-        raise BagError(f"{bag.path}: has {len(topics)} topics {kind}; name one of them, {option}: {names}")
-    return topics[0]
-
-
 def read_topic(
     bag: Bag,
     topic: Topic,
     conventions: Conventions = DEFAULT,
     drives: DriveNumbers | None = None,
     of_motors: bool = False,
-) -> Columns:
+) -> Stream:
     """Read the messages of a topic: joint states, or commands of motors.
 
     Args:
@@ -189,21 +132,23 @@ def read_topic(
     if topic.type not in (JOINT_STATE, COMMAND):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")
     command = topic.type == COMMAND
-    fields = MOTOR_SETPOINT_FIELDS if command else {name: name for name in MEASURED_FIELDS}
-    stamps, parts = [np.zeros(0, dtype=np.int64)], []
+
+    def contents(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
+        return [("", message.joint_names, MOTOR_FIELDS) if command else ("", message.name, MEASURED_FIELDS)]
+
     bad: list[str] = []
-    for block in read_blocks(bag, topic, lambda reason, time: bad.append(reason)):
-        names = block.message.joint_names if command else block.message.name
-        stamps.append(block.stamps().times)
-        parts.append((len(block), names, block.values(fields, len(names))))
-    columns = Columns(np.concatenate(stamps), *joined(parts), len(bad))
-    if drives is not None and columns.values:
-        names, _ = _matched(drives.motor_names, conventions.names(columns.names))
-        columns.values = drives.in_si_units(topic, names, columns.values, of_motors)
-    return columns
+    parts = [part for _, part in read_streams(bag, topic, contents, lambda reason, _: bad.append(reason))]
+    stream = joined(topic.name, parts)
+    values = dict(stream.values)
+    if command:
+        values = {name: values[field] for name, field in MOTOR_SETPOINT_FIELDS.items() if field in values}
+    elif drives is not None and values:
+        names, _ = _matched(drives.motor_names, conventions.names(stream.names))
+        values = drives.in_si_units(topic, names, values, of_motors)
+    return replace(stream, values=values, unreadable=len(bad))
 
 
-def _table(table: NumericTable, columns: Sequence[str]) -> Columns:
+def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
     named, path = table.values, table.path
     if "t" in named:
         t = named["t"]
@@ -224,13 +169,16 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Columns:
         if any(column is not None for column in there):
             fields[own] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
     stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
-    return Columns(stamp, joints, fields, int(np.sum(~known)))
+    return Stream("", stamp, stamp, joints, fields, unreadable=int(np.sum(~known)))
 
 
 def _read_table(path: Path) -> NumericTable:
     if not path.is_file():
         raise IdentificationError(f"{path}: there is no such file")
-    columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
+    try:
+        columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
+    except ValueError as error:
+        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
     named = [(_unaliased(name), values) for name, values in columns]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
@@ -243,21 +191,10 @@ def _unaliased(name: str) -> str:
 
 
 def _csv(path: Path) -> list[tuple[str, Array]]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            header = [name.strip().strip('"') for name in file.readline().split(",")]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of a file without rows
-                rows = np.loadtxt(file, delimiter=",", ndmin=2)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
-    if not rows.size:
-        raise IdentificationError(f"{path}: has no rows of numbers")
-    if rows.shape[1] != len(header):
-        raise IdentificationError(
-            f"{path}: the first line names {len(header)} columns, the others have {rows.shape[1]}"
-        )
-    return list(zip(header, rows.T, strict=True))
+    names, table = read_table(path)
+    if names is None:
+        raise ValueError("the first line must name the columns")
+    return list(zip(names, table.T, strict=True))
 
 
 def _parquet(path: Path) -> list[tuple[str, Array]]:
@@ -267,8 +204,8 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
 
     try:
         table = parquet.read_table(path)
-    except (pa.ArrowInvalid, pa.ArrowException) as error:
-        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from None
     result = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_timestamp(column.type):
@@ -279,16 +216,9 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
 
 
 def _npz(path: Path) -> list[tuple[str, Array]]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-    except (*_UNREADABLE, AttributeError) as error:  # an array alone has no files
-        lines = str(error).splitlines()
-        raise IdentificationError(
-            f"{path}: cannot be read as .npz: {lines[0] if lines else type(error).__name__}"
-        ) from None
+    arrays = read_arrays(path)
     if lacking := [name for name in ("t", "joint_names") if name not in arrays]:
-        raise IdentificationError(f"{path}: has no array {listed(lacking)}; it has {listed(arrays)}")
+        raise ValueError(f"has no array {listed(lacking)}; it has {listed(arrays) or 'nothing'}")
     t, joints = arrays.pop("t"), [str(name) for name in arrays.pop("joint_names").ravel()]
     motors = [str(name) for name in arrays.pop("motor_names", np.array(joints)).ravel()]
     columns = [("t", np.asarray(t, dtype=float))]
@@ -301,52 +231,57 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     return columns
 
 
-def _recording(name: str, robot: Robot, columns: Columns, origin: int, source: Source) -> Recording:
-    notes = [f"{columns.bad:,} messages or rows could not be read"] if columns.bad else []
+def _of_joints(stream: Stream, joints: Sequence[str], source: Source) -> tuple[dict[str, Array], list[str], str | None]:
+    """Fields (N, n) of the robot's joints, NaN where they were not recorded, those recorded, and a note on names."""
+    recorded = source.conventions.names(stream.names)
+    names, note = _matched(joints, recorded)
+    place = {name: k for k, name in enumerate(names) if name in joints}
+    unknown = np.full(len(stream), np.nan)
+    fields = {
+        field: np.column_stack([x[:, place[joint]] if joint in place else unknown for joint in joints])
+        for field, x in stream.values.items()
+    }
+    return fields, list(place), note
+
+
+def _recording(name: str, robot: Robot, columns: Stream, origin: int, source: Source) -> Recording:
+    notes = [f"{columns.unreadable:,} messages or rows could not be read"] if columns.unreadable else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
-    names, note = _matched(robot.joint_names, columns.names)
-    notes += [note] if note else []
-    place = {joint: k for k, joint in enumerate(names)}
-    missing = [joint for joint in robot.joint_names if joint not in place]
-    if len(missing) == robot.n:
+    fields, recorded, note = _of_joints(columns, robot.joint_names, source)
+    if not recorded:
         raise IdentificationError(
             f"{name}: has none of the joints of {robot.name} ({', '.join(robot.joint_names)}); it has "
-            f"{', '.join(columns.names[:20])}; rename them, --rename PATTERN=REPLACEMENT"
+            f"{', '.join(source.conventions.names(columns.names)[:20])}; rename them, --rename PATTERN=REPLACEMENT"
         )
+    missing = [joint for joint in robot.joint_names if joint not in recorded]
+    notes += [note] if note else []
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
-
-    def of_robot(field: str, otherwise: float) -> Array:
-        values: Array = np.full((len(columns.stamp), robot.n), otherwise)
-        for k, joint in enumerate(robot.joint_names):
-            if joint in place and field in columns.values:
-                values[:, k] = columns.values[field][:, place[joint]]
-        return values
-
-    tau = source.conventions.efforts(robot.joint_names, of_robot("effort", np.nan))
-    qd = of_robot("velocity", 0.0) if "velocity" in columns.values else None
+    lacks = [joint in missing for joint in robot.joint_names]
+    q = np.where(lacks, 0.0, fields["position"])
+    qd = np.where(lacks, 0.0, fields["velocity"]) if "velocity" in fields else None
     if qd is not None and not (np.isfinite(qd).all() and np.any(qd)):
         qd = None
-    t, q = columns.seconds(origin), of_robot("position", 0.0)
+    tau = source.conventions.efforts(robot.joint_names, fields.get("effort", np.full(q.shape, np.nan)))
+    t = columns.seconds(origin)
     return Recording(robot.joint_names, t, q, tau, qd, name, tuple(notes), assumed=tuple(missing))
 
 
-def _with_efforts(recording: Recording, efforts: Columns, origin: int, source: Source) -> Recording:
+def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: Source) -> Recording:
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
         raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
-    names, _ = _matched(recording.joint_names, efforts.names)
-    at, t = efforts.seconds(origin), recording.t
-    tau = np.full(recording.q.shape, np.nan)
-    for k, joint in enumerate(recording.joint_names):
-        if joint in names:
-            known = np.isfinite(own := efforts.values["effort"][:, names.index(joint)])
-            order = np.argsort(at[known], kind="stable")
-            tau[:, k] = np.interp(t, at[known][order], own[known][order], np.nan, np.nan) if known.any() else np.nan
+    fields, _, _ = _of_joints(efforts, recording.joint_names, source)
+    at, tau = efforts.seconds(origin), np.full(recording.q.shape, np.nan)
+    for k, column in enumerate(fields["effort"].T):
+        known = np.isfinite(column)
+        order = np.argsort(at[known], kind="stable")
+        if known.any():
+            tau[:, k] = np.interp(recording.t, at[known][order], column[known][order], np.nan, np.nan)
     if np.isnan(tau).all():
         raise IdentificationError(
             f"{recording.name}: topic {source.effort_topic} has no efforts of these joints at these times; it has "
-            f"{', '.join(efforts.names[:20])}"
+            f"{', '.join(source.conventions.names(efforts.names)[:20])}"
         )
     return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
 
@@ -374,8 +309,8 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
     if unit == "rad" or not turning.any():
         return recording
-    lower = np.array([joint.limits.lower for joint in robot.independent_joints])
-    upper = np.array([joint.limits.upper for joint in robot.independent_joints])
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = (np.array([getattr(each, end) for each in limits]) for end in ("lower", "upper"))
     q = recording.q[np.isfinite(recording.q).all(axis=1)]
     if not len(q):
         return recording

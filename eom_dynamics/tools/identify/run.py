@@ -4,56 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from ...identification import Fit, IdentificationError, Options, Recording, fit, identified_robot, verified
-from ...identification.elastic_options import ElasticOptions
+from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
-from . import elastic_summary, summary
+from . import summary
 from .commands import CommandTiming, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
-from .read import TABLES, Source
-from .sides import MotorSource, TwoSidedRecording, read_sides
+from .read import TABLES
+from .request import HELD_OUT, Request
+from .sides import TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]
-
-HELD_OUT = 0.2
-"""Share of each recording that is held out for validation by default."""
 
 # s: recordings of less in all are not held out from unless that is asked for.
 _SHORT = 10.0
 
 # Of links whose motors are identified, too: friction is that of the motors.
 _LINK_TERMS = ("offset",)
-
-
-@dataclass(frozen=True)
-class Request:
-    """Identification request: what to identify, and from which recordings.
-
-    Attributes:
-        training, validation: files.
-        hold_out: share of each recording to hold out for validation; None for HELD_OUT where there are no files for
-            validation, and recordings are long enough.
-        source, motors: where in the files links and motors are.
-        springs: what springs and motors are identified from: ``both`` sides of the springs, the ``resonance`` of the
-            motors, nothing if ``off``, or ``auto``: what was recorded.
-        link_options, elastic_options: what is identified of links, and of springs and motors.
-        tolerance: of RMS residuals of the links, N m or N, or None.
-    """
-
-    training: Sequence[Path]
-    validation: Sequence[Path] = ()
-    hold_out: float | None = None
-    source: Source = field(default_factory=Source)
-    motors: MotorSource = field(default_factory=MotorSource)
-    springs: str = "auto"
-    link_options: Options = field(default_factory=Options)
-    elastic_options: ElasticOptions = field(default_factory=ElasticOptions)
-    tolerance: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,24 +79,6 @@ class IdentificationResult:
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [(self.timing.as_text(),)]
         return tuple(dict.fromkeys(line for part in parts for line in part))
-
-    def as_text(self) -> str:
-        """The tables that the command prints."""
-        parts = [] if self.link_fit is None else [summary.as_text(self.link_fit)]
-        parts += [] if self.elastic is None else [elastic_summary.as_text(self.elastic)]
-        parts += [] if self.timing is None else [self.timing.as_text()]
-        return "\n\n".join(parts)
-
-    def as_json(self) -> dict[str, Any]:
-        """The results for JSON."""
-        if self.link_fit is None:
-            found: dict[str, Any] = {"robot": self.robot.name, "joints": list(self.robot.joint_names)}
-        else:
-            found = summary.as_json(self.link_fit)
-        return found | {
-            "elastic": None if self.elastic is None else elastic_summary.as_json(self.elastic),
-            "timing": None if self.timing is None else self.timing.as_json(),
-        }
 
 
 def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:

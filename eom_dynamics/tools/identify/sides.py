@@ -17,9 +17,11 @@ from ...arrays import Array
 from ...bags import Bag, BagError
 from ...bags.types import COMMAND, JOINT_STATE
 from ...identification import IdentificationError, Recording
-from ...identification.both_sides import ArmRecording, both_sides
+from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
-from .read import Columns, NumericTable, Source, only_one, opened, read_stamped, read_topic
+from ..recording_options import MotorSource, Source
+from ..recordings import Stream, only_one
+from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
@@ -33,26 +35,6 @@ _CLOSE = 0.1
 
 # rad or m: less motion of a link says nothing of the unit.
 _MOTION = 1e-2
-
-
-@dataclass(frozen=True)
-class MotorSource:
-    """Location of the motors in a file.
-
-    Attributes:
-        topic: of the motors' positions and efforts; None for the only one whose name ends in ``motor_states``.
-        effort_topic: of their efforts, if they are on another one, such as commands.
-        current_topic: of their currents, A, in the efforts of JointState.
-        unit: of positions: ``rad`` or ``deg`` on the link side of the gears, ``shaft`` before them, with the torques of
-            shafts, or ``auto`` for the one in which motors move as far as links.
-        delay: by which efforts and currents are late, s: half a step where they are means of the step before.
-    """
-
-    topic: str | None = None
-    effort_topic: str | None = None
-    current_topic: str | None = None
-    unit: str = "auto"
-    delay: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +53,7 @@ class TwoSidedRecording:
     motors: Recording | None = None
     currents: Recording | None = None
     origin: int = 0
-    commands: Mapping[str, Columns] = field(default_factory=dict)
+    commands: Mapping[str, Stream] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

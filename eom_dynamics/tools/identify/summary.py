@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of an identification as text, JSON, and comments of a robot's file."""
+"""Result of an identification: sections with tables and charts, and JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...arrays import Array
 from ...identification import TERMS, Fit, Score, not_in_file, parameter_names
-from ...identification.residuals import EffortErrors
 from ...recursion import PARAMETERS
 from ...units import at_joint
-from ..pages.numbers import NOTHING, for_json, number
-from ..pages.units import effort_units, together
-from ..text_tables import columns
+from ..quantity_text import NOTHING, effort_units, for_json, number, percent, together, with_deviation
+from ..results import Result, ResultSection, TextTable
+from .elastic_summary import as_json as elastic_as_json
+from .elastic_summary import elastic_section, error_figures
+
+if TYPE_CHECKING:
+    from .run import IdentificationResult
 
 # SI units; rounding of a zero parameter.
 _ROUNDING = 1e-9
@@ -24,42 +28,141 @@ _ROUNDING = 1e-9
 # Reasons that are counted in the recording, before it is decimated, and their words.
 _OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
 
-_INERTIAL_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m²",))
+# Whiteness below which a residual is systematic.
+_SYSTEMATIC = 0.5
+
+_RESIDUALS = (
+    "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
+    "of each file gives for the filtered motion, beside efforts that are filtered in the same way, and as recorded "
+    "(unfiltered); relative to the standard deviation of the measured effort; whiteness: share of the first "
+    "autocorrelations of what the fit leaves that are those of white noise, 65 to 95 % if there is nothing left to "
+    "explain; fit, not file: the same with what only the fit knows, dry friction that is filtered like the efforts, "
+    "and terms that no file has."
+)
+
+_PARAMETERS = (
+    "Bodies are counted from 1; m, mx, Ixx: mass (kg), first moment (kg m) and inertia (kg m²) about the origin of the "
+    "body. The linear estimate uses the data alone, ± its standard deviation; the identified value is that of "
+    "physically consistent inertias, close to the file where they are not identifiable."
+)
+
+_INERTIAL = (
+    *("m [kg]", *(f"m{x} [kg m]" for x in "xyz")),
+    *(f"I{x} [kg m²]" for x in ("xx", "xy", "xz", "yy", "yz", "zz")),
+)
 
 
-def rows(fit: Fit, score: Score) -> list[tuple[str, ...]]:
-    """Return a header, and a row of figures for each joint."""
-    lines: list[tuple[str, ...]] = [
-        ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file")
-    ]
-    efforts = np.stack([score.before, score.after, score.before_unfiltered, score.unfiltered], axis=1)
-    for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
-        shares = percent(score.relative[j]), percent(score.whiteness[j])
-        lines.append((name, unit, *map(number, efforts[j]), *shares, number(score.of_fit[j])))
-    return lines
+def identification_result(found: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
+    """Make the result of an identification.
+
+    Args:
+        about: names and values at the foot of the page.
+        page: path of the page; None for no page, and no charts.
+    """
+    fit, elastic = found.link_fit, found.elastic
+    if page is not None:
+        from . import charts  # not at the top: only pages need Plotly
+    sections = []
+    if fit is not None:
+        sections.append(_residuals(fit))
+        sections += [] if page is None else charts.link_sections(fit, found.training, found.validation)
+    if elastic is not None:
+        sections.append(elastic_section(elastic, {} if page is None else charts.elastic_charts(elastic)))
+    if fit is not None:
+        sections.append(_parameters(fit))
+        sections += [] if page is None else [charts.filter_section(fit)]
+    return Result(
+        title=f"Identification of {found.robot.name}",
+        lead=[] if fit is None else _lead(fit),
+        passed="" if fit is None else _improvement(fit),
+        sections=sections,
+        notes=found.notes,
+        failures=found.failures,
+        files={} if page is None else {"page": page},
+        json=as_json(found),
+        about=about,
+    )
 
 
-def as_text(fit: Fit) -> str:
-    """Return the tables that the command prints."""
-    scores = {"validation": fit.validation, "training": fit.training}
-    lines = [
-        *verdict(fit),
+def _lead(fit: Fit) -> list[str]:
+    velocities = "measured velocities" if fit.filter.measured_velocity else "differences of positions"
+    return [
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
-        f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {_velocities(fit)}",
+        f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {velocities}",
         f"estimator {fit.options.estimator}; {fit.options.prior} distance from the file, weight {fit.prior_weight:g}",
     ]
-    for which, score in scores.items():
-        if score is not None:
-            lines += ["", f"{which}, RMS residual of the robot file on {score.samples:,} samples{without_bias(fit)}"]
-            lines += columns(rows(fit, score), right_from=2)
-    lines += ["", *columns(term_rows(fit), right_from=1)] if fit.regressor.terms else []
-    lines += ["", f"efforts left out of training: {_counts(fit, recorded=False)}"]
+
+
+def _improvement(fit: Fit) -> str:
+    """Sentence on how much better the new file is than the given one; empty if that is not known."""
+    score, which = _judged(fit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = score.after / score.before
+    known = np.isfinite(ratio)
+    if not known.any():
+        return ""
+    mean = float(np.exp(np.mean(np.log(np.maximum(ratio[known], 1e-12)))))
+    kept = f"; {', '.join(fit.kept)}: as in the file that was given" if fit.kept else ""
+    return (
+        f"RMS residual on {which} {number(100 * mean)} % of that of the given file, in the geometric mean of the "
+        f"joints{kept}"
+    )
+
+
+def _residuals(fit: Fit) -> ResultSection:
+    """Residuals on validation and training, and the joints whose residuals are systematic."""
+    score, _ = _judged(fit)
+    left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
+    lines = [f"efforts left out of training: {_counts(fit, recorded=False)}"]
     if any(fit.counts.get(reason) for reason in _OF_RECORDING):
         lines.append(f"among all efforts of the recording: {_counts(fit, recorded=True)}")
-    return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])
+    if left:
+        lines.append(
+            f"residuals are systematic at {', '.join(left)}: consider friction of another shape, flexibility, a "
+            "payload, or efforts of cables"
+        )
+    scores = {"validation": fit.validation, "training": fit.training}
+    tables = [_score_table(fit, score, which) for which, score in scores.items() if score is not None]
+    return ResultSection("Residuals", lines, _RESIDUALS, tables=tables)
 
 
-def without_bias(fit: Fit) -> str:
+def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
+    """Table of figures of each joint."""
+    efforts = np.stack([score.before, score.after, score.before_unfiltered, score.unfiltered], axis=1)
+    rows = []
+    for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
+        shares = percent(score.relative[j]), percent(score.whiteness[j])
+        rows.append((name, unit, *map(number, efforts[j]), *shares, number(score.of_fit[j])))
+    return TextTable(
+        ("joint", "unit", "before", "after", "unfiltered", "after", "relative", "whiteness", "fit, not file"),
+        rows,
+        f"{which}, RMS residual of the robot file on {score.samples:,} samples{_without_bias(fit)}",
+        text_columns=2,
+    )
+
+
+def _parameters(fit: Fit) -> ResultSection:
+    """Terms of each joint with standard deviations, and base parameters in words with their values."""
+    terms, tables = fit.regressor.terms, []
+    if terms:
+        rows = [(name, *(_term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
+        tables.append(TextTable(("joint", *(_with_unit(fit, term) for term in terms)), rows))
+    if fit.options.inertia:
+        file, identified = fit.regressor.parameters_of_file, fit.vector
+        rows = [
+            (words, number(file[k]), _if_known(fit.estimate.x[k], fit.base_deviations[k]), number(identified[k]))
+            for k, words in enumerate(fit.regressor.base.words)
+        ]
+        tables.append(TextTable(("base parameter", "file", "linear estimate", "identified"), rows, page_only=True))
+        shape = (-1, PARAMETERS)
+        values = zip(fit.parameters.reshape(shape), fit.parameter_deviations.reshape(shape), strict=True)
+        rows = [(joint.name, *map(_if_known, *pair)) for joint, pair in zip(fit.robot.joints, values, strict=True)]
+        title = "inertias about the origins of the bodies, of the data and the prior together"
+        tables.append(TextTable(("body", *_INERTIAL), rows, title, page_only=True))
+    return ResultSection("Identified parameters", caption=_PARAMETERS, tables=tables)
+
+
+def _without_bias(fit: Fit) -> str:
     """Return a note that a sensor bias, which is not in the file, was removed from efforts; empty without bias."""
     if not np.any(fit.sensor_bias):
         return ""
@@ -87,34 +190,11 @@ def verdict(fit: Fit) -> list[str]:
     ]
 
 
-def term_rows(fit: Fit) -> list[tuple[str, ...]]:
-    """Return a header, and for each joint the parameters of its terms with standard deviations."""
-    terms = fit.regressor.terms
-    lines: list[tuple[str, ...]] = [("joint", *(_with_unit(fit, term) for term in terms))]
-    lines += [(name, *(term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
-    return lines
-
-
-def term_cell(fit: Fit, term: str, j: int) -> str:
+def _term_cell(fit: Fit, term: str, j: int) -> str:
     """Return a term of a joint with its standard deviation, or the note that it is the file's."""
     if fit.term_of_file[term][j]:
         return "as in the file"
     return with_deviation(fit.terms[term][j], fit.term_deviations[term][j])
-
-
-def base_rows(fit: Fit) -> list[tuple[str, ...]]:
-    """Return a header, and the base parameters in words with their values."""
-    file, identified = fit.regressor.parameters_of_file, fit.vector
-    lines: list[tuple[str, ...]] = [("base parameter", "file", "linear estimate", "identified")]
-    for k, words in enumerate(fit.regressor.base.words):
-        linear = _if_known(fit.estimate.x[k], fit.base_deviations[k])
-        lines.append((words, number(file[k]), linear, number(identified[k])))
-    return lines
-
-
-def with_deviation(value: float, deviation: float) -> str:
-    """Return a number and its standard deviation, ``?`` where it is not identifiable."""
-    return f"{number(value)} ± {number(deviation)}" if math.isfinite(deviation) else f"{number(value)} ± ?"
 
 
 def _if_known(value: float, deviation: float) -> str:
@@ -122,8 +202,19 @@ def _if_known(value: float, deviation: float) -> str:
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
-def as_json(fit: Fit) -> dict[str, Any]:
+def as_json(found: IdentificationResult) -> dict[str, Any]:
     """Return the results for JSON; unknown numbers are null."""
+    if found.link_fit is None:
+        links: dict[str, Any] = {"robot": found.robot.name, "joints": list(found.robot.joint_names)}
+    else:
+        links = _links_as_json(found.link_fit)
+    return links | {
+        "elastic": None if found.elastic is None else elastic_as_json(found.elastic),
+        "timing": None if found.timing is None else found.timing.as_json(),
+    }
+
+
+def _links_as_json(fit: Fit) -> dict[str, Any]:
     inertial = fit.regressor.inertial
     return {
         "robot": fit.robot.name,
@@ -154,35 +245,6 @@ def _listed(names: Sequence[str], values: Array, deviations: Array) -> list[dict
     return [{"name": name, "value": value, "deviation": deviation} for name, value, deviation in rows]
 
 
-def comments(fit: Fit, about: Mapping[str, str]) -> str:
-    """Return comments for a parameter file: each identified number with its standard deviation."""
-    lines = ["Identified by eom_dynamics identify; values ± one standard deviation."]
-    lines += [f"{name}: {value}" for name, value in about.items()]
-    figures, which = _judged(fit)
-    lines += [f"Failed: {line}" for line in verdict(fit)]
-    lines += [f"Residuals are those{without_bias(fit)}"] if without_bias(fit) else []
-    lines += [
-        f"RMS residual on {which}, {name}: {before} before, {after} by this file; unfiltered {unfiltered} and {other}"
-        for name, _, before, after, unfiltered, other, *_ in rows(fit, figures)[1:]
-    ]
-    if fit.options.inertia:
-        lines.append("Inertias about the origins of the bodies, of the data and the prior together:")
-        table = fit.parameters.reshape(-1, PARAMETERS), fit.parameter_deviations.reshape(-1, PARAMETERS)
-        kinds = parameter_names(fit.robot)
-        for i, (joint, values, spread) in enumerate(zip(fit.robot.joints, *table, strict=True)):
-            cells = (
-                f"{kinds[PARAMETERS * i + k]} {with_deviation(value, s)} {_INERTIAL_UNITS[k]}"
-                for k, (value, s) in enumerate(zip(values, spread, strict=True))
-            )
-            lines += [f"  {joint.name}: {', '.join(cells)}"]
-    for term in fit.regressor.terms:
-        cells = (f"{name} {term_cell(fit, term, j)}" for j, name in enumerate(fit.robot.joint_names))
-        lines.append(f"{term}: {', '.join(cells)}")
-    lines += [f"Not part of this file: {line}" for line in not_in_file(fit)]
-    lines += list(fit.notes)
-    return "".join(f"# {line}\n" for line in lines)
-
-
 def failures(fit: Fit, tolerance: float) -> list[str]:
     """Return a line for each joint whose RMS residual exceeds the tolerance, on validation if there is any."""
     score, which = _judged(fit)
@@ -197,15 +259,6 @@ def failures(fit: Fit, tolerance: float) -> list[str]:
 def _judged(fit: Fit) -> tuple[Score, str]:
     """The figures that the fit is judged by, and of what data they are."""
     return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
-
-
-def error_figures(errors: EffortErrors) -> dict[str, Any]:
-    """Return RMS errors of efforts for JSON."""
-    return {
-        "rms_before": for_json(errors.before),
-        "rms_after": for_json(errors.after),
-        "relative_after": for_json(errors.relative),
-    }
 
 
 def _figures(score: Score) -> dict[str, Any]:
@@ -225,16 +278,7 @@ def _counts(fit: Fit, *, recorded: bool) -> str:
     return ", ".join(f"{n:,} {own or reason}" for own, reason, n in found if (own is not None) == recorded) or "none"
 
 
-def _velocities(fit: Fit) -> str:
-    return "measured velocities" if fit.filter.measured_velocity else "differences of positions"
-
-
 def _with_unit(fit: Fit, term: str) -> str:
     """A term with the unit of its parameter, or the units where joints of both kinds have it."""
     units = together([at_joint(TERMS[term].unit, joint.type) for joint in fit.robot.independent_joints])
     return f"{term} [{units}]" if units else term
-
-
-def percent(value: float) -> str:
-    """Return a share as a percentage."""
-    return number(np.nan) if not math.isfinite(value) else f"{100 * value:.0f} %"

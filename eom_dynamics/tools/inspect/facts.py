@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,11 +16,11 @@ from ...arrays import Array
 from ...codegen.programs import PROGRAMS
 from ...kinematics import Kinematics
 from ...robot import Joint, Robot
-from ...robot.physical_consistency import joints_without_inertia
-from ...robot.reach import reach
-from ..pages.numbers import for_json
-from .motors import motors
-from .plausibility import elastic_joints, poses
+from ...robot.inertia import joints_without_inertia
+from ...robot.task_space import reach
+from ..quantity_text import for_json
+from ..results import Result, ResultSection, TextTable, operation_counts
+from .plausibility import elastic_joints, motors, poses
 from .plausibility import warnings as implausible
 
 COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
@@ -30,6 +31,9 @@ _SQUARE: tuple[str, ...] = ("mass_matrix", "effort_partials")
 
 MOST_JOINTS = 20
 """Robots with more joints than this get operation counts of some programs only."""
+
+# Limits that have a column in the table of joints if any joint has one.
+_RARE_LIMITS = ("acceleration", "jerk", "effort_rate", "effort_rms")
 
 
 def robot_facts(robot: Robot) -> dict[str, Any]:
@@ -141,3 +145,204 @@ def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
             }
         )
     return {"q": q.tolist(), "tools": tools}
+
+
+def facts_result(facts: Mapping[str, Any]) -> Result:
+    """Make the result of the facts of :func:`robot_facts`: a table of joints, and sections on the rest."""
+    gravity, mass = _vector(facts["gravity"]), f"{facts['total_mass']:g} kg"
+    if facts["base_mass"]:
+        mass += f" on a base of {facts['base_mass']:g} kg"
+    counted = {name: costs for name, costs in facts["operations"].items() if costs is not None}
+    uncounted = [
+        f"{name}: unavailable, since the mass matrix is singular"
+        if name == "forward_dynamics"
+        else f"{name}: not counted for more than {MOST_JOINTS} joints"
+        for name in facts["operations"]
+        if name not in counted
+    ]
+    tools = [
+        f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
+        for tool in facts["tools"]
+    ]
+    rest = [
+        *(
+            f"drive of {joint['name']}: {', '.join(f'{name} {value}' for name, value in joint['drive'].items())}"
+            for joint in facts["joints"]
+            if joint["drive"]
+        ),
+        *_friction(facts),
+        *(line for joint in facts["joints"] for line in _passive_efforts(joint)),
+        *(f"{title.replace('_', ' ')}: {line}" for title in ("merged", "assumed") for line in facts[title]),
+        *(f"not plausible: {line}" for line in facts["implausible"]),
+    ]
+    return Result(
+        lead=[f"{facts['name']}: {facts['independent_joints']} joints, {mass}, gravity {gravity} m/s²"],
+        sections=[
+            ResultSection(tables=[_joints(facts["joints"])]),
+            ResultSection(lines=tools),
+            ResultSection(lines=uncounted, tables=[operation_counts(counted)]),
+            ResultSection(lines=[_commands(facts)]),
+            *(ResultSection(tables=[table]) for table in (_elastic(facts), _motors(facts["motors"])) if table.rows),
+            ResultSection(lines=rest),
+        ],
+        json=facts,
+    )
+
+
+def _commands(facts: Mapping[str, Any]) -> str:
+    period = "unknown" if facts["command_period"] is None else f"{facts['command_period']:g} s"
+    ages = facts["drive_feedback_delay"]
+    aged = any(ages.values())
+    return (
+        f"command_period {period}, drive_delay {facts['drive_delay']:g} s, drive_interpolation "
+        f"{facts['drive_interpolation']}: command lead {facts['command_lead']:g} s"
+        + (f"; feedback of the drives {ages['position']:g} s old, of velocities {ages['velocity']:g} s" if aged else "")
+        + (f"; not sent, the robot adds: {', '.join(own)}" if (own := facts["compensated_by_robot"]) else "")
+    )
+
+
+def _elastic(facts: Mapping[str, Any]) -> TextTable:
+    """Table of resonances and static deflections of elastic joints."""
+    types = {joint["name"]: joint["type"] for joint in facts["joints"]}
+    header = ("elastic joint", "link on the spring [Hz]", "motor against link [Hz]", "largest sag by weight")
+    rows = [
+        (
+            row["joint"],
+            f"{row['link_frequency']:.3g}",
+            f"{row['motor_frequency']:.4g}",
+            f"{1e3 * row['sag']:.3g} {'mm' if types[row['joint']] == 'prismatic' else 'mrad'}",
+        )
+        for row in facts["elastic_joints"]
+    ]
+    return TextTable(header, rows)
+
+
+def _motors(motors: Sequence[Mapping[str, Any]]) -> TextTable:
+    """Table of motors; limits are behind a slash."""
+    header = (
+        *("motor", "gear ratio", "rotor inertia: shaft", "joint", "torque constant [N m/A]"),
+        *("speed at the joint's limit [rad/s]", "torque by weight [N m]", "current [A]", "voltage [V]"),
+    )
+
+    def shown(row: Mapping[str, Any], name: str) -> str:
+        value, limit = row[name], row[f"{name}_limit"]
+        return f"{'-' if value is None else f'{value:.3g}'} / {_or(limit, '-')}"
+
+    rows = [
+        (
+            row["motor"],
+            f"{row['gear_ratio']:g}",
+            *(f"{row[name]:.3g}" for name in ("shaft_inertia", "rotor_inertia")),
+            _or(row["torque_constant"], "-"),
+            *(shown(row, name) for name in ("speed", "torque", "current", "voltage")),
+        )
+        for row in motors
+    ]
+    return TextTable(header, rows)
+
+
+def _friction(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Lines on damping and dry friction of joints, and on rotors of rigid joints, if the description has any."""
+    joints, rotors = facts["joints"], facts["rotors_left_out"]
+    if rubbing := [joint for joint in joints if joint["damping"] or joint["friction"]]:
+        where = ", ".join(joint["name"] for joint in rubbing) if len(rubbing) < len(joints) else "all joints"
+        part = "part of the efforts" if facts["joint_friction"] else "not part of the efforts unless friction=True"
+        yield f"joint damping and friction: {where}; {part}"
+    for joint in rubbing:
+        damping, friction = ("N s/m", "N") if joint["type"] == "prismatic" else ("N m s/rad", "N m")
+        yield f"  {joint['name']}: damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
+    if rotors:
+        where = ", ".join(rotors) if len(rotors) < facts["independent_joints"] else "all joints"
+        part = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
+        yield f"rotor inertia of rigid joints: {where}; {part}"
+
+
+def _passive_efforts(joint: Mapping[str, Any]) -> Iterator[str]:
+    """A line on the constant effort and the parallel spring of a joint, if it has any."""
+    parts = []
+    if joint["constant_effort"]:
+        parts.append(f"constant effort {joint['constant_effort']:g} {'N' if joint['type'] == 'prismatic' else 'N m'}")
+    if joint["parallel_spring"] is not None:
+        kind, *entries = joint["parallel_spring"].items()
+        parts.append(f"parallel spring: {kind[1]}, {', '.join(_entry(*entry) for entry in entries)}")
+    if parts:
+        yield f"{joint['name']}: {'; '.join(parts)}"
+
+
+def _entry(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{name} ({', '.join(_entry(*entry) for entry in value.items())})"
+    return f"{name} {_vector(value)}" if isinstance(value, list) else f"{name} {value:g}"
+
+
+def _joints(joints: Sequence[Mapping[str, Any]]) -> TextTable:
+    units = dict.fromkeys(("N/m", "kg") if joint["type"] == "prismatic" else ("N m/rad", "kg m²") for joint in joints)
+    stiffness_unit, inertia_unit = (" or ".join(unit) for unit in zip(*units, strict=True))
+    limits = ["velocity", "effort"]
+    limits += [name for name in _RARE_LIMITS if any(joint["limits"][name] is not None for joint in joints)]
+    header = (
+        *("joint", "type", "axis", "limits", *(name.replace("_", " ") for name in limits), "mass [kg]"),
+        *(f"stiffness [{stiffness_unit}]", f"rotor inertia [{inertia_unit}]"),
+    )
+    rows = [
+        (
+            branch + joint["name"],
+            joint["type"] if joint["mimic"] is None else _mimic(joint["mimic"]),
+            _vector(joint["axis"]),
+            _limits(joint["limits"]),
+            *(_or(joint["limits"][name], "-") for name in limits),
+            f"{joint['mass']:g}",
+            _or(joint["stiffness"], "rigid"),
+            f"{joint['rotor_inertia']:g}",
+        )
+        for joint, branch in zip(joints, _branches(joints), strict=True)
+    ]
+    return TextTable(header, rows, text_columns=4)
+
+
+def _branches(joints: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of the tree drawing in front of each joint; an unbranched chain is not indented."""
+    below: dict[str | None, str] = {None: ""}  # lines in front of the children of a joint
+    for joint in joints:
+        parent = joint["parent"]
+        siblings = [other["name"] for other in joints if other["parent"] == parent]
+        last = joint["name"] == siblings[-1]
+        mark, line = ("", "") if len(siblings) == 1 else ("└─", "  ") if last else ("├─", "│ ")
+        below[joint["name"]] = below[parent] + line
+        yield below[parent] + mark
+
+
+def _mimic(mimic: Mapping[str, Any]) -> str:
+    offset = f" {mimic['offset']:+g}" if mimic["offset"] else ""
+    return f"= {mimic['ratio']:g} {mimic['joint']}{offset}"
+
+
+def _limits(limits: Mapping[str, float | None]) -> str:
+    lower, upper = limits["lower"], limits["upper"]
+    return "-" if lower is None and upper is None else f"{_or(lower, '-inf')} … {_or(upper, 'inf')}"
+
+
+def _or(value: float | None, without: str) -> str:
+    return without if value is None else f"{value:g}"
+
+
+def _vector(values: Sequence[float]) -> str:
+    return "[" + " ".join(f"{value:g}" for value in values) + "]"
+
+
+def pose_result(poses: Mapping[str, Any]) -> Result:
+    """Make the result of the poses of :func:`tool_poses`."""
+    rows = [
+        (
+            tool["name"],
+            *(_numbers(tool[key]) for key in ("position", "quaternion", "rpy")),
+            "-" if tool["manipulability"] is None else f"{tool['manipulability']:.4g}",
+        )
+        for tool in poses["tools"]
+    ]
+    header = ("tool", "position [m]", "quaternion x y z w", "roll pitch yaw [rad]", "manipulability")
+    return Result(sections=[ResultSection(tables=[TextTable(header, rows, text_columns=4)])], json=poses)
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return " ".join(f"{value + 0.0:.6f}" for value in values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feedback gains for a bandwidth, and stability margins of the loops, ready for JSON and as text."""
+"""Feedback gains for a bandwidth, and stability margins of the loops, ready for JSON and as a result."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from ...exceptions import StateError
 from ...robot import Robot
 from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
 from ...simulation.margins import LEAST_DAMPING
-from ...terminal import printable
-from ..pages.numbers import for_json
-from ..text_tables import columns
-from .motors import motors
-from .plausibility import USUAL_PERIOD, elastic_joints, poses
+from ..quantity_text import for_json
+from ..results import Result, ResultSection, TextTable
+from .plausibility import USUAL_PERIOD, elastic_joints, motors, poses
 from .plausibility import warnings as implausible
 
 LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
@@ -112,54 +110,44 @@ def _listed(margins: Margins) -> dict[str, float | None]:
     return {key: for_json(value) for key, value in asdict(margins).items()}
 
 
-def gain_table(facts: Mapping[str, Any]) -> str:
-    """Return the facts of :func:`gain_facts` as text."""
-    rows = [(x["motor"], f"{x['kp']:.4g}", f"{x['kd']:.4g}") for x in facts["motors"]]
-    loops, notes = [], []
+def gain_result(facts: Mapping[str, Any]) -> Result:
+    """Make the result of the facts of :func:`gain_facts`."""
+    motors = [(x["motor"], f"{x['kp']:.4g}", f"{x['kd']:.4g}") for x in facts["motors"]]
+    loops, lines = [], []
     for name, x in facts["loops"].items():
         if "refused" in x:
-            notes.append(f"{name}: {x['refused']}")
+            lines.append(f"{name}: {x['refused']}")
             continue
         delay = "-" if x["delay"] is None else f"{1e3 * x['delay']:.3g}"
         gain, phase = ("-" if x[key] is None else f"{x[key]:.3g}" for key in ("gain", "phase"))
         if x["gain"] == 1.0:
             gain = phase = "unstable"
+            lines.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delays'][name]:.3g} ms")
         loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain, phase))
-        if x["gain"] == 1.0:
-            notes.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delays'][name]:.3g} ms")
-    whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"
-    chain = ", ".join(f"{x:.6g}" for x in facts["chain_gains"])
-    links = facts["outer_loop"]
-    if links:
+    if links := facts["outer_loop"]:
         rows_of, columns_of = np.shape(links["gains"])
-        notes.append(
+        noise = ", ".join(f"{x:.2g}" for x in links["effort_noise"])
+        lines += [
             f"{OUTER}: the PD is in the drives, without the delay; efforts of {rows_of} motors from {columns_of} "
             "deviations of links and motors, their rates, and integrals of the links, weight "
-            f"{links['weight']:g}; --json has the gains, docs/elastic_joints.md the law"
-        )
-        noise = ", ".join(f"{x:.2g}" for x in links["effort_noise"])
-        notes.append(
+            f"{links['weight']:g}; --json has the gains, docs/elastic_joints.md the law",
             f"{OUTER}: noise of {1e3 * links['noise']:g} mrad or mm of the links, with velocities by differences of "
-            f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth"
-        )
-    lines = [
-        f"feedback of {facts['bandwidth']:g} Hz ({2 * np.pi * facts['bandwidth']:.4g} rad/s) at rest; its delay is "
-        f"{1e3 * facts['delay']:.3g} ms, {whence}",
-        f"resonances are assumed to have a damping ratio of at least {100 * facts['least_damping']:g} %",
-        "",
-        *columns([("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), *rows], right_from=1),
-        "",
-        f"gains of feedback linearization, g0 … g3: {chain}",
-        "",
-        *columns(
-            [
-                ("loop", "unstable at a delay [ms]", "oscillates at [Hz]", "or at gains times", "or at a lag [deg]"),
-                *loops,
-            ],
-            right_from=1,
-        ),
-        *([""] if notes else []),
-        *notes,
-        *(f"not plausible: {line}" for line in facts["implausible"]),
-    ]
-    return "\n".join(map(printable, lines))
+            f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth",
+        ]
+    whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"
+    chain = ", ".join(f"{x:.6g}" for x in facts["chain_gains"])
+    header = ("loop", "unstable at a delay [ms]", "oscillates at [Hz]", "or at gains times", "or at a lag [deg]")
+    return Result(
+        lead=[
+            f"feedback of {facts['bandwidth']:g} Hz ({2 * np.pi * facts['bandwidth']:.4g} rad/s) at rest; its delay is "
+            f"{1e3 * facts['delay']:.3g} ms, {whence}",
+            f"resonances are assumed to have a damping ratio of at least {100 * facts['least_damping']:g} %",
+        ],
+        sections=[
+            ResultSection(tables=[TextTable(("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), motors)]),
+            ResultSection(lines=[f"gains of feedback linearization, g0 … g3: {chain}"]),
+            ResultSection(tables=[TextTable(header, loops)]),
+            ResultSection(lines=[*lines, *(f"not plausible: {line}" for line in facts["implausible"])]),
+        ],
+        json=facts,
+    )

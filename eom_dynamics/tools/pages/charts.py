@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base of every chart: a Plotly figure, with the metadata that the page's script reads.
+"""Charts: Plotly figures, with the metadata that the page's script reads, and the style of charts and pictures.
 
 Curves of one joint are one group of the legend, by which they are shown and hidden. ``meta`` of a figure names the
 group of charts that zoom together along x; ``meta`` of a curve marks limits.
@@ -7,24 +7,59 @@ group of charts that zoom together along x; ``meta`` of a curve marks limits.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from .style import color
-from .thinning import thinned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Paul Tol's scheme "bright": seven colours that colour-blind readers tell apart, on light and on dark ground.
+# The grey is darker than his, so that a line is visible on white.
+_COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#8A8A8A")
+
+INK = "#30363d"
+"""Text of a picture on light ground."""
+
+RULE = "#d8dee4"
+"""Grid of a picture on light ground."""
+
+CURVE_POINTS = 1000
+"""Points of a curve: more than a screen resolves, few enough for a small page."""
+
+MARKERS = 60
+"""Markers along a curve: few enough to keep the line below visible."""
 
 LIMITS = "limits"
 """Group of the legend that shows and hides limits."""
 
 _DASHED = {"dash": "dash", "width": 1}
+
+# Durations that differ by more than this factor get a logarithmic axis.
+_WIDE = 5.0
+
+
+def color(joint: int) -> str:
+    """Return the colour of a joint; they repeat after seven joints."""
+    return _COLORS[joint % len(_COLORS)]
+
+
+def frame(axes: Axes, title: str, x_title: str = "time [s]") -> None:
+    """Set titles and a light grid, and remove the frame."""
+    axes.set_title(title, fontsize=14, color=INK, loc="left")
+    axes.set_xlabel(x_title, fontsize=12.5, color=INK)
+    axes.tick_params(labelsize=12, colors=INK, length=0, which="both")
+    axes.grid(color=RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_visible(False)
 
 
 def chart(title: str, x_title: str, y_title: str, *, group: str = "") -> go.Figure:
@@ -83,7 +118,6 @@ def add_joints(
     points: int,
     colors: Sequence[str] | None = None,
     kind: str = "",
-    of: Sequence[str] | None = None,
     markers: bool = False,
     line: Mapping[str, Any] | None = None,
 ) -> None:
@@ -95,13 +129,11 @@ def add_joints(
         points: maximum number of points of a curve.
         colors: of the joints; by default those of their indices.
         kind: of the curves, if a figure has several kinds, such as "measured".
-        of: joint by which the legend shows and hides each curve, for curves of motors; by default ``names``.
         markers: circles instead of lines, without hover text.
         line: line style besides the colour.
     """
     shades = [color(i) for i in range(len(names))] if colors is None else colors
-    joints = names if of is None else of
-    for i, (name, joint, unit, shade) in enumerate(zip(names, joints, units, shades, strict=True)):
+    for i, (name, unit, shade) in enumerate(zip(names, units, shades, strict=True)):
         label = f"{name}, {kind}" if kind else name
         style: dict[str, Any] = (
             {
@@ -121,7 +153,7 @@ def add_joints(
             x=t[rows],
             y=short(values[rows, i]),
             name=plain(label),
-            legendgroup=_group(joint),
+            legendgroup=_group(name),
             showlegend=not kind,
             **style,
         )
@@ -186,12 +218,97 @@ def short(values: Array) -> NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-def place(name: str, *, tall: bool = False) -> str:
-    """Return the HTML element in which the page's script draws a figure."""
-    return f'<div class="chart{" tall" if tall else ""}" data-chart="{escape(name)}"></div>'
+def thinned(values: Array, points: int) -> NDArray[np.int_]:
+    """Select samples to draw.
+
+    The samples are cut into runs of equal length. The minimum and the maximum of each run are kept, so that no peak is
+    lost, and so are the first and the last sample. A run without a number leaves a gap.
+
+    Args:
+        values: (N,); NaN if unknown.
+        points: maximum number of points, at least 4.
+
+    Returns:
+        (K,) increasing indices: all N if N <= points, else K <= points.
+    """
+    count = len(values)
+    if count <= points:
+        return np.arange(count)
+    runs = (points - 2) // 2
+    length = -(-count // runs)
+    padded = np.full(-(-count // length) * length, np.nan)
+    padded[:count] = values
+    table = padded.reshape(-1, length)
+    starts = np.arange(len(table)) * length
+    unknown = np.isnan(table)
+    least = starts + np.argmin(np.where(unknown, np.inf, table), axis=1)
+    greatest = starts + np.argmax(np.where(unknown, -np.inf, table), axis=1)
+    kept: NDArray[np.int_] = np.unique(np.concatenate([[0], least, greatest, [count - 1]]))
+    return kept
 
 
-def as_json(figures: Mapping[str, go.Figure]) -> str:
-    """Return figures as JSON; Plotly escapes all characters that would be markup in a script element."""
-    members = (f"{json.dumps(name)}: {figure.to_json()}" for name, figure in figures.items())
-    return f"{{{', '.join(members)}}}"
+def by_percentile(title: str, seconds: Array, points: int) -> go.Figure:
+    """Draw the distribution of durations (N,), s, NaN if unknown, by percentile, with room for the rare long ones."""
+    figure = chart(title, "percentile", "µs")
+    known = 1e6 * np.sort(seconds[~np.isnan(seconds)])
+    count = max(1, len(known))
+    # Equally many points from 0 to 90 %, from 90 to 99 %, and so on.
+    rows = np.unique(count - np.geomspace(count, 1, min(points, count)).round().astype(int))[: len(known)]
+    figure.add_scatter(
+        x=short(1 - rows / count),
+        y=short(known[rows]),
+        line={"color": color(0), "width": 2.5},
+        name=plain(title),
+        hovertemplate="%{y:,.0f} µs<extra></extra>",
+    )
+    figure.update_xaxes(
+        type="log",
+        range=[0.08, float(np.log10(0.8 / count))],
+        tickvals=[0.5, 0.1, 0.01, 0.001, 0.0001],
+        ticktext=["50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
+    )
+    return _over_durations(figure, known)
+
+
+def over_run(
+    title: str,
+    t: Array,
+    seconds: Array,
+    start: float,
+    end: float,
+    *,
+    points: int,
+    group: str = "time",
+) -> go.Figure:
+    """Draw durations over the times at which they began: as points, or as a band if there are too many.
+
+    Args:
+        t: (N,) times at which they began, s.
+        seconds: (N,) durations, s; NaN if unknown.
+        start, end: of the run, s.
+    """
+    figure = over_time(title, "µs", start, end, group=group)
+    kept = thinned(seconds, points)
+    # As points, the minima and maxima of runs of samples would look like two kinds of durations.
+    band = {"mode": "lines", "line": {"color": color(0), "width": 1}}
+    dots = {"mode": "markers", "marker": {"color": color(0), "size": 3, "opacity": 0.6}}
+    figure.add_scatter(
+        x=t[kept],
+        y=short(1e6 * seconds[kept]),
+        name=plain(title),
+        hovertemplate="%{y:,.0f} µs<extra></extra>",
+        **(band if len(kept) < len(t) else dots),
+    )
+    return _over_durations(figure, 1e6 * seconds)
+
+
+def _over_durations(figure: go.Figure, microseconds: Array) -> go.Figure:
+    """Choose a y axis for all durations."""
+    figure.update_layout(hovermode="closest")
+    times = microseconds[microseconds > 0]
+    if not len(times):
+        return figure
+    shortest, longest = float(np.min(times)), float(np.max(times))
+    if longest > _WIDE * shortest:
+        return logarithmic(figure, 0.7 * shortest, 1.4 * longest)
+    return figure.update_yaxes(range=[0.95 * shortest, 1.05 * longest], tickformat=",")

@@ -5,16 +5,17 @@
 :func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
 """
 
+from ..recording_options import CommandOptions
 from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
 from .compare_tables import compare_tables
-from .evaluation import CommandOptions
 from .job import EffortTolerances, Format, Job, Report, exceeding, incomplete
 from .many import find_bags, replay_bags
 from .one import Outcome, replay_bag
-from .run import Golden, Result, replay
+from .run import BagResult, Golden, replay
 
 __all__ = [
     "FIELDS",
+    "BagResult",
     "CommandOptions",
     "Difference",
     "EffortTolerances",
@@ -24,7 +25,6 @@ __all__ = [
     "Match",
     "Outcome",
     "Report",
-    "Result",
     "Tolerances",
     "check_golden",
     "compare_bags",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...bags.message_blocks import Stamps
+from ...bags.layout import Stamps
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 
 # A damaged bag can have a reason of its own for each message.

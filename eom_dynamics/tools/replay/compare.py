@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import read_blocks
+from ...bags.layout import read_blocks
 from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 
@@ -48,15 +48,15 @@ class Tolerances:
     """Tolerances: a number a differs from the golden b where abs(a - b) > absolute + relative abs(b).
 
     Attributes:
-        absolute, relative: by field; ``""`` holds for all fields that are not named.
+        absolute, relative: by field; None holds for all fields that are not named.
     """
 
-    absolute: Mapping[str, float] = field(default_factory=dict)
-    relative: Mapping[str, float] = field(default_factory=dict)
+    absolute: Mapping[str | None, float] = field(default_factory=dict)
+    relative: Mapping[str | None, float] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[float, float]:
         """Absolute and relative tolerance of a field."""
-        absolute, relative = (x.get(name, x.get("", DEFAULT)) for x in (self.absolute, self.relative))
+        absolute, relative = (x.get(name, x.get(None, DEFAULT)) for x in (self.absolute, self.relative))
         return absolute, relative
 
 
@@ -128,37 +128,29 @@ class Difference:
             self.worst = names[column] if len(names) == a.shape[1] else f"[{column}]" if a.shape[1] > 1 else ""
 
 
-class Numbers(Protocol):
-    """Access to the numbers of rows: a :class:`Layout` of messages, or the columns of a table."""
-
-    def fields(self) -> dict[str, int]:
-        """Return the length of each numeric field by path."""
-        ...
-
-    def texts(self) -> bytes:
-        """Return everything besides numbers that must be equal."""
-        ...
-
-    def numbers(self, rows: Any, field: str) -> NDArray[Any]:
-        """Read a field of N rows, (N, length of the field)."""
-        ...
-
-
 class MatchedRows(NamedTuple):
-    """Consecutive rows of one layout, with times (N,) to match them by and names of entries by field."""
+    """Consecutive rows with the same texts and lengths of fields.
+
+    Attributes:
+        times: (N,) to match them by.
+        texts: everything besides numbers that must be equal.
+        numbers: (N, length of the field) by field.
+        names: of the entries by field.
+    """
 
     times: NDArray[np.int64]
-    layout: Numbers
-    rows: NDArray[Any]
+    texts: bytes
+    numbers: Mapping[str, Array]
     names: Mapping[str, Sequence[str]]
+
+    def part(self, rows: slice) -> MatchedRows:
+        """Some of the rows."""
+        numbers = {field: x[rows] for field, x in self.numbers.items()}
+        return self._replace(times=self.times[rows], numbers=numbers)
 
     def split(self, count: int) -> tuple[MatchedRows, MatchedRows]:
         """Split after ``count`` rows."""
-        first, rest = slice(count), slice(count, None)
-        return (
-            self._replace(times=self.times[first], rows=self.rows[first]),
-            self._replace(times=self.times[rest], rows=self.rows[rest]),
-        )
+        return self.part(slice(count)), self.part(slice(count, None))
 
 
 def check_golden(golden: Path, topics: Collection[str]) -> None:
@@ -234,16 +226,12 @@ def differences(
             of("messages").add(everywhere, part.times)
             continue
         of("messages").add(nowhere, part.times)
-        fields = mine.layout.fields()
-        same = golden.layout.fields() == fields and mine.layout.texts() == golden.layout.texts()
+        lengths = [{field: x.shape[1] for field, x in side.numbers.items()} for side in (mine, golden)]
+        same = lengths[0] == lengths[1] and mine.texts == golden.texts
         of("layout").add(nowhere if same else everywhere, part.times)
-        groups: dict[str, list[str]] = {}
-        for name in fields if same else ():
-            groups.setdefault("header.stamp" if name.startswith("header.stamp.") else name, []).append(name)
-        for group, names in groups.items():
-            a, b = (np.hstack([side.layout.numbers(side.rows, x) for x in names]) for side in (mine, golden))
-            if a.shape[1]:
-                of(group).add_numbers(a.astype(float), b.astype(float), part.times, part.names.get(group, ()))
+        for name, x in mine.numbers.items() if same else ():
+            if x.shape[1]:
+                of(name).add_numbers(x, golden.numbers[name], part.times, part.names.get(name, ()))
     return list(found.values())
 
 
@@ -255,9 +243,15 @@ def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
     for block in read_blocks(bag, topic, refuse):
         keys = block.recorded
         if match is Match.STAMP:
-            has_header = block.layout.has("header.stamp.sec")
+            has_header = "header.stamp.sec" in block.layout.fields()
             keys = block.stamps().header if has_header else np.arange(place, place + len(block))
-        yield MatchedRows(keys, block.layout, block.rows, _names(topic.type, block.message))
+        numbers: dict[str, list[Array]] = {}
+        for name in block.layout.fields():
+            numbers.setdefault("header.stamp" if name.startswith("header.stamp.") else name, []).append(
+                block.numbers(name)
+            )
+        joined = {field: np.hstack(columns) for field, columns in numbers.items()}
+        yield MatchedRows(keys, block.layout.texts(), joined, _names(topic.type, block.message))
         place += len(block)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array
 from ...bags import BagError
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS
@@ -45,22 +44,6 @@ def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Matc
         OSError: a file cannot be read.
     """
     return differences(NAME, matched(_parts(path, match), _parts(golden, match)), tolerances)
-
-
-class _Columns:
-    """Columns of numbers by field, and the text of the others, which must be equal."""
-
-    def __init__(self, places: Mapping[str, slice], texts: bytes) -> None:
-        self._places, self._texts = places, texts
-
-    def fields(self) -> dict[str, int]:
-        return {field: place.stop - place.start for field, place in self._places.items()}
-
-    def texts(self) -> bytes:
-        return self._texts
-
-    def numbers(self, rows: Array, field: str) -> Array:
-        return rows[:, self._places[field]]
 
 
 @contextmanager
@@ -116,21 +99,20 @@ def _parts(path: Path, match: Match) -> Iterator[MatchedRows]:
         columns = _columns(path, file.schema_arrow)
         names = [name for of_field in columns.values() for name in of_field]
         entries = {field: [name.partition(".")[2] for name in of_field] for field, of_field in columns.items()}
-        places, start = {}, 2
-        for field, of_field in columns.items():
-            places[field] = slice(start, start := start + len(of_field))
-        places |= {"header.stamp.sec": slice(0, 1), "header.stamp.nanosec": slice(1, 2)}
         for batch in file.iter_batches(_BLOCK, columns=[*_TIMES, "frame", *names]):
             times = {name: _times(path, batch.column(name), name) for name in _TIMES}
-            numbers = [batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names]
-            rows = np.stack([*np.divmod(times["stamp"], 1_000_000_000), *numbers], axis=1)
+            found = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
+            numbers = {
+                field: np.column_stack([found[name] for name in of_field]) for field, of_field in columns.items()
+            }
+            numbers["header.stamp"] = np.column_stack(np.divmod(times["stamp"], 1_000_000_000)).astype(float)
             keys = times["recorded" if match is Match.RECORDED else "stamp"]
             frames = np.array(batch.column("frame").to_pylist(), dtype=object)
             cuts = [0, *(np.flatnonzero(frames[1:] != frames[:-1]) + 1).tolist(), len(frames)]
             for first, end in pairwise(cuts):
                 if first < end:
                     texts = "\0".join([str(frames[first]), *names]).encode()
-                    yield MatchedRows(keys[first:end], _Columns(places, texts), rows[first:end], entries)
+                    yield MatchedRows(keys, texts, numbers, entries).part(slice(first, end))
 
 
 def _times(path: Path, column: Any, name: str) -> NDArray[np.int64]:

@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, Topic
-from ...bags.message_blocks import Stamps
+from ...bags.layout import Stamps
 from ...elastic import DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...exceptions import LimitError
-from ...messages.base_motion import base_of_rows, force_is_unset
-from ...messages.deflection_filter import DeflectionFilter
 from ...messages.fields import (
     BASE_FIELD,
     COMMAND_FIELDS,
     EFFORT_FIELDS,
-    MOTOR_FIELDS,
     MOTOR_SETPOINT_FIELDS,
     STATE_FIELDS,
     STIFFNESS_FIELDS,
@@ -33,25 +30,18 @@ from ...messages.fields import (
 )
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
-from ...messages.refusals import is_held, refusal_reason
-from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from ...messages.setpoint_to_command import (
+    DeflectionFilter,
+    EvaluatedCommand,
+    SetpointEvaluator,
+    is_held,
+    refusal_reason,
+)
+from ...messages.spatial import base_of_rows, force_is_unset
+from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
-from .sources import Sampling, read_setpoints, recorded_payloads
-
-
-@dataclass(frozen=True)
-class CommandOptions:
-    """The node's parameters of the same names.
-
-    Attributes:
-        command_lead: s; None for the one that the recording names, or else that of the robot.
-    """
-
-    effort_command: str = "motor"
-    limits: str = "warn"
-    hold_last_command: str = "stiffness"
-    command_lead: float | None = None
+from .sources import read_setpoints, recorded_payloads
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ class Commands:
 
 
 @dataclass
-class Violations:
+class ExceededLimits:
     """Limits of joints and motors that commands exceed, before any clipping.
 
     Attributes:
@@ -121,6 +111,29 @@ class Violations:
                 self.worst[key] = violation
 
 
+class _Rows:
+    """Commands of N setpoints, in the robot's order of joints and motors.
+
+    Attributes:
+        efforts, motors: (3, N, n) and (4, N, m), by EFFORT_FIELDS and MOTOR_FIELDS.
+        sent: in the units of drives; parts of those where the robot has none of its own.
+        good, held: (N,) which of them are computed, and which are refused, and answered with an earlier one.
+    """
+
+    def __init__(self, arm: ElasticArm, count: int) -> None:
+        n, m = arm.robot.n, len(arm.motor_names)
+        self.efforts, self.motors = np.empty((3, count, n)), np.empty((4, count, m))
+        position, velocity, _, effort = self.motors
+        self.sent = DriveCommand(position, velocity, effort, *self.efforts[:2])
+        if arm.converts:
+            self.sent = DriveCommand(*np.empty((3, count, m)), *np.empty((2, count, n)))
+        self.good, self.held = np.zeros((2, count), dtype=bool)
+
+    def command(self, rows: NDArray[np.intp]) -> Feedforward:
+        """The commands at some rows."""
+        return Feedforward(*self.efforts[:, rows], *self.motors[:, rows])
+
+
 class Evaluation:
     """Computes commands for one arm, and counts the setpoints that it refuses.
 
@@ -132,7 +145,7 @@ class Evaluation:
 
     def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
         """Prepare for an arm; ``lead`` is that of the commands, s."""
-        self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), Violations(), FitFigures()
+        self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), ExceededLimits(), FitFigures()
         self._options, self._lead = options or CommandOptions(), lead
         self._evaluator = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)
@@ -158,35 +171,33 @@ class Evaluation:
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
         """Compute the commands of setpoints, in order, without those that are refused and not held."""
-        count, (n, m) = len(batch), (self.arm.robot.n, len(self.arm.motor_names))
-        efforts, motors = np.empty((3, count, n)), np.empty((4, count, m))
-        sent = DriveCommand(*np.empty((3, count, m)), *np.empty((2, count, n))) if self.arm.converts else None
-        good: NDArray[np.bool_] = np.zeros(count, dtype=bool)
-        held: NDArray[np.bool_] = np.zeros(count, dtype=bool)
+        count, made = len(batch), _Rows(self.arm, len(batch))
         order = None
         try:
             order = self._orders.of(batch.names)
             if not self._one_by_one and self._lengths_fit(batch, order):
-                good = self._together(batch, order, efforts, motors, sent)
+                made.good = self._together(batch, order, made)
         except Exception:
-            # Caused by one setpoint or by all; one by one shows which of them are good.
-            good[:] = False
-        for row in np.flatnonzero(~good).tolist():
+            pass  # caused by one setpoint or by all; one by one shows which of them are good
+        for row in np.flatnonzero(~made.good).tolist():
             try:
                 command = self._alone(batch, row)
-                efforts[:, row], motors[:, row] = command.efforts, command.motors
-                for values, own in zip(sent or (), command.sent or (), strict=True):
+                made.efforts[:, row], made.motors[:, row] = command.efforts, command.motors
+                for values, own in zip(made.sent, command.sent or (), strict=command.sent is not None):
                     values[row] = own
-                good[row] = True
+                made.good[row] = True
             except Exception as error:  # the node survives an internal error, too
                 reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
                 self.refusals.add(reason, int(batch.stamps.recorded[row]))
-                held[row] = is_held(error, self._options.hold_last_command)
-        first = int(np.argmax(good)) if good.any() else count
-        if held[:first].any() and self._last is not None:
-            yield self._repeated(self._last, batch, np.flatnonzero(held[:first]))
+                made.held[row] = is_held(error, self._options.hold_last_command)
+        first = int(np.argmax(made.good)) if made.good.any() else count
+        if made.held[:first].any() and self._last is not None:
+            # The last good command of an earlier batch, for refused setpoints of this one.
+            rows = np.flatnonzero(made.held[:first])
+            again, held = self._last[np.zeros(len(rows), dtype=np.intp)], np.ones(len(rows), dtype=bool)
+            yield replace(again, stamps=batch.stamps[rows], frame=batch.frame, held=held, measured=None)
         if order is not None and first < count:
-            yield self._result(batch, order, efforts, motors, sent, good, held)
+            yield self._result(batch, order, made)
 
     def far(self) -> list[str]:
         """A line on the joint without limits that moves furthest, if that is over many turns; not of damped springs."""
@@ -237,9 +248,7 @@ class Evaluation:
             and (batch.entries("stiffness") == n or stiffness == {0})
         )
 
-    def _together(
-        self, batch: Batch, order: JointOrder, efforts: Array, motors: Array, sent: DriveCommand | None
-    ) -> NDArray[np.bool_]:
+    def _together(self, batch: Batch, order: JointOrder, made: _Rows) -> NDArray[np.bool_]:
         """Compute the commands of all setpoints whose numbers are finite; returns (N,) which are done."""
         numbers = {name: values for name, values in batch.fields.items() if batch.entries(name)}
         done = np.ones(len(batch), dtype=bool)
@@ -269,42 +278,28 @@ class Evaluation:
             command = self.arm.feedforward(
                 *states, wrench=wrench, commanded_stiffness=stiffness, base=base, lead=self._lead
             )
-            efforts[:, rows], motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
+            made.efforts[:, rows], made.motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
             # Rows that were not computed hold anything.
-            done &= np.isfinite(efforts).all(axis=(0, 2)) & np.isfinite(motors).all(axis=(0, 2))
+            done &= np.isfinite(made.efforts).all(axis=(0, 2)) & np.isfinite(made.motors).all(axis=(0, 2))
             if self._limits.limited and self._options.limits != "ignore":
-                computed = [x[done[rows]] for x in states]
-                self._limit(computed, np.flatnonzero(done), efforts, motors, done)
-            if sent is not None:
-                self._send([x[done[rows]] for x in states], np.flatnonzero(done), efforts, motors, sent, done)
+                self._limit([x[done[rows]] for x in states], np.flatnonzero(done), made, done)
+            if self.arm.converts and done.any():
+                self._send([x[done[rows]] for x in states], np.flatnonzero(done), made, done)
         return done
 
-    def _send(
-        self,
-        states: list[Array],
-        rows: NDArray[np.intp],
-        efforts: Array,
-        motors: Array,
-        sent: DriveCommand,
-        done: NDArray[np.bool_],
-    ) -> None:
+    def _send(self, states: list[Array], rows: NDArray[np.intp], made: _Rows, done: NDArray[np.bool_]) -> None:
         """Compute what drives are sent for the commands at some rows, which are within limits, or clipped.
 
         Those that overflow are marked as not done, to be refused.
         """
-        if not len(rows):
-            return
         later = self.arm.ahead(self._lead, *states)[0] if self._lead else states
-        command = Feedforward(*efforts[:, rows], *motors[:, rows])
-        for values, own in zip(sent, self.arm.drive_command(command, *later[:3]), strict=True):
+        for values, own in zip(made.sent, self.arm.drive_command(made.command(rows), *later[:3]), strict=True):
             values[rows] = own
             done[rows] &= np.isfinite(own).all(axis=1)
 
-    def _limit(
-        self, states: list[Array], rows: NDArray[np.intp], efforts: Array, motors: Array, done: NDArray[np.bool_]
-    ) -> None:
+    def _limit(self, states: list[Array], rows: NDArray[np.intp], made: _Rows, done: NDArray[np.bool_]) -> None:
         """Report or clip the commands at some rows that exceed limits, or mark them as not done, to be refused."""
-        command = Feedforward(*efforts[:, rows], *motors[:, rows])
+        command = made.command(rows)
         over = self._limits.violated(np.concatenate((*states, *command), axis=1))
         if not over.any():
             return
@@ -312,56 +307,33 @@ class Evaluation:
         if refused.any():
             # The evaluator says why, one by one.
             done[rows[refused]] = False
-            self._limit([x[~refused] for x in states], rows[~refused], efforts, motors, done)
+            self._limit([x[~refused] for x in states], rows[~refused], made, done)
             return
         self.violations.add(self._limits.violations(states, command), int(over.sum()))
         if self._options.limits == "clip":
             clipped = self._limits.clipped(Feedforward(*(x[over] for x in command)))
-            efforts[0, rows[over]], motors[-1, rows[over]] = clipped.tau, clipped.motor_effort
+            made.efforts[0, rows[over]], made.motors[-1, rows[over]] = clipped.tau, clipped.motor_effort
 
-    def _result(
-        self,
-        batch: Batch,
-        order: JointOrder,
-        efforts: Array,
-        motors: Array,
-        sent: DriveCommand | None,
-        good: NDArray[np.bool_],
-        held: NDArray[np.bool_],
-    ) -> Commands:
+    def _result(self, batch: Batch, order: JointOrder, made: _Rows) -> Commands:
         """The commands from the first good one on, with held ones between them."""
         # The last good command up to each row.
-        sources = np.maximum.accumulate(np.where(good, np.arange(len(batch)), -1))
-        kept = np.flatnonzero((good | held) & (sources >= 0))
-        values = dict(zip(EFFORT_FIELDS, order.to_message(efforts), strict=True))
-        values |= dict(zip(MOTOR_FIELDS, order.motors_to_message(motors), strict=True))
-        of_motors = self._options.effort_command == "motor"
-        if sent is None:
-            setpoint = {name: values[same] for name, same in MOTOR_SETPOINT_FIELDS.items()}
-            effort_command = motors[-1] if of_motors else efforts[0]
-        else:
-            setpoint = {name: order.motors_to_message(getattr(sent, name)) for name in MOTOR_SETPOINT_FIELDS}
-            effort_command = sent.effort if of_motors else sent.joint_effort
+        sources = np.maximum.accumulate(np.where(made.good, np.arange(len(batch)), -1))
+        kept = np.flatnonzero((made.good | made.held) & (sources >= 0))
+        values = (*order.to_message(made.efforts), *order.motors_to_message(made.motors))
         everything = Commands(
             batch.stamps,
             batch.frame,
             tuple(order.names),
             tuple(order.motor_names),
-            {name: values[name] for name in COMMAND_FIELDS},
-            setpoint,
-            effort_command,
-            held,
+            dict(zip(COMMAND_FIELDS, values, strict=True)),
+            {name: order.motors_to_message(getattr(made.sent, name)) for name in MOTOR_SETPOINT_FIELDS},
+            made.sent.effort if self._options.effort_command == "motor" else made.sent.joint_effort,
+            made.held,
             self._lead,
             batch.measured,
         )
-        self._last = everything[np.flatnonzero(good)[-1:]]
-        if len(kept) == len(batch) and not held.any():
+        self._last = everything[np.flatnonzero(made.good)[-1:]]
+        if len(kept) == len(batch) and not made.held.any():
             return everything
         measured = None if batch.measured is None else batch.measured[kept]
-        return replace(everything[sources[kept]], stamps=batch.stamps[kept], held=held[kept], measured=measured)
-
-    def _repeated(self, last: Commands, batch: Batch, rows: NDArray[np.intp]) -> Commands:
-        """The last good command of an earlier batch, for refused setpoints of this one."""
-        again = last[np.zeros(len(rows), dtype=np.intp)]
-        held = np.ones(len(rows), dtype=bool)
-        return replace(again, stamps=batch.stamps[rows], frame=batch.frame, held=held, measured=None)
+        return replace(everything[sources[kept]], stamps=batch.stamps[kept], held=made.held[kept], measured=measured)

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay job of one bag, and its report."""
+"""Replay job of one bag, its report, and the manifest: what outputs were made of, by content hashes."""
 
 from __future__ import annotations
 
+import fcntl
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ... import __version__
+from ..contents import file_hash
+from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
-from .conventions import DEFAULT, Conventions
-from .evaluation import CommandOptions
 
 MANIFEST = "replayed.jsonl"
 """Name of the file with what outputs were made of, a line for each."""
@@ -36,12 +40,10 @@ class Job:
         output: folder of the bag to write, .mcap file to write alone, or Parquet file.
         robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
         robot_options: part of the robot to take.
-        conventions: of the recording.
         topic: to replay; None for the only candidate.
         format: of the output.
         options: the node's parameters.
-        cutoff: Hz, of the fit to measured positions.
-        rate: Hz, of samples of planned trajectories.
+        sampling: fit of measured positions, samples of planned trajectories, and conventions of the recording.
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
         force: overwrite an output that exists.
         folder: of all outputs, with their manifest; None for a manifest in the folder of a bag, or beside a file.
@@ -53,12 +55,10 @@ class Job:
     topic: str | None = None
     format: Format = Format.MCAP
     options: CommandOptions = field(default_factory=CommandOptions)
-    cutoff: float = 5.0
-    rate: float = 1000.0
+    sampling: Sampling = field(default_factory=Sampling)
     against: str | None = None
     force: bool = False
     robot_options: RobotOptions = field(default_factory=RobotOptions)
-    conventions: Conventions = DEFAULT
     folder: Path | None = None
 
     @property
@@ -97,11 +97,11 @@ class Job:
             "topic": self.topic,
             "format": self.format.value,
             "options": asdict(self.options),
-            "cutoff": self.cutoff,
-            "rate": self.rate,
+            "cutoff": self.sampling.cutoff,
+            "rate": self.sampling.rate,
             "against": self.against,
             **({"robot_options": options} if (options := self.robot_options.as_json()) else {}),
-            **({"conventions": given} if (given := self.conventions.as_json()) else {}),
+            **({"conventions": given} if (given := self.sampling.conventions.as_json()) else {}),
         }
 
 
@@ -164,23 +164,21 @@ class EffortTolerances:
     """Largest allowed RMS difference of computed and recorded efforts, N m or N.
 
     Attributes:
-        every: of joints that are not named; None to check only those that are.
-        by_joint: by the joint's name.
+        by_joint: tolerance by the joint's name; None stands for all joints that are not named.
     """
 
-    every: float | None = None
-    by_joint: Mapping[str, float] = field(default_factory=dict)
+    by_joint: Mapping[str | None, float] = field(default_factory=dict)
 
     def failures(self, report: Report) -> list[str]:
         """Return a line for each joint that exceeds its tolerance, and for each that the robot lacks."""
-        unknown = [name for name in self.by_joint if name not in report.joint_names]
+        unknown = [name for name in self.by_joint if name is not None and name not in report.joint_names]
         lines = [
             f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
             f"{', '.join(report.joint_names)}"
             for name in unknown
         ]
         for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
-            allowed = self.by_joint.get(name, self.every)
+            allowed = self.by_joint.get(name, self.by_joint.get(None))
             if allowed is not None and not rms <= allowed:
                 lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
         return lines
@@ -201,3 +199,53 @@ def incomplete(report: Report) -> list[str]:
             f"{report.refusals.total:,} messages of topic {report.topic} refused: {report.refusals.text(reason)}"
         )
     return lines
+
+
+class Entry(NamedTuple):
+    """What an output was made of.
+
+    Attributes:
+        settings: of the replay, as of :meth:`.Job.settings`.
+        report: on it, with the content hashes.
+        files: SHA-256 of the files written, by name.
+    """
+
+    settings: dict[str, Any]
+    report: Report
+    files: dict[str, str]
+
+    def wrote(self, path: Path) -> bool:
+        """Whether a file has the content that the replay wrote: any other is the user's."""
+        return path.is_file() and file_hash(path) == self.files.get(path.name)
+
+
+Manifest = dict[str, Entry]
+"""Entries by the name of the output."""
+
+
+def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
+    """Add a complete output with its ``files`` as of :class:`Entry`; processes of a command share the manifest."""
+    sources = {"bag": job.bag.name, "robot": job.robot}
+    entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": report.as_json()}
+    entry["files"] = files
+    with job.manifest.open("a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(json.dumps(entry, default=np.generic.item) + "\n")
+        file.flush()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest: of several lines on an output the last one counts, and lines that are cut off do not."""
+    found: Manifest = {}
+    try:
+        lines = path.read_bytes().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            files = {Path(name).name: value for name, value in entry["files"].items()}
+            found[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            continue
+    return found

@@ -3,7 +3,8 @@
 
 The fit goes through the recording in overlapping windows, so that memory does not grow with its length. Of each window
 the inner part is used; the step between neighbours where they meet is measured. A pause of the recording, or a clock
-that is set back, separates two motions, each fitted alone.
+that is set back, separates two motions, each fitted alone. Repeated measurements, of a sensor that is read faster than
+it measures, are counted.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, Topic
-from ...bags.message_blocks import Stamps, read_blocks
+from ...bags.layout import Stamps, read_blocks
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
 from ...trajectory import fit
-from ..drive_numbers import DriveNumbers
+from ..recording_options import DEFAULT, Conventions
+from ..recordings import DriveNumbers
 from .batch import Batch, Refusals
-from .conventions import DEFAULT, Conventions
-from .repeats import Repeats
 
 WINDOW = 16384
 """Samples in the inner part of a window."""
@@ -45,6 +45,58 @@ LEAST_SAMPLES = 20
 
 LARGEST_POSITION = 1e9
 """Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others."""
+
+CONSEQUENCE = (
+    "measurements and stamps are not in step, and time derivatives of the fit have bursts there, which a lower "
+    "--cutoff makes smaller"
+)
+"""What repeated positions during a motion mean."""
+
+# Smallest step of a moving joint, rad or m: a sensor at rest may jitter by less.
+_MOVING = 1e-4
+
+# A position is compared with the one before, and that step with both its neighbours.
+_SPAN = 4
+
+
+def repeated(position: Array) -> NDArray[np.intp]:
+    """Indices of positions that equal the ones before to the last bit, between two steps of a motion.
+
+    Args:
+        position: (N, n), rad or m.
+    """
+    if len(position) < _SPAN:
+        return np.zeros(0, dtype=np.intp)
+    step = np.abs(np.diff(position, axis=0)).max(axis=1)
+    again = (step[1:-1] == 0) & (step[:-2] > _MOVING) & (step[2:] > _MOVING)
+    return np.flatnonzero(again) + 2
+
+
+@dataclass
+class Repeats:
+    """Counts repeated positions that come in blocks.
+
+    Attributes:
+        count: number of them.
+        first: time of recording of the first, ns; None without any.
+    """
+
+    count: int = 0
+    first: int | None = None
+    _position: Array = field(default_factory=lambda: np.zeros((0, 0)), init=False)
+    _recorded: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), init=False)
+
+    def add(self, position: Array, recorded: NDArray[np.int64]) -> None:
+        """Take the next positions (N, n), rad or m, and their times of recording (N,), ns."""
+        if len(self._position):
+            position = np.concatenate([self._position, position])
+            recorded = np.concatenate([self._recorded, recorded])
+        places = repeated(position)
+        if len(places) and self.first is None:
+            self.first = int(recorded[places[0]])
+        self.count += len(places)
+        # One sample less than a repeat takes, so that none counts twice.
+        self._position, self._recorded = position[1 - _SPAN :], recorded[1 - _SPAN :]
 
 
 @dataclass
@@ -109,9 +161,9 @@ def joint_state_batches(
         joint_names: of the robot; messages may have other joints, too.
         cutoff: Hz; higher frequencies count as noise.
     """
-    samples = _samples(bag, topic, joint_names, refusals, conventions, drives or DriveNumbers(None))
-    for motion in _motions(_counted(samples, figures.repeats)):
-        yield from _fitted(motion, list(joint_names), cutoff, refusals, figures)
+    samples = _samples(bag, topic, joint_names, refusals, figures.repeats, conventions, drives or DriveNumbers(None))
+    for _, motion in groupby(_numbered(samples), key=itemgetter(0)):
+        yield from _fitted((block for _, block in motion), list(joint_names), cutoff, refusals, figures)
 
 
 def _samples(
@@ -119,6 +171,7 @@ def _samples(
     topic: Topic,
     joint_names: tuple[str, ...],
     refusals: Refusals,
+    repeats: Repeats,
     conventions: Conventions,
     drives: DriveNumbers,
 ) -> Iterator[_Samples]:
@@ -134,7 +187,7 @@ def _samples(
         except StateError as error:
             refusals.add(str(error), int(stamps.recorded[0]), len(block))
             continue
-        own = block.values({"effort": "effort"}, len(names))
+        own = block.values(("effort",), len(names))
         own = drives.in_si_units(topic, names, {"position": numbers, **own})
         position = own["position"][:, columns]
         effort: Array = np.full(position.shape, np.nan)
@@ -150,14 +203,9 @@ def _samples(
             if bad.any():
                 refusals.add(reason, int(stamps.recorded[bad][0]), int(bad.sum()))
         if (finite & forward).any():
-            samples = _Samples(stamps.recorded, stamps.header, stamps.times, position, effort)
-            yield samples.rows(finite & forward)
-
-
-def _counted(blocks: Iterator[_Samples], repeats: Repeats) -> Iterator[_Samples]:
-    for block in blocks:
-        repeats.add(block.position, block.recorded)
-        yield block
+            samples = _Samples(stamps.recorded, stamps.header, stamps.times, position, effort).rows(finite & forward)
+            repeats.add(samples.position, samples.recorded)
+            yield samples
 
 
 class _Clock:
@@ -182,12 +230,6 @@ class _Clock:
             self._newest = int(newest[-1])
         self._last = int(time[-1])
         return forward
-
-
-def _motions(blocks: Iterator[_Samples]) -> Iterator[Iterator[_Samples]]:
-    """Motions between two pauses, each as blocks of samples; use up each before the next."""
-    for _, group in groupby(_numbered(blocks), key=itemgetter(0)):
-        yield (block for _, block in group)
 
 
 def _numbered(blocks: Iterator[_Samples]) -> Iterator[tuple[int, _Samples]]:
@@ -245,13 +287,8 @@ def _fitted(
                     figures.seam = np.maximum(figures.seam, step)
                 before = window
                 measured = None if np.isnan(part.effort).all() else part.effort
-                yield Batch(
-                    Stamps(part.recorded, part.header),
-                    "",
-                    names,
-                    dict(zip(STATE_FIELDS, states, strict=True)),
-                    measured,
-                )
+                fields = dict(zip(STATE_FIELDS, states, strict=True))
+                yield Batch(Stamps(part.recorded, part.header), "", names, fields, measured)
             if end == len(time):
                 return
             left = int(np.searchsorted(time, time[end] - margin))

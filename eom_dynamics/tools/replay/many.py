@@ -8,23 +8,35 @@ on, which another one takes, and a command that is resumed does only what is mis
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from ...bags import BagError
 from ...bags.bag import METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ..robot_options import RobotOptions
 from ..writing import TEMPORARY
-from .cores import collect, over_cores
-from .job import Job
-from .manifest import Manifest, read_manifest
+from .job import Job, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, run_job
 
+_POLL = 0.1
 _CONNECT_TIMEOUT = 10.0
+
+# What a process of the pool shares with the one that started it: the fractions of the bags in progress by index, 1 for
+# others, and an event on which to give up.
+_shared = SimpleNamespace()
+
+# Futures of jobs with their indices, and a function for the fractions of the bags in progress.
+_Running = tuple[dict[Future[Outcome], int], Callable[[], Sequence[float]]]
 
 
 def find_bags(path: Path) -> list[Path]:
@@ -56,10 +68,7 @@ def _bags_in(folder: Path) -> Iterator[Path]:
         if path.name.startswith(TEMPORARY):
             continue
         if path.is_dir() and not path.is_symlink():
-            if _is_bag(path):
-                yield path
-            else:
-                yield from _bags_in(path)
+            yield from [path] if _is_bag(path) else _bags_in(path)
         elif is_storage(path) and path.is_file():
             yield path
 
@@ -88,44 +97,97 @@ def replay_bags(
         EomDynamicsError: the scheduler cannot be reached, or Dask is missing.
     """
     outcomes: dict[int, Outcome] = {}
-    pending: dict[int, Job] = {}
     hash_of, made = cache(loaded_robot_hash), cache(read_manifest)
     for index, job in enumerate(jobs):
-        settled = _settled(job, resume, hash_of, made)
-        if settled is None:
-            pending[index] = job
-        else:
-            outcomes[index] = settled
+        if os.path.lexists(job.output) and resume:
+            outcomes[index] = done_before(job, made(job.manifest), hash_of)
+        elif os.path.lexists(job.output) and not job.force:
+            reason = "exists; keep it with --resume, or overwrite it with --force"
+            outcomes[index] = Outcome(job, error=f"{job.output}: {reason}")
+    pending = {index: job for index, job in enumerate(jobs) if index not in outcomes}
 
-    def report(fractions: Sequence[float]) -> None:
+    def report(fractions: Sequence[float] = ()) -> None:
         if progress:
             progress(fractions, list(outcomes.values()))
 
-    report([])
-    if pending and scheduler is not None:
-        _over_cluster(pending, outcomes, scheduler, report)
-    elif pending:
-        over_cores(pending, outcomes, processes or os.cpu_count() or 1, report)
+    report()
+    if pending:
+        pool = _cores(pending, processes or os.cpu_count() or 1) if scheduler is None else _cluster(pending, scheduler)
+        with pool as (futures, fractions):
+            waiting = set(futures)
+            while waiting:
+                done, waiting = wait(waiting, timeout=_POLL, return_when=FIRST_COMPLETED)
+                for future in done:
+                    index = futures[future]
+                    try:
+                        outcomes[index] = future.result()
+                    except Exception as error:  # a process or worker was killed: errors of a replay are in its outcome
+                        reason = " ".join(str(error).split()) or type(error).__name__
+                        outcomes[index] = Outcome(
+                            jobs[index], error=f"{jobs[index].bag}: {reason}; go on with --resume"
+                        )
+                report(fractions())
     return [outcomes[index] for index in range(len(jobs))]
 
 
-def _settled(
-    job: Job, resume: bool, hash_of: Callable[[str, RobotOptions], str], made: Callable[[Path], Manifest]
-) -> Outcome | None:
-    """The outcome of a job whose output exists; None if the job has to be done."""
-    if not os.path.lexists(job.output):
-        return None
-    if resume:
-        return done_before(job, made(job.manifest), hash_of)
-    if not job.force:
-        return Outcome(job, error=f"{job.output}: exists; keep it with --resume, or overwrite it with --force")
-    return None
+@contextmanager
+def _cores(jobs: Mapping[int, Job], processes: int) -> Iterator[_Running]:
+    """Run jobs on the cores of this machine."""
+    # Processes start as copies of one that has imported this module, which takes longer than replaying a short bag.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    fractions = context.Array("d", [1.0] * (max(jobs) + 1), lock=False)
+    stop = context.Event()
+    executor = ProcessPoolExecutor(
+        min(processes, len(jobs)), mp_context=context, initializer=_begin_process, initargs=(fractions, stop)
+    )
+    try:
+        # Processes that start with Ctrl-C blocked never handle it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            futures = {executor.submit(_run_in_process, index, job): index for index, job in jobs.items()}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield futures, lambda: [fraction for fraction in fractions if fraction < 1]
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _over_cluster(
-    jobs: dict[int, Job], outcomes: dict[int, Outcome], address: str, report: Callable[[Sequence[float]], None]
-) -> None:
-    """Do jobs on a Dask cluster; arguments as of :func:`.cores.over_cores`, with the address of the scheduler."""
+def _begin_process(fractions: Any, stop: Any) -> None:
+    """Set up a process of the pool."""
+    # Ctrl-C reaches the whole group; the parent handles it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _shared.fractions, _shared.stop = fractions, stop
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End a process whose parent was killed: it would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _run_in_process(index: int, job: Job) -> Outcome:
+    def report(fraction: float) -> None:
+        _shared.fractions[index] = fraction
+        if _shared.stop.is_set():
+            raise KeyboardInterrupt
+
+    report(0.0)
+    try:
+        return run_job(job, report)
+    finally:
+        _shared.fractions[index] = 1.0
+
+
+@contextmanager
+def _cluster(jobs: Mapping[int, Job], address: str) -> Iterator[_Running]:
+    """Run jobs on a Dask cluster; fractions of bags are unknown."""
     require("cluster")
     from distributed import Client
 
@@ -138,7 +200,6 @@ def _over_cluster(
         # pure=False: Dask must not reuse results, since those of a job are in its output.
         executor = client.get_executor(pure=False)
         try:
-            futures = {executor.submit(run_job, job): index for index, job in jobs.items()}
-            collect(futures, jobs, outcomes, lambda: report([]))
+            yield {executor.submit(run_job, job): index for index, job in jobs.items()}, list
         finally:
             executor.shutdown(wait=False)  # cancels what is left

@@ -12,21 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import read_blocks
+from ...bags.layout import read_blocks
 from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
 from ..contents import bag_hash, hashed_aside, robot_hash
-from ..drive_numbers import is_of_motors
+from ..recordings import is_of_motors
 from ..robot_options import RobotOptions
-from .evaluation import Commands, Evaluation
-from .job import Job, Report
-from .manifest import Manifest, read_manifest
-from .sinks import open_sink
-from .sources import Sampling, choose_topic, command_lead
+from .evaluation import Evaluation
+from .job import Job, Manifest, Report, read_manifest
+from .outputs import open_sink
+from .sources import choose_topic, command_lead
 
 
 @dataclass(frozen=True)
@@ -64,27 +62,32 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
     """
     with Bag(job.bag) as bag, hashed_aside(job.bag) as hash_of_bag:
         topic = choose_topic(bag, job.topic)
-        arm, said = _arm(job, bag)
+        arm, warned = _arm(job, bag)
         robot = arm.robot
-        report = Report(topic.name, robot.name, robot.joint_names)
-        report.warnings = said
+        report = Report(topic.name, robot.name, robot.joint_names, warnings=warned)
         report.command_lead = command_lead(bag, topic, robot, job.options.command_lead)
         evaluation = Evaluation(arm, job.options, report.command_lead)
         report.refusals, figures = evaluation.refusals, evaluation.figures
-        sampling = Sampling(job.cutoff, job.rate, job.conventions)
-        tally = _Tally(job.against, np.zeros(robot.n))
+        first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
         with open_sink(job, report, robot, arm.motor_names) as write:
             bag.progress = progress
-            for _, computed in evaluation.of_topic(bag, topic, sampling):
+            for _, computed in evaluation.of_topic(bag, topic, job.sampling):
                 for commands in computed:
                     write(commands)
-                    tally.add(commands)
-            if not tally.commands:
+                    report.commands += len(commands)
+                    report.held += int(commands.held.sum())
+                    recorded = commands.stamps.recorded
+                    first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
+                    if job.against and commands.measured is not None:
+                        error = commands.values[job.against] - commands.measured
+                        error = error[np.isfinite(error).all(axis=1)]
+                        compared += len(error)
+                        squares += np.sum(error**2, axis=0)
+            if not report.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
-            if job.against and not tally.compared:
+            if job.against and not compared:
                 raise BagError(_without_efforts(job, bag, topic))
-            report.commands, report.held = tally.commands, tally.held
-            report.seconds = (tally.last - tally.first) * 1e-9
+            report.seconds = (last - first) * 1e-9
             report.damage = bag.damage
             report.exceeded = evaluation.violations.lines()
             report.warnings += evaluation.far()
@@ -93,42 +96,20 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 report.seam = figures.seam.tolist()
                 report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
             if job.against:
-                report.rms = np.sqrt(tally.squares / tally.compared).tolist()
+                report.rms = np.sqrt(squares / compared).tolist()
             report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)
     return report
-
-
-@dataclass
-class _Tally:
-    """Numbers of commands, their first and last times of recording, ns, and squared errors of efforts (n,)."""
-
-    against: str | None
-    squares: Array
-    compared: int = 0
-    commands: int = 0
-    held: int = 0
-    first: int = 2**63
-    last: int = -(2**63)
-
-    def add(self, commands: Commands) -> None:
-        self.commands += len(commands)
-        self.held += int(commands.held.sum())
-        recorded = commands.stamps.recorded
-        self.first, self.last = min(self.first, int(recorded.min())), max(self.last, int(recorded.max()))
-        if self.against and commands.measured is not None:
-            error = commands.values[self.against] - commands.measured
-            error = error[np.isfinite(error).all(axis=1)]
-            self.compared += len(error)
-            self.squares += np.sum(error**2, axis=0)
 
 
 def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
     """The arm to compute commands for, and warnings about the robot that the bag describes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
-        arm = ElasticArm(_robot(job, bag))
-    robot = arm.robot
-    job.conventions.check(robot.name, robot.joint_names)
+        robot = described_robot(bag, job.robot_options) if job.robot is None else job.robot_options.load(job.robot)
+        if robot is None:
+            raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
+        arm = ElasticArm(robot)
+    job.sampling.conventions.check(robot.name, robot.joint_names)
     if job.against == "motor_effort" and len(arm.motor_names) != robot.n:
         raise BagError(
             f"{job.bag}: motor_effort cannot be compared with recorded efforts: robot {robot.name} has "
@@ -156,13 +137,6 @@ def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
                 # A URDF, never the name of a robot: a bag must not choose files of this machine.
                 return robot_from_urdf(str(getattr(block.message, "data", "")), options.urdf_section(), source=source)
     return None
-
-
-def _robot(job: Job, bag: Bag) -> Robot:
-    robot = described_robot(bag, job.robot_options) if job.robot is None else job.robot_options.load(job.robot)
-    if robot is None:
-        raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
-    return robot
 
 
 def _why(report: Report, bag: Bag) -> str:

@@ -14,8 +14,8 @@ from .compare import MISSING, Difference, Match, Tolerances, check_golden, compa
 from .compare_tables import check_golden_table, compare_tables
 from .job import Format, Job
 from .many import find_bags, replay_bags
-from .messages import output_topics
 from .one import Outcome, replay_bag
+from .outputs import output_topics
 from .sources import choose_topic
 
 _FILES = (*ENDINGS, ".parquet")
@@ -39,7 +39,7 @@ class Golden:
 
 
 @dataclass(frozen=True)
-class Result:
+class BagResult:
     """The result of one bag.
 
     Attributes:
@@ -77,7 +77,7 @@ def replay(
     scheduler: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-) -> list[Result]:
+) -> list[BagResult]:
     """Replay bags and compare the outputs.
 
     A single bag is replayed in this process, and its errors are raised. Several, or those in folders, are replayed in
@@ -105,67 +105,56 @@ def replay(
     if not single and output.suffix in _FILES:
         raise BagError(f"{output}: is the name of a file; several bags are replayed into a folder, name one")
     jobs = [replace(settings, bag=bags[0], output=output)] if single else _jobs(bags, output, settings)
-    goldens = {} if golden is None else {job: _golden_bag(golden, job, output, single) for job in jobs}
+    goldens: dict[Job, Path] = {}
+    if golden:
+        goldens = {job: golden.path if single else golden.path / job.output.relative_to(output) for job in jobs}
+    for job, path in goldens.items():
+        if path.resolve() == job.output.resolve():
+            raise BagError(f"golden bag {path}: is the output itself; name another golden bag, or another output")
     refused = _refused(goldens)
     if single and not (scheduler or resume):
-        outcomes = [_replay_alone(jobs[0], progress)]
+        began = time.perf_counter()
+        report = replay_bag(jobs[0], progress and (lambda share: progress(share, 1)))
+        outcomes = [Outcome(jobs[0], report, wall=time.perf_counter() - began)]
     else:
-        accepted = [job for job in jobs if job not in refused]
-        replayed = iter(
-            replay_bags(
-                [
-                    replace(
-                        job,
-                        bag=job.bag.absolute(),
-                        output=job.output.absolute(),
-                        folder=None if single else output.absolute(),
-                    )
-                    for job in accepted
-                ],
-                processes=processes,
-                scheduler=scheduler,
-                resume=resume,
-                progress=progress and (lambda shares, done: progress(len(done) + sum(shares), len(accepted))),
-            )
+        folder = None if single else output.absolute()
+        accepted = {
+            job: replace(job, bag=job.bag.absolute(), output=job.output.absolute(), folder=folder)
+            for job in jobs
+            if job not in refused
+        }
+        replayed = replay_bags(
+            list(accepted.values()),
+            processes=processes,
+            scheduler=scheduler,
+            resume=resume,
+            progress=progress and (lambda shares, done: progress(len(done) + sum(shares), len(accepted))),
         )
-        outcomes = [
-            Outcome(job, error=refused[job]) if job in refused else replace(next(replayed), job=job) for job in jobs
-        ]
-    return [_compared(outcome, golden, goldens) for outcome in outcomes]
-
-
-def _replay_alone(job: Job, progress: Progress | None) -> Outcome:
-    began = time.perf_counter()
-    report = replay_bag(job, progress and (lambda share: progress(share, 1)))
-    return Outcome(job, report, wall=time.perf_counter() - began)
+        found = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
+        outcomes = [found[job] if job in found else Outcome(job, error=refused[job]) for job in jobs]
+    compare = compare_tables if settings.format is Format.PARQUET else compare_bags
+    return [
+        BagResult(outcome, compare(outcome.job.output, goldens[outcome.job], golden.tolerances, golden.match))
+        if golden and outcome.report
+        else BagResult(outcome)
+        for outcome in outcomes
+    ]
 
 
 def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
     """Return a job for each bag, with an output of its name in the folder."""
     taken: dict[Path, Path] = {}
-    jobs = []
     for path in bags:
         for bag in find_bags(path):
             name = bag.relative_to(path) if bag != path else Path(bag.name)
-            output = folder / name.parent / _output_name(name.name, settings.format)
+            stem = name.name
+            for suffix in (".zstd", *ENDINGS):
+                stem = stem.removesuffix(suffix)
+            output = folder / name.parent / (f"{stem}.parquet" if settings.format is Format.PARQUET else stem)
             if output in taken:
                 raise BagError(f"{bag} and {taken[output]} would have the same output {output}; replay them separately")
             taken[output] = bag
-            jobs.append(replace(settings, bag=bag, output=output))
-    return jobs
-
-
-def _output_name(bag: str, kind: Format) -> str:
-    for suffix in (".zstd", *ENDINGS):
-        bag = bag.removesuffix(suffix)
-    return f"{bag}.parquet" if kind is Format.PARQUET else bag
-
-
-def _golden_bag(golden: Golden, job: Job, output: Path, single: bool) -> Path:
-    path = golden.path if single else golden.path / job.output.relative_to(output)
-    if path.resolve() == job.output.resolve():
-        raise BagError(f"golden bag {path}: is the output itself; name another golden bag, or another output")
-    return path
+    return [replace(settings, bag=bag, output=output) for output, bag in taken.items()]
 
 
 def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
@@ -193,11 +182,3 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
     if refused and not usable:
         raise BagError(next(iter(refused.values())))
     return refused
-
-
-def _compared(outcome: Outcome, golden: Golden | None, goldens: dict[Job, Path]) -> Result:
-    if golden is None or outcome.report is None:
-        return Result(outcome)
-    job = outcome.job
-    compare = compare_tables if job.format is Format.PARQUET else compare_bags
-    return Result(outcome, compare(job.output, goldens[job], golden.tolerances, golden.match))

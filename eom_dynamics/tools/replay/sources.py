@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion of a bag: choice of its topic, and reading of its setpoints."""
+"""The motion of a bag: choice of its topic, and reading of its setpoints, or of its planned trajectories.
+
+Trajectories are interpolated with four continuous derivatives and sampled. One starts at the stamp of its header, or if
+that is zero at its time of recording, and ends where the next one starts, as in a trajectory controller.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,31 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import read_blocks, read_messages
+from ...bags.layout import Stamps, read_blocks, read_messages
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
+from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...messages.joint_order import JointOrder
+from ...messages.waypoints import read_points, read_positions, read_times
 from ...robot import Robot
 from ...spelling import listed
-from ..drive_numbers import DriveNumbers, is_of_motors
-from . import joint_states, trajectories
+from ...trajectory import Trajectory, through
+from ..recording_options import Sampling
+from ..recordings import DriveNumbers, is_of_motors, only_one
 from .batch import Batch, Refusals
-from .conventions import DEFAULT, Conventions
-from .joint_states import FitFigures
+from .joint_states import FitFigures, joint_state_batches
 
 INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 """Types of messages that describe a motion; the first one that a bag has is taken."""
 
+# Samples of a trajectory in a batch.
+_BLOCK = 4096
 
-class Sampling(NamedTuple):
-    """Sampling of motions that are not setpoints.
-
-    Attributes:
-        cutoff: Hz, of the fit to measured positions.
-        rate: Hz, of samples of planned trajectories.
-        conventions: of the recording.
-    """
-
-    cutoff: float = 5.0
-    rate: float = 1000.0
-    conventions: Conventions = DEFAULT
+# A day at 1 kHz; a longer trajectory has a mistake in its times.
+_MOST_SAMPLES = 86_400_000
 
 
 def read_setpoints(
@@ -43,20 +44,12 @@ def read_setpoints(
     """Read the setpoints of a topic, sample its trajectories, or fit its measured positions."""
     names = sampling.conventions.names
     if topic.type == JOINT_STATE:
-        return joint_states.joint_state_batches(
-            bag,
-            topic,
-            robot.joint_names,
-            sampling.cutoff,
-            refusals,
-            figures,
-            sampling.conventions,
-            DriveNumbers(robot),
-        )
+        joints, drives = robot.joint_names, DriveNumbers(robot)
+        return joint_state_batches(bag, topic, joints, sampling.cutoff, refusals, figures, sampling.conventions, drives)
     if topic.type == SETPOINT:
         batches = _setpoint_batches(bag, topic, refusals)
     else:
-        batches = trajectories.trajectory_batches(bag, topic, sampling.rate, refusals)
+        batches = _trajectory_batches(bag, topic, sampling.rate, refusals)
     return (replace(batch, names=names(batch.names)) for batch in batches)
 
 
@@ -79,11 +72,9 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
 
 def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[int, Any]]:
     """Times of recording, ns, and messages of the payloads in the namespace of a motion, in order."""
-
-    def refuse(reason: str, time: int) -> None:
-        refusals.add(f"payload cannot be read: {reason}", time)
-
-    found = [pair for other in _beside(bag, topic, PAYLOAD) for pair in read_messages(bag, other, refuse)]
+    found: list[tuple[int, Any]] = []
+    for other in _beside(bag, topic, PAYLOAD):
+        found += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -119,14 +110,7 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
         motors = listed(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise BagError(f"{bag.path}: has no {wanted}; it has {bag.topics_in_words}{remedy}")
-    if len(chosen) > 1:
-        names = listed(sorted({topic.name for topic in chosen}))
-        if len({topic.name for topic in chosen}) == 1:
-            raise BagError(f"{bag.path}: topic {names} was recorded with several definitions; split the bag by them")
-        raise BagError(
-            f"{bag.path}: has {len(chosen)} topics of type {chosen[0].type}; name one of them, --topic: {names}"
-        )
-    return chosen[0]
+    return only_one(bag, chosen, f"of type {chosen[0].type}", "--topic")
 
 
 def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:
@@ -138,3 +122,64 @@ def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Ba
         fields |= {name: fields[name].reshape(len(block), -1, 6) for name in WRENCH_FIELDS}
         fields[BASE_FIELD] = block.numbers(BASE_FIELD).reshape(len(block), -1, *BASE_SHAPE)
         yield Batch(block.stamps(), block.message.header.frame_id, list(block.message.joint_names), fields)
+
+
+class _Planned(NamedTuple):
+    """A trajectory; times in ns."""
+
+    motion: Trajectory
+    names: list[str]
+    frame: str
+    recorded: int
+    start: int
+
+
+def _trajectory_batches(bag: Bag, topic: Topic, rate: float, refusals: Refusals) -> Iterator[Batch]:
+    """Sample the trajectories of a topic."""
+    before: _Planned | None = None
+    for recorded, message in read_messages(bag, topic, refusals.add):
+        try:
+            planned = _planned(message, recorded)
+            _count(planned, rate)
+        except (StateError, TrajectoryError) as error:
+            refusals.add(" ".join(str(error).split()), recorded)
+            continue
+        if before is not None:
+            yield from _sampled(before, rate, planned.start)
+        before = planned
+    if before is not None:
+        yield from _sampled(before, rate, None)
+
+
+def _planned(message: Any, recorded: int) -> _Planned:
+    """The motion of a message; StateError or TrajectoryError if it has none."""
+    names, times = list(message.joint_names), read_times(message)
+    order = JointOrder(names, [])
+    positions = read_positions(message, order)
+    velocities, accelerations = (read_points(message, field, order) for field in ("velocities", "accelerations"))
+    motion = through(times, positions, velocities=velocities, accelerations=accelerations)
+    stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+    return _Planned(motion, names, message.header.frame_id, recorded, stamp or recorded)
+
+
+def _count(planned: _Planned, rate: float) -> int:
+    count = (planned.motion.end - planned.motion.start) * rate
+    if not count < _MOST_SAMPLES:
+        raise TrajectoryError(f"trajectory of {planned.motion.end:g} s is too long to sample at {rate:g} Hz")
+    return int(np.floor(count + 1e-6)) + 1
+
+
+def _sampled(planned: _Planned, rate: float, stop: int | None) -> Iterator[Batch]:
+    """States at multiples of the sampling period from the start, before ``stop``, ns, where the next one starts."""
+    motion, count = planned.motion, _count(planned, rate)
+    for first in range(0, count, _BLOCK):
+        t = motion.start + np.arange(first, min(count, first + _BLOCK)) / rate
+        since = np.round(t * 1e9).astype(np.int64)
+        header = planned.start + since
+        before = len(t) if stop is None else int(np.searchsorted(header, stop))
+        if not before:
+            return
+        t, since, header = t[:before], since[:before], header[:before]
+        stamps = Stamps(planned.recorded + since, header)
+        states = motion.derivatives(t, order=4)
+        yield Batch(stamps, planned.frame, planned.names, dict(zip(STATE_FIELDS, states, strict=True)))

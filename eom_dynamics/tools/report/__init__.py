@@ -2,5 +2,5 @@
 """Reports: one HTML page of one or several recordings.
 
 ``record`` defines the data of a recording, ``read`` reads it from bags and adds commands if they are missing,
-``findings`` and ``limits`` evaluate it, ``charts`` and ``report_page`` show it.
+``findings`` and ``limits`` evaluate it, ``charts`` and ``results`` show it.
 """

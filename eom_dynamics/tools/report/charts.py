@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,10 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...stream.watchdog import Status
-from ..pages.charts import add_joints, add_limits, over_time
-from ..pages.style import color
-from ..pages.timing import by_percentile, over_run
-from ..pages.units import together
-from .limits import limits_by_name
-from .record import Record, Stream, Units
+from ..pages.charts import add_joints, add_limits, by_percentile, color, over_run, over_time
+from ..quantity_text import together
+from ..recordings import Stream
+from .record import Record, Units, limits_by_name
 
 _SECTIONS = {
     "motion": (
@@ -86,30 +84,32 @@ _MOST_SHADED = 50
 
 Charts = dict[str, go.Figure]
 
-Streams = tuple[Stream | None, Stream | None]
-"""What was commanded, and what was measured."""
-
-# Titles of charts, and what their units are divided by, by field.
+# Titles of charts, quantities of their units, and what units are divided by, by section and field.
 _FIELDS = {
     "motion": {
-        "position": ("q, position", ""),
-        "velocity": ("q̇, velocity", "/s"),
-        "acceleration": ("q̈, acceleration", "/s²"),
-        "jerk": ("q⁽³⁾, jerk", "/s³"),
-        "snap": ("q⁽⁴⁾, snap", "/s⁴"),
+        "position": ("q, position", "position", ""),
+        "velocity": ("q̇, velocity", "position", "/s"),
+        "acceleration": ("q̈, acceleration", "position", "/s²"),
+        "jerk": ("q⁽³⁾, jerk", "position", "/s³"),
+        "snap": ("q⁽⁴⁾, snap", "position", "/s⁴"),
     },
     "effort": {
-        "effort": ("τ, joint effort", ""),
-        "effort_rate": ("τ̇, its rate", "/s"),
-        "effort_acceleration": ("τ̈, its acceleration", "/s²"),
+        "effort": ("τ, joint effort", "effort", ""),
+        "effort_rate": ("τ̇, its rate", "effort", "/s"),
+        "effort_acceleration": ("τ̈, its acceleration", "effort", "/s²"),
     },
-    "motor motion": {
-        "motor_position": ("θ, motor position", ""),
-        "motor_velocity": ("θ̇, motor velocity", "/s"),
-        "motor_acceleration": ("θ̈, motor acceleration", "/s²"),
+    "motors": {
+        "motor_position": ("θ, motor position", "position", ""),
+        "motor_velocity": ("θ̇, motor velocity", "position", "/s"),
+        "motor_acceleration": ("θ̈, motor acceleration", "position", "/s²"),
+        "motor_effort": ("τ_m, motor effort", "effort", ""),
     },
-    "motor effort": {"motor_effort": ("τ_m, motor effort", "")},
 }
+
+# Times, names, values, and style of curves.
+_Curves = tuple[Array, Sequence[str], Array, Mapping[str, Any]]
+
+_THOUSANDTHS = "thousandths of a position"
 
 _LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
@@ -139,131 +139,88 @@ def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
         group: of the charts over time, which zoom together.
     """
     drawing = _Drawing(record, points, group)
-    made = {
-        "motion": drawing.motion(),
-        "effort": drawing.effort(),
+    charts = {
+        "motion": drawing.fields("motion", record.setpoint, record.measured),
+        "effort": drawing.fields("effort", record.command, record.measured),
         "motors": {} if record.is_rigid else drawing.motors(),  # they would repeat the links
         "deviations": drawing.deviations(),
         "timing": drawing.timing(),
     }
-    return {name: charts for name, charts in made.items() if charts}
+    if not record.command and "effort" in charts["effort"]:
+        charts["effort"]["effort"].update_layout(title_text="<b>Measured joint effort</b>")
+    return {name: drawn for name, drawn in charts.items() if drawn}
 
 
 class _Drawing:
     def __init__(self, record: Record, points: int, group: str) -> None:
         self._record, self._points, self._group = record, points, group
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
-        self._units = Units(record)
+        units = Units(record)
+        self._units: dict[str, Callable[[Sequence[str], str], tuple[str, ...]]] = {
+            "position": units.position,
+            _THOUSANDTHS: lambda names, _: units.milli(names),
+            "effort": units.effort,
+        }
         longest = sorted(record.interruptions, key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
+        band = {"type": "rect", "layer": "below", "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 0}}
         self._shades = [
-            {
-                "type": "rect",
-                "layer": "below",
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "x0": phase.start,
-                "x1": phase.end,
-                "fillcolor": SHADES[phase.status][1],
-                "line": {"width": 0},
-            }
-            for phase in longest
+            {**band, "x0": phase.start, "x1": phase.end, "fillcolor": SHADES[phase.status][1]} for phase in longest
         ]
 
-    def motion(self) -> Charts:
-        streams = (self._record.setpoint, self._record.measured)
-        return self._fields("motion", streams, self._units.position)
-
-    def effort(self) -> Charts:
-        charts = self._fields("effort", (self._record.command, self._record.measured), self._units.effort)
-        if not self._record.command and "effort" in charts:
-            charts["effort"].update_layout(title_text="<b>Measured joint effort</b>")
+    def fields(self, section: str, stream: Stream | None, measured: Stream | None = None) -> Charts:
+        """Draw the fields of a section that a stream or measurement has, with their limits."""
+        charts = {}
+        for field, (title, quantity, suffix) in _FIELDS[section].items():
+            present = [x for x in (stream, measured) if x is not None and field in x.values]
+            dotted = {"kind": "measured", "line": _DOTTED} if len(present) > 1 else {}
+            curves = [(self._record.t(x), x.names, x.values[field], dotted if x is measured else {}) for x in present]
+            if any(names for _, names, *_ in curves):
+                charts[field] = self._chart(title, quantity, curves, suffix)
+                if field in _LIMITED:
+                    add_limits(charts[field], limits_by_name(self._record, field), self._colors)
         return charts
 
     def motors(self) -> Charts:
         charts: Charts = {}
         if self._record.spring_deflection is not None:
             t, names, values = self._record.spring_deflection
-            units = self._units.milli(names)
-            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", units, t, names, 1e3 * values)
-        streams = (self._record.motors, None)
-        charts |= self._fields("motor motion", streams, self._units.position)
-        return charts | self._fields("motor effort", streams, self._units.effort)
+            curves: list[_Curves] = [(t, names, 1e3 * values, {})]
+            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", _THOUSANDTHS, curves)
+        return charts | self.fields("motors", self._record.motors)
 
     def deviations(self) -> Charts:
-        record, charts = self._record, {}
-        motion = record.position_deviation
-        if motion is not None:
-            units = self._units.milli(motion.names)
-            charts["position_off"] = self._chart(
-                f"{position_name(record)} − measured position",
-                units,
-                motion.t,
-                motion.names,
-                1e3 * motion.value,
-                line=_THIN,
+        record = self._record
+        drawn = {
+            "position_off": (f"{position_name(record)} − measured position", _THOUSANDTHS, record.position_deviation),
+            "effort_off": ("τ − measured effort", "effort", record.effort_deviation),
+        }
+        return {
+            name: self._chart(
+                title, quantity, [(x.t, x.names, (1e3 if quantity == _THOUSANDTHS else 1) * x.value, {"line": _THIN})]
             )
-        effort = record.effort_deviation
-        if effort is not None:
-            units = self._units.effort(effort.names)
-            charts["effort_off"] = self._chart(
-                "τ − measured effort", units, effort.t, effort.names, effort.value, line=_THIN
-            )
-        return charts
+            for name, (title, quantity, x) in drawn.items()
+            if x is not None
+        }
 
     def timing(self) -> Charts:
         record, charts = self._record, {}
-        stream = (
-            record.setpoint if record.setpoint and record.setpoint.is_recorded else record.measured or record.command
-        )
+        recorded = record.setpoint is not None and record.setpoint.is_recorded
+        stream = record.setpoint if recorded else record.measured or record.command
         if stream is not None and len(stream) > 1:
             charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *record.intervals(stream))
-        delay = record.latency
-        if delay is not None:
-            charts["latency"] = self._durations("Latency, setpoint to command", *delay)
-            charts["latency_percentiles"] = by_percentile("Latency by percentile", delay[1], self._points)
+        if record.latency is not None:
+            charts["latency"] = self._durations("Latency, setpoint to command", *record.latency)
+            charts["latency_percentiles"] = by_percentile("Latency by percentile", record.latency[1], self._points)
         return charts
 
-    def _fields(self, kind: str, streams: Streams, units: Callable[[Sequence[str], str], tuple[str, ...]]) -> Charts:
-        """Draw the fields of a kind that a stream has, with their limits."""
-        charts = {}
-        for field, (title, suffix) in _FIELDS[kind].items():
-            charts[field] = self._together(title, streams, field, units, suffix)
-            if field in _LIMITED:
-                add_limits(charts[field], limits_by_name(self._record, field), self._colors)
-        return {name: chart for name, chart in charts.items() if chart.data}
-
-    def _together(
-        self,
-        title: str,
-        streams: Streams,
-        field: str,
-        units: Callable[[Sequence[str], str], tuple[str, ...]],
-        suffix: str,
-    ) -> go.Figure:
-        """Draw a field of a stream, and dotted that of the measured one."""
-        present = [stream for stream in streams if stream is not None and field in stream.values]
-        figure = self._empty(title, units([name for stream in present for name in stream.names], suffix))
-        for stream in present:
-            style: dict[str, Any] = {}
-            if stream is self._record.measured and len(present) > 1:
-                style = {"kind": "measured", "line": _DOTTED}
-            t, names = self._record.t(stream), stream.names
-            self._draw(figure, units(names, suffix), t, names, stream.values[field], **style)
-        return figure
-
-    def _chart(self, title: str, units: tuple[str, ...], *curves: Any, **style: Any) -> go.Figure:
-        return self._draw(self._empty(title, units), units, *curves, **style)
-
-    def _draw(
-        self, figure: go.Figure, units: tuple[str, ...], t: Array, names: Sequence[str], values: Array, **style: Any
-    ) -> go.Figure:
-        colors = [self._colors[name] for name in names]
-        add_joints(figure, names, units, t, values, points=self._points, colors=colors, **style)
-        return figure
-
-    def _empty(self, title: str, units: Sequence[str]) -> go.Figure:
-        figure = over_time(title, together(units), 0.0, self._record.duration, group=self._group)
+    def _chart(self, title: str, quantity: str, curves: Sequence[_Curves], suffix: str = "") -> go.Figure:
+        """Draw curves over time; the suffix is that of their units."""
+        units = self._units[quantity]
+        every = [unit for _, names, *_ in curves for unit in units(names, suffix)]
+        figure = over_time(title, together(every), 0.0, self._record.duration, group=self._group)
+        for t, names, values, style in curves:
+            colors = [self._colors[name] for name in names]
+            add_joints(figure, names, units(names, suffix), t, values, points=self._points, colors=colors, **style)
         return figure.update_layout(shapes=self._shades)
 
     def _durations(self, title: str, t: Array, seconds: Array) -> go.Figure:

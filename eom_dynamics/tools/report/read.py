@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,18 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.message_blocks import Stamps, read_blocks
+from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
-from ..drive_numbers import DriveNumbers, is_of_motors
-from ..replay.conventions import Conventions
+from ..recording_options import Conventions, Sampling
+from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
 from ..replay.evaluation import Evaluation
+from ..replay.joint_states import CONSEQUENCE, repeated
 from ..replay.one import described_robot
-from ..replay.repeats import CONSEQUENCE, repeated
-from ..replay.sources import Sampling, choose_topic, command_lead
+from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
-from .findings import DOING
-from .record import Record, Stream, joined
+from .record import DOING, Record
 
 # The JointState that the node publishes: its joints are motors.
 _MOTOR_SETPOINT = "motor_setpoint"
@@ -80,7 +80,7 @@ def read_records(
     for record in records:
         if not record.streams:
             raise BagError(f"{path}: {'; '.join(record.notes)}")
-    return [_with_loss_note(_with_repeat_note(record)) for record in records]
+    return [replace(record, notes=(*record.notes, *_findings(record))) for record in records]
 
 
 def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: bool) -> Record:
@@ -104,21 +104,25 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     arm = record.arm
     assert arm is not None
     evaluation = Evaluation(arm, lead=command_lead(bag, topic, arm.robot))
-    states: list[Stream] = []
-    efforts: list[Stream] = []
-    motors: list[Stream] = []
+    parts: dict[str, list[Stream]] = {"states": [], "efforts": [], "motors": []}
+
+    def add(
+        kind: str, stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]
+    ) -> None:
+        own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
+        parts[kind].append(Stream("", stamps.header, stamps.recorded, tuple(names), own))
+
     for batch, computed in evaluation.of_topic(bag, topic, sampling):
-        states.append(_stream(batch.stamps, batch.names, batch.fields, STATE_FIELDS))
+        add("states", batch.stamps, batch.names, batch.fields, STATE_FIELDS)
         for commands in computed:
-            stamps = commands.stamps
-            efforts.append(_stream(stamps, commands.joint_names, commands.values, EFFORT_FIELDS))
-            motors.append(_stream(stamps, commands.motor_names, commands.values, MOTOR_FIELDS))
+            add("efforts", commands.stamps, commands.joint_names, commands.values, EFFORT_FIELDS)
+            add("motors", commands.stamps, commands.motor_names, commands.values, MOTOR_FIELDS)
     lines = evaluation.violations.lines()
     notes = [
         *(f"{count:,} messages of {topic.name} refused: {reason}" for reason, count in evaluation.refusals.ranked()),
         *([f"{lines[0]} {'; '.join(lines[1:])}"] if lines else []),
     ]
-    if not efforts:
+    if not parts["efforts"]:
         return replace(record, notes=(*record.notes, *notes, f"no commands could be computed from {topic.name}"))
     what = {
         SETPOINT: f"the setpoints of {topic.name}",
@@ -127,58 +131,45 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     }[topic.type]
     note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == JOINT_STATE
-    setpoint = record.setpoint or joined(
-        f"{topic.name}, {'fit' if fitted else 'interpolated'}", states, is_recorded=False, is_fitted=fitted
+    name = f"{topic.name}, {'fit' if fitted else 'interpolated'}"
+    setpoint = _in_order(name, parts["states"], is_recorded=False, is_fitted=fitted)
+    command, motors = (
+        _in_order("commands, computed", parts[kind], is_recorded=False) for kind in ("efforts", "motors")
     )
     return replace(
         record,
-        setpoint=setpoint,
-        command=joined("commands, computed", efforts, is_recorded=False),
-        motors=record.motors or joined("commands, computed", motors, is_recorded=False),
+        setpoint=record.setpoint or setpoint,
+        command=command,
+        motors=record.motors or motors,
         computed_note=note,
         notes=(*record.notes, *notes),
     )
 
 
-def _stream(stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> Stream:
-    own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
-    return Stream("", stamps.header, stamps.recorded, tuple(names), own)
-
-
-def _with_repeat_note(record: Record) -> Record:
-    """Add a warning if measurements repeat earlier ones."""
-    measured = record.measured
-    if measured is None or "position" not in measured.values:
-        return record
-    places = repeated(measured.values["position"])
-    if not len(places):
-        return record
-    note = (
-        f"{measured.topic}: {len(places):,} messages repeat the positions of the previous one during a motion (the "
-        f"first at {record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
-    )
-    return replace(record, notes=(*record.notes, note))
-
-
-def _with_loss_note(record: Record) -> Record:
-    """Add notes on commands that answer no setpoint."""
-    if record.status is None:
-        return record
-    found, topic = record.interruptions, record.status.topic
-    lost = [phase for phase in found if phase.lost]
-    others = sum(phase.count for phase in found if not phase.lost)
+def _findings(record: Record) -> list[str]:
+    """Return notes on measurements that repeat earlier ones, and on commands that answer no setpoint."""
     notes = []
-    if lost:
-        counts = {status: sum(phase.count for phase in lost if phase.status is status) for status in DOING}
-        doing = ", ".join(f"{count:,} {DOING[status]}" for status, count in counts.items() if count)
+    measured, status = record.measured, record.status
+    if measured is not None and "position" in measured.values:
+        places = repeated(measured.values["position"])
+        if len(places):
+            notes.append(
+                f"{measured.topic}: {len(places):,} messages repeat the positions of the previous one during a motion "
+                f"(the first at {record.t(measured)[places[0]]:.3f} s): {CONSEQUENCE}"
+            )
+    lost = [phase for phase in record.interruptions if phase.lost]
+    others = sum(phase.count for phase in record.interruptions if not phase.lost)
+    if status is not None and lost:
+        counts = {what: sum(phase.count for phase in lost if phase.status is what) for what in DOING}
+        doing = ", ".join(f"{count:,} {DOING[what]}" for what, count in counts.items() if count)
         times = sum(phase.begins for phase in lost)
         notes.append(
-            f"{topic}: setpoints were lost {'once' if times == 1 else f'{times:,} times'}, first before "
+            f"{status.topic}: setpoints were lost {'once' if times == 1 else f'{times:,} times'}, first before "
             f"{lost[0].start:.3f} s; of the commands after that, {doing}"
         )
-    if others:
-        notes.append(f"{topic}: {others:,} commands repeat an earlier one for refused setpoints")
-    return replace(record, notes=(*record.notes, *notes))
+    if status is not None and others:
+        notes.append(f"{status.topic}: {others:,} commands repeat an earlier one for refused setpoints")
+    return notes
 
 
 def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
@@ -259,40 +250,38 @@ class _Reader:
         self._bag.progress = progress and (lambda read: progress(done + fraction * read))
         parts: dict[str, list[Stream]] = {}
         bad: list[str] = []
-        for block in read_blocks(self._bag, topic, lambda reason, time: bad.append(reason)):
-            stamp = block.stamps().header
-            for kind, recorded_names, fields in _contents(topic, block.message):
-                names = tuple(self._conventions.names(recorded_names))
-                values = block.values(fields, len(names))
-                if kind == "measured" and "effort" in values:
-                    values["effort"] = self._conventions.efforts(names, values["effort"])
-                if kind == "motors" and topic.type == JOINT_STATE:
-                    own = {fields[ours]: x for ours, x in values.items()}
-                    own = self._drives.in_si_units(topic, names, own)
-                    values = {ours: own[fields[ours]] for ours in values}
-                parts.setdefault(kind, []).append(Stream(topic.name, stamp, block.recorded, names, values))
+        contents, refuse = partial(_contents, topic), lambda reason, _: bad.append(reason)
+        for kind, part in read_streams(self._bag, topic, contents, refuse):
+            names, values = tuple(self._conventions.names(part.names)), dict(part.values)
+            if _is_motor_setpoint(topic):
+                found = self._drives.in_si_units(topic, names, values)
+                values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in found.items()}
+            elif kind == "measured" and "effort" in values:
+                values["effort"] = self._conventions.efforts(names, values["effort"])
+            parts.setdefault(kind, []).append(replace(part, names=names, values=values))
         if bad:
             self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
-        streams = {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}
-        if any(stream.stamp is stream.recorded for stream in streams.values()):
+        if any(not any(part.stamp.any() for part in of_kind) for of_kind in parts.values()):
             self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
-        return streams
+        return {kind: _in_order(topic.name, of_kind) for kind, of_kind in parts.items()}
 
 
-def _contents(topic: Topic, message: Any) -> list[tuple[str, tuple[str, ...], Mapping[str, str]]]:
-    """Return the streams in a message: their names in a record, joints or motors, and fields by name in the record."""
+def _in_order(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
+    """Join parts into one stream in the order of its stamps."""
+    stream = replace(joined(topic, parts), is_recorded=is_recorded, is_fitted=is_fitted)
+    return stream[np.argsort(stream.stamp, kind="stable")]
+
+
+def _contents(topic: Topic, message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
+    """Return the streams in a message: their names in a record, joints or motors, and fields."""
     if topic.type == SETPOINT:
-        return [("setpoint", tuple(message.joint_names), _same(STATE_FIELDS))]
+        return [("setpoint", message.joint_names, STATE_FIELDS)]
     if topic.type == COMMAND:
         return [
-            ("command", tuple(message.joint_names), _same(EFFORT_FIELDS)),
-            ("motors", tuple(message.motor_names), _same(MOTOR_FIELDS)),
-            ("status", ("status",), _same(["status"])),
+            ("command", message.joint_names, EFFORT_FIELDS),
+            ("motors", message.motor_names, MOTOR_FIELDS),
+            ("status", ("status",), ("status",)),
         ]
     if _is_motor_setpoint(topic):
-        return [("motors", tuple(message.name), {ours: field for field, ours in MOTOR_SETPOINT_FIELDS.items()})]
-    return [("measured", tuple(message.name), _same(MEASURED_FIELDS))]
-
-
-def _same(fields: Sequence[str]) -> dict[str, str]:
-    return {field: field for field in fields}
+        return [("motors", message.name, MEASURED_FIELDS)]
+    return [("measured", message.name, MEASURED_FIELDS)]

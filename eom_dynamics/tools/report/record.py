@@ -1,56 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording as arrays, by topic."""
+"""A recording as arrays, by topic, with deviations, interruptions and limit utilization."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...bags import message_blocks
 from ...elastic import ElasticArm
+from ...elastic.bounds import Bounds, bounds
+from ...elastic.limit_violations import beyond, nearest_end, range_ratio
 from ...robot import Robot
+from ...stream.watchdog import Status
+from ...trajectory.limits import Peak
 from ...units import unit
-from ..pages.units import effort_units, milli, position_units
-from .findings import Deviation, Interruption, interpolated, interruptions
+from ..quantity_text import effort_units, milli, position_units
+from ..recordings import Stream
 
-Nanoseconds = NDArray[np.int64]
+_MOTION = ("position", "velocity", "acceleration", "jerk")
+
+# A measured sample is compared if it is within this many usual intervals of a setpoint.
+_REACH = 5.0
+
+DOING = {
+    Status.STOPPING: "bring the arm to rest",
+    Status.RAMPING: "fade efforts to zero",
+    Status.HELD: "repeat an earlier one",
+}
+"""What commands of a status do after a loss of setpoints."""
+
+_ANSWERING_NONE = [status.value for status in DOING]
 
 
 @dataclass(frozen=True)
-class Stream:
-    """N messages of one topic, in the order of their stamps.
+class Deviation:
+    """A quantity minus its measurement, at the times of measurement.
 
     Attributes:
-        topic: its name; of computed samples a description.
-        stamp: (N,) times of the headers, ns.
-        recorded: (N,) times of recording, ns.
-        names: of the joints or motors (n,).
-        values: (N, n) by field of the message, SI units; NaN where a message lacks it.
-        is_recorded: False if the samples were computed from other messages.
-        is_fitted: whether they are a fit to measured positions.
+        t: (N,) s.
+        names: of the joints (n,).
+        value: (N, n); NaN where either is unknown.
+        measured: (N, n).
     """
 
-    topic: str
-    stamp: Nanoseconds
-    recorded: Nanoseconds
+    t: Array
     names: tuple[str, ...]
-    values: Mapping[str, Array]
-    is_recorded: bool = True
-    is_fitted: bool = False
+    value: Array
+    measured: Array
 
-    def __len__(self) -> int:
-        return len(self.stamp)
+    @property
+    def rms(self) -> Array:
+        """(n,) root mean square; NaN for a joint without a known deviation."""
+        return _of_known(self.value, lambda x: np.sqrt(np.mean(x**2)))
 
-    def ordered(self, names: tuple[str, ...]) -> Stream:
-        """Select and order the columns by ``names``, all of which the stream has."""
-        columns = [self.names.index(name) for name in names]
-        values = {field: values[:, columns] for field, values in self.values.items()}
-        return replace(self, names=names, values=values)
+    @property
+    def peak(self) -> Array:
+        """(n,) largest absolute value."""
+        return _of_known(self.value, lambda x: np.max(np.abs(x)))
+
+    @property
+    def mean(self) -> Array:
+        """(n,) mean."""
+        return _of_known(self.value, np.mean)
+
+    @property
+    def spread(self) -> Array:
+        """(n,) standard deviation of the measured quantity, where the deviation is known."""
+        return _of_known(np.where(np.isnan(self.value), np.nan, self.measured), np.std)
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """Consecutive commands that do not answer setpoints, for one reason.
+
+    Attributes:
+        status: of the commands.
+        start, end: times of the first of them and of the command after them, s.
+        count: number of commands.
+        lost: whether setpoints were lost: the arm is brought to rest in this phase, or in one that joins it.
+        begins: whether it is the first phase of a loss.
+    """
+
+    status: Status
+    start: float
+    end: float
+    count: int
+    lost: bool
+    begins: bool
+
+
+def _of_known(values: Array, what: Callable[[Array], Any]) -> Array:
+    columns = (column[~np.isnan(column)] for column in values.T)
+    return np.array([what(column) if len(column) else np.nan for column in columns])
 
 
 @dataclass(frozen=True)
@@ -113,8 +159,7 @@ class Record:
 
     def t(self, stream: Stream) -> Array:
         """Return the stamps of a stream since the origin (N,), s."""
-        since: Array = np.multiply(stream.stamp - self.origin, 1e-9, dtype=float)
-        return since
+        return stream.seconds(self.origin)
 
     @cached_property
     def position_deviation(self) -> Deviation | None:
@@ -130,7 +175,7 @@ class Record:
         """A field of a stream minus the measured one.
 
         The stream is interpolated linearly at the times of measurement: exact where stamps agree, else with an error of
-        at most h²/8 times the second derivative, for samples h apart.
+        at most h²/8 times the second derivative, for samples h apart; it is unknown outside, and within pauses.
         """
         measured = self.measured
         if stream is None or measured is None or not len(stream) or not len(measured):
@@ -139,8 +184,15 @@ class Record:
             return None
         names = tuple(name for name in stream.names if name in measured.names)
         values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
-        difference = interpolated(self.t(stream), values, self.t(measured)) - theirs
-        return None if np.isnan(difference).all() else Deviation(self.t(measured), names, difference, theirs)
+        t, wanted = self.t(stream), self.t(measured)
+        columns = [np.interp(wanted, t, x, left=np.nan, right=np.nan) for x in values.T]
+        found = np.stack(columns, axis=1)
+        if len(t) > 1:
+            after = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
+            pause = t[after] - t[after - 1] > _REACH * np.median(np.diff(t))
+            found[pause & (wanted != t[after]) & (wanted != t[after - 1])] = np.nan
+        difference = found - theirs
+        return None if np.isnan(difference).all() else Deviation(wanted, names, difference, theirs)
 
     @cached_property
     def spring_deflection(self) -> tuple[Array, tuple[str, ...], Array] | None:
@@ -178,8 +230,18 @@ class Record:
     @cached_property
     def interruptions(self) -> list[Interruption]:
         """The phases in which commands do not answer setpoints, in order."""
-        stream = self.status
-        return [] if stream is None else interruptions(self.t(stream), stream.values["status"][:, 0])
+        if self.status is None:
+            return []
+        t, status = self.t(self.status), self.status.values["status"][:, 0]
+        cuts = [0, *(np.flatnonzero(np.diff(status)) + 1).tolist(), len(status)]
+        found: list[Interruption] = []
+        for unanswered, group in groupby(pairwise(cuts), key=lambda phase: status[phase[0]] in _ANSWERING_NONE):
+            phases = list(group) if unanswered else []  # without a fresh command between them
+            lost = any(status[start] != Status.HELD.value for start, _ in phases)
+            for k, (start, end) in enumerate(phases):
+                what, until = Status(int(status[start])), float(t[min(end, len(t) - 1)])
+                found.append(Interruption(what, float(t[start]), until, end - start, lost, lost and k == 0))
+        return found
 
     @cached_property
     def duration(self) -> float:
@@ -187,18 +249,91 @@ class Record:
         return max(float(self.t(stream)[-1]) for stream in self.streams)
 
 
-def joined(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
-    """Join messages into one stream, in the order of their stamps, or of recording if no message has a stamp.
+def limits_by_name(record: Record, what: str) -> dict[str, tuple[float, float]]:
+    """Return lower and upper limits of a quantity by joint or motor; infinite if there is none."""
+    return {} if record.arm is None else _ranges(bounds(record.arm), what)
 
-    If messages name different joints, the stream has all of them, with NaN where a message lacks one.
+
+def limit_utilization(record: Record) -> list[Peak]:
+    """Compute the peak utilization of each limit by setpoints and commands, or measurements; highest first.
+
+    Limits without a value are left out, and so are quantities without a limit; motors count before their gears.
     """
-    names, values = message_blocks.joined([(len(part), part.names, part.values) for part in parts])
-    recorded = np.concatenate([part.recorded for part in parts])
-    stamp = np.concatenate([part.stamp for part in parts])
-    order = np.argsort(stamp if stamp.any() else recorded, kind="stable")
-    values = {field: x[order] for field, x in values.items()}
-    recorded = recorded[order]
-    return Stream(topic, stamp[order] if stamp.any() else recorded, recorded, names, values, is_recorded, is_fitted)
+    arm = record.arm
+    if arm is None:
+        return []
+    limits = bounds(arm)
+    motion, efforts = record.setpoint or record.measured, record.command or record.measured
+    found: list[Peak] = []
+    for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
+        for what in quantities:
+            if stream is not None and what in stream.values and (what == "position" or limits.limited(what)):
+                values = _of_joints(arm.robot, stream, what, limits.names[what])
+                found += _of_values(limits, what, record.t(stream), values)
+    if record.motors is not None and limits.of_motors:
+        for what, values in _of_motors(arm, record.motors).items():
+            found += _of_values(limits, what, record.t(record.motors), values)
+    return sorted(found, key=lambda use: -use.ratio)
+
+
+def _ranges(limits: Bounds, what: str) -> dict[str, tuple[float, float]]:
+    lower, upper = (limits.lower, limits.upper) if what == "position" else (-limits.largest[what], limits.largest[what])
+    return dict(zip(limits.names[what], zip(lower.tolist(), upper.tolist(), strict=True), strict=True))
+
+
+def _of_joints(robot: Robot, stream: Stream, what: str, names: Sequence[str]) -> Array:
+    """Values (N, number of names) of a field by joint; those of mimic joints follow from their leaders."""
+    columns = []
+    for name in names:
+        joint = next(joint for joint in robot.joints if joint.name == name)
+        mimic = joint.mimic
+        leader = name if mimic is None else robot.joints[mimic.joint].name
+        values = _column(stream, what, leader)
+        if mimic is not None:
+            values = mimic.ratio * values + (mimic.offset if what == "position" else 0.0)
+        columns.append(values)
+    return np.stack(columns, axis=1)
+
+
+def _of_motors(arm: ElasticArm, motors: Stream) -> dict[str, Array]:
+    """Values (N, m) of the motor shafts, before the gears, by quantity of the bounds; NaN where unknown."""
+    velocity, effort = (
+        np.stack([_column(motors, field, name) for name in arm.motor_names], axis=1)
+        for field in ("motor_velocity", "motor_effort")
+    )
+    speed, torque = arm.gear_ratio * velocity, effort / arm.gear_ratio
+    return {
+        "motor_speed": speed,
+        "motor_torque": torque,
+        "motor_current": arm.motor.current(torque),
+        "motor_voltage": arm.motor.voltage(torque, speed),
+    }
+
+
+def _column(stream: Stream, field: str, name: str) -> Array:
+    """Values (N,) of a joint or motor; NaN if the stream lacks it."""
+    if name not in stream.names or field not in stream.values:
+        return np.full(len(stream), np.nan)
+    return stream.values[field][:, stream.names.index(name)]
+
+
+def _of_values(limits: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
+    found = []
+    for k, (name, (lower, upper)) in enumerate(_ranges(limits, what).items()):
+        x = values[:, k]
+        if not np.isfinite([lower, upper]).any() or np.isnan(x).all():
+            continue
+        distance = beyond(x, lower, upper)
+        most = int(np.argmax(distance))
+        value, ratio = float(x[most]), range_ratio(distance[most], lower, upper)
+        limit = nearest_end(value, lower, upper)
+        found.append(Peak(what, name, limits.units[what][k], value, limit, ratio, float(t[most]), most))
+    return found
+
+
+def percent_used(peak: Peak) -> str:
+    """Return the utilization of a limit in words; a one-sided range is 0% or ``exceeded``."""
+    return f"{peak.ratio:.0%}" if peak.ratio < np.inf else "exceeded"
 
 
 _PAIR = ("_agonist", "_antagonist")

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...bags import Bag, BagError
-from ...bags.message_blocks import read_messages
+from ...bags import Bag
+from ...bags.layout import read_messages
 from ...bags.types import JOINT_TRAJECTORY
 from ...exceptions import StateError
 from ...messages.joint_order import JointOrder
 from ...messages.waypoints import read_positions
-from ...spelling import listed, shown
+from ...simulation.number_files import read_arrays, read_table
+from ...spelling import listed
 
 MOST = 1000
 """Largest number of waypoints; dense samples of a motion are not waypoints."""
@@ -43,10 +42,9 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
     try:
         names, positions = readers.get(path.suffix, _bag)(path)
         waypoints = np.asarray(positions, dtype=float)
-    except (ValueError, KeyError, TypeError, EOFError, csv.Error, zipfile.BadZipFile) as error:
-        if isinstance(error, BagError):
-            raise
-        raise StateError(f"{path}: cannot be read as waypoints: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"has no {error}" if isinstance(error, KeyError) else error
+        raise StateError(f"{path}: cannot be read as waypoints: {reason}") from None
     if waypoints.ndim != 2 or not len(waypoints):
         raise StateError(f"{path}: has no table of waypoints, one row for each")
     if len(waypoints) > MOST:
@@ -61,23 +59,8 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
 
 
 def _csv(path: Path) -> tuple[list[str] | None, Any]:
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.reader(file)
-        rows = [(reader.line_num, row) for row in reader if row]
-    header = [name.strip().removeprefix("q.") for name in rows[0][1]] if rows else []
-    try:
-        [float(each) for each in header]
-    except ValueError:
-        return header, [_numbers(*row) for row in rows[1:]]
-    return None, [_numbers(*row) for row in rows]
-
-
-def _numbers(line: int, row: Sequence[str]) -> list[float]:
-    try:
-        return [float(each) for each in row]
-    except ValueError:
-        reason = f"line {line} must have numbers, separated by commas, is {shown(','.join(row))}"
-        raise ValueError(reason) from None
+    names, table = read_table(path)
+    return names and [name.removeprefix("q.") for name in names], table
 
 
 def _json(path: Path) -> tuple[list[str] | None, Any]:
@@ -88,8 +71,8 @@ def _json(path: Path) -> tuple[list[str] | None, Any]:
 
 
 def _npz(path: Path) -> tuple[list[str] | None, Any]:
-    with np.load(path, allow_pickle=False) as content:
-        return content["joint_names"].tolist() if "joint_names" in content else None, content["q"]
+    arrays = read_arrays(path)
+    return arrays["joint_names"].tolist() if "joint_names" in arrays else None, arrays["q"]
 
 
 def _bag(path: Path) -> tuple[list[str] | None, Any]:

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +16,17 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...exceptions import StateError
 from ...simulation import ElasticPlant, EnergyAudit, Simulation, energy_audit, simulate
-from ...simulation.integration import output_times
+from ...simulation.integrators import output_times
+from ...simulation.number_files import read_arrays, read_table, write_table
 from ...spelling import listed
 from ...states import real_array
-from ..pages.charts import add_joints, over_time, place
-from ..pages.html_page import lines, results_page, section, table
-from ..pages.style import CURVE_POINTS
-from ..pages.units import effort_units, position_units, together
-from ..states_files import write_table
+from ..pages.charts import CURVE_POINTS, add_joints, over_time
+from ..pages.page import html_page
+from ..quantity_text import effort_units, position_units, together
+from ..results import Result, ResultSection
 from ..writing import whole_folder
 from . import LONGEST
-from .summary import ENERGY_TOLERANCE
+from .results import energy_failures, energy_table
 
 _RATE = 500.0
 
@@ -40,8 +38,6 @@ _STEP = 1e-3
 _ENTRIES = ("t", "tau", "joint_names", "W")
 
 _ENERGIES = ("kinetic", "gravity", "spring", "work", "heat")
-
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EOFError, csv.Error, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -80,28 +76,6 @@ class OpenLoop:
     effort: Array
     audit: EnergyAudit
 
-    @property
-    def failures(self) -> list[str]:
-        """An early end, and energy that differs from the work; one line each."""
-        (end,) = self.simulation.ends
-        found = [] if end is None else [f"the simulation ends at {end.t:.3g} s: {end.reason}"]
-        if (miss := float(self.audit.relative_imbalance)) > ENERGY_TOLERANCE:
-            found.append(f"energy and work differ by {miss:.1e}, tolerance {ENERGY_TOLERANCE:.0e}, relative")
-        return found
-
-    def as_json(self) -> dict[str, Any]:
-        """Last state and energy, for JSON."""
-        rows = np.flatnonzero(np.isfinite(self.simulation.work))
-        q, _, qd, _ = self.plant.parts(self.simulation.states[rows[-1]])
-        return {
-            "robot": self.plant.arm.robot.name,
-            "t": float(self.simulation.t[rows[-1]]),
-            "q": q.tolist(),
-            "qd": qd.tolist(),
-            "energy_imbalance": float(self.audit.relative_imbalance),
-            "failures": self.failures,
-        }
-
 
 def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     """Read efforts over time.
@@ -118,7 +92,7 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     """
     names = list(arm.motor_names)
     try:
-        found = {".csv": _csv, ".json": _json}.get(path.suffix, _npz)(path)
+        found = {".csv": _csv, ".json": _json}.get(path.suffix, read_arrays)(path)
         entry, named = ("motor_effort", "motor_names") if "motor_effort" in found else ("tau", "joint_names")
         order = [str(name) for name in found.get(named, names)]
         if sorted(order) != sorted(names):
@@ -128,21 +102,15 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
         tau = real_array(found[entry], entry, (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
         return EffortSamples(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
-    except _UNREADABLE as error:
+    except (ValueError, KeyError, TypeError) as error:
         reason = f"has no {error}" if isinstance(error, KeyError) else error
         raise StateError(f"{path}: cannot be read as efforts over time: {reason}") from None
 
 
 def _csv(path: Path) -> Mapping[str, Any]:
-    with path.open(encoding="utf-8", newline="") as file:
-        names, *rows = [row for row in csv.reader(file) if row] or [[]]
-    table = np.array(rows, dtype=float).reshape(len(rows), len(names))
-    columns = {name.strip(): table[:, i] for i, name in enumerate(names)}
-    if len(columns) < len(names):
-        raise ValueError("two columns have the same name")
-    prefix = next(
-        (each for each in ("motor_effort.", "tau.") if any(name.startswith(each) for name in columns)), "tau."
-    )
+    names, table = read_table(path)
+    columns = dict(zip(names or (), table.T, strict=bool(names)))
+    prefix = "motor_effort." if any(name.startswith("motor_effort.") for name in columns) else "tau."
     motors = [name for name in columns if name.startswith(prefix)]
     return {
         "t": columns["t"],
@@ -156,11 +124,6 @@ def _json(path: Path) -> Mapping[str, Any]:
     if unknown := [repr(name) for name in content if name not in _ENTRIES]:
         raise ValueError(f"has the unknown {listed(unknown)}; known are {', '.join(_ENTRIES)}")
     return content
-
-
-def _npz(path: Path) -> Mapping[str, Any]:
-    with np.load(path, allow_pickle=False) as data:
-        return {name: data[name] for name in data.files}
 
 
 def run_open_loop(
@@ -215,8 +178,56 @@ def run_open_loop(
     return OpenLoop(plant, found, effort, energy_audit(plant, found))
 
 
-def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, force: bool = False) -> Path:
-    """Write index.html, data.npz and motion.csv; returns the path of the page."""
+def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> Result:
+    """Make the result of a motion: its last state, energy, and charts over time.
+
+    Args:
+        page: path of the page.
+        about: names and values for its foot.
+    """
+    robot, simulation, audit = motion.plant.arm.robot, motion.simulation, motion.audit
+    t = simulation.t
+    q, _, qd, _ = motion.plant.parts(simulation.states)
+    last = int(np.flatnonzero(np.isfinite(simulation.work))[-1])
+    imbalance = float(audit.relative_imbalance)
+    (end,) = simulation.ends
+    failures = [] if end is None else [f"the simulation ends at {end.t:.3g} s: {end.reason}"]
+    failures += energy_failures(imbalance)
+    position, effort = position_units(robot), effort_units(robot)
+    of_motors = [effort[i] for i in motion.plant.arm.motor_joint]
+    drawn = {
+        "position": (robot.joint_names, position, q),
+        "velocity": (robot.joint_names, [f"{unit}/s" for unit in position], qd),
+        "effort": (motion.plant.arm.motor_names, of_motors, motion.effort),
+        "energy": (_ENERGIES, ["J"] * len(_ENERGIES), _energies(audit)),
+    }
+    charts = {}
+    for name, (names, units, values) in drawn.items():
+        charts[name] = over_time(name.capitalize(), together(units), t[0], t[-1])
+        add_joints(charts[name], names, units, t, values, points=CURVE_POINTS)
+    return Result(
+        title=f"Motion of {robot.name} {'under given efforts' if np.any(motion.effort) else 'without efforts'}",
+        sections=[
+            ResultSection(charts=charts),
+            ResultSection(lines=[f"q at {t[last]:g} s: {' '.join(f'{x:.6g}' for x in q[last])}"]),
+            ResultSection("Energy", tables=[energy_table(audit.thinned())]),
+        ],
+        failures=failures,
+        files={"page": page},
+        json={
+            "robot": robot.name,
+            "t": float(t[last]),
+            "q": q[last].tolist(),
+            "qd": qd[last].tolist(),
+            "energy_imbalance": imbalance,
+            "failures": failures,
+        },
+        about=about,
+    )
+
+
+def write_results(folder: Path, motion: OpenLoop, result: Result, *, force: bool = False) -> None:
+    """Write index.html, data.npz and motion.csv."""
     robot, t = motion.plant.arm.robot, motion.simulation.t
     q, theta, qd, thetad = motion.plant.parts(motion.simulation.states)
     names, motors = robot.joint_names, motion.plant.arm.motor_names
@@ -237,36 +248,9 @@ def write_results(folder: Path, motion: OpenLoop, about: Mapping[str, str], *, f
         header = ["t", *(f"{x}.{name}" for x in ("q", "qd") for name in names)]
         header += [f"{x}.{name}" for x in ("motor_effort", "motor_position") for name in motors]
         write_table(aside / "motion.csv", header, (t, q, qd, motion.effort, theta))
-        _write_page(aside / "index.html", motion, about)
-    return folder / "index.html"
+        (aside / "index.html").write_text(html_page("simulate", result), encoding="utf-8")
 
 
 def _energies(audit: EnergyAudit) -> Array:
     """Energies, work and heat (T, 5), J."""
     return np.stack([getattr(audit, name) for name in _ENERGIES], axis=1)
-
-
-def _write_page(path: Path, motion: OpenLoop, about: Mapping[str, str]) -> None:
-    robot, t = motion.plant.arm.robot, motion.simulation.t
-    q, _, qd, _ = motion.plant.parts(motion.simulation.states)
-    position, effort = position_units(robot), effort_units(robot)
-    of_motors = [effort[i] for i in motion.plant.arm.motor_joint]
-    drawn = {
-        "position": (robot.joint_names, position, q),
-        "velocity": (robot.joint_names, [f"{unit}/s" for unit in position], qd),
-        "effort": (motion.plant.arm.motor_names, of_motors, motion.effort),
-        "energy": (_ENERGIES, ["J"] * len(_ENERGIES), _energies(motion.audit)),
-    }
-    figures = {}
-    for name, (names, units, values) in drawn.items():
-        figures[name] = over_time(name.capitalize(), together(units), t[0], t[-1])
-        add_joints(figures[name], names, units, t, values, points=CURVE_POINTS)
-    first, *rows = motion.audit.thinned().table().splitlines()
-    header = [f"{title}]" for title in first.split("]") if title.strip()]
-    sections = [
-        lines("verdict bad", (f"Failed: {line}." for line in motion.failures)),
-        section("Over time", *map(place, figures)),
-        section("Energy", table([[title.strip() for title in header], *(row.split() for row in rows)], text_columns=0)),
-    ]
-    heading = f"Motion of {robot.name} {'under given efforts' if np.any(motion.effort) else 'without efforts'}"
-    path.write_text(results_page("simulate", robot.name, heading, sections, figures, about), encoding="utf-8")

@@ -12,9 +12,8 @@ from ...arrays import Array
 from ...bags import BagError
 from ...bags.bag import METADATA, is_storage
 from ...robot import Robot
-from ..identify.read import TABLES, Source
-from ..identify.sides import read_sides
-from ..replay.sources import Sampling
+from ..identify.read import TABLES, read_recording
+from ..recording_options import Sampling, Source
 from ..report.read import read_records
 from ..robot_options import RobotOptions
 
@@ -38,8 +37,7 @@ def read_motion(path: Path, robot: Robot, sampling: Sampling, options: RobotOpti
     A joint that was not recorded stays at zero. Raises BagError, IdentificationError or OSError.
     """
     if path.suffix in TABLES:
-        links = read_sides(path, robot, Source(conventions=sampling.conventions), links_alone=True).links
-        assert links is not None  # it reads nothing else
+        links = read_recording(path, robot, Source(conventions=sampling.conventions))
         return _known(robot, PlayedMotion(links.name, links.t, links.q, links.notes))
     _check_playable(path)
     records = read_records(path, robot, sampling, options)

@@ -20,8 +20,8 @@ from viser.extras import ViserUrdf
 from ...arrays import Array
 from ...exceptions import EomDynamicsError
 from ...robot import Robot
+from ...robot.readers.files import located
 from ...robot.readers.loading import urdf_of
-from ...robot.readers.packages import located
 from ...robot.writers.urdf import robot_as_urdf
 from .motion import PlayedMotion
 

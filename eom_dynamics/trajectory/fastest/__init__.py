@@ -2,8 +2,7 @@
 """Fastest motions along paths, within the limits of joints, motors and tools."""
 
 from .constraints import ToolLimits
-from .many import minimum_times
 from .motion import ActiveLimit, FastestMotion
-from .search import minimum_time
+from .search import minimum_time, minimum_times
 
 __all__ = ["ActiveLimit", "FastestMotion", "ToolLimits", "minimum_time", "minimum_times"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Given states at the ends of fastest motions, and motions with these states to start from."""
+"""Requirements of fastest motions, and motions with given states at the ends to start from."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import Bounds
+from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
+from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, quantities
-from ..spline import ORDERS
+from ..spline import ORDERS, numbers
 from .constraints import Constraints, ToolLimits, tool_slowdowns
 from .interior_point import meet
 from .path import GeometricPath
@@ -30,16 +31,17 @@ _LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
 AT_MOVING_ENDS = 1e-6
 """Relative violation of limits that is left if an end has a given state: its motion is not slowed down."""
 
+# Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
+SLOW = 1e-30
+_UNLIMITED = 1e-10
+
 # Derivatives that quantities depend on; those of motors, on all.
 _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
 
 
 def end_states(name: str, given: Sequence[ArrayLike]) -> list[Array]:
     """Derivatives at an end, each finite (n,)."""
-    try:
-        states = [np.asarray(x, dtype=float) for x in given]
-    except (TypeError, ValueError):
-        raise TrajectoryError(f"{name} is not made of arrays of numbers") from None
+    states = [numbers(x, f"{name} is not made of arrays of numbers") for x in given]
     if len(states) >= ORDERS:
         raise TrajectoryError(f"{name} must be (velocity, acceleration, jerk, snap) or the first of them")
     if not all(each.ndim == 1 and np.all(np.isfinite(each)) for each in states):
@@ -59,6 +61,75 @@ def outset(
             a, b, c, d = np.append(curve.end_rates(end, given, names), np.zeros(ORDERS - 1 - len(given)))
             found.append((end, np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2]), len(given)))
     return found
+
+
+def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
+    """Limits of an arm; raises TrajectoryError unless they are positive, and ranges of positions have a lower end."""
+    own = bounds(arm, limits)
+    for quantity, largest in (*own.largest.items(), ("effort_rms", own.effort_rms)):
+        for name, most in zip(own.names[quantity], largest, strict=True):
+            if not most > 0:
+                raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
+    for name, lower, upper in zip(own.names["position"], own.lower, own.upper, strict=True):
+        if not lower <= upper:
+            raise TrajectoryError(f"{name}: lower limit of position {lower:g} exceeds the upper one {upper:g}")
+    return own
+
+
+def require_limits(own: Bounds, tool: ToolLimits) -> None:
+    """Raise an error where there are no limits, or those of the tool are not positive."""
+    for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
+        if not value > 0:
+            raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
+    limited = any(np.any(np.isfinite(largest)) for largest in (*own.largest.values(), own.effort_rms))
+    if not limited and not np.isfinite(min(tool[:2])):
+        raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
+
+
+def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array | None) -> None:
+    """Raise an error where shares of limits (number of names, M) are those of a slow motion in a fast one, too."""
+    if fast is None:
+        return
+    unlimited = np.max(np.abs(fast - slow), axis=0) < _UNLIMITED
+    # A path from or to rest does not move there.
+    unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False
+    if np.any(unlimited):
+        place = curve.percent(speed.nodes[int(np.argmax(unlimited))])
+        raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.4g} % of it")
+
+
+def require_positions(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
+    """Raise an error where positions (M, n), at these places on the path in per cent, are out of their ranges."""
+    E, e = arm.robot.coupling
+    q = q @ E.T + e
+    scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
+    distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
+    if np.max(distance) > 0:
+        k, joint = np.unravel_index(int(np.argmax(distance)), distance.shape)
+        unit = own.units["position"][joint]
+        remedy = f", {IN_DEGREES}" if unit == "rad" and distance[k, joint] > TURN else "; change the path"
+        raise TrajectoryError(
+            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {percent[k]:.4g} % of "
+            f"the path is out of its range, {own.lower[joint]:g} to {own.upper[joint]:g}{remedy}"
+        )
+
+
+def require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
+    """Raise an error where an effort at rest exceeds its limit."""
+    try:
+        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
+    except StateError as error:
+        raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
+    for quantity, value in values.items():
+        used = np.nan_to_num(np.abs(value) / own.largest[quantity], nan=0.0)
+        if np.max(used) >= 1:
+            k, i = np.unravel_index(int(np.argmax(used)), used.shape)
+            unit = own.units[quantity][i]
+            raise TrajectoryError(
+                f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
+                f"{percent[k]:.4g} % of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
+                f"{unit} for motion; change the path, the payload or the limit"
+            )
 
 
 def require_ends(

@@ -307,40 +307,57 @@ def minimise(
         left_over = (1 - dual) * mu * count + (ahead * (1 - dual) - dual) * bent.sum() - ahead * dual * (bent @ change)
         aim = min(max(mu * max((left_over / (mu * count)) ** 3, _LEAST), _PACE * error / count), mu)
         target = np.clip(aim + bent * (1 + change), aim / _AIMED, aim * _AIMED)
-        pull, corrected = target / distances, np.zeros(count)
-        step = solve(point.pulled(pull) - gradient)
-        change, x_change = point.changes(step)
-        change /= distances
-        ahead, relative = _longest(change, x_change / x), target / products - 1 - change
-        usual = step, ahead, relative
-        for trial in range(_MOST_HALVINGS):
-            # Derivatives of limits that are not affine take much longer than their values.
-            following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.affine)
-            if following is not None and (following.distances >= _LEFT * distances).all():
-                break
-            if trial == 0 and following is not None and len(point.by_c):
-                # A second-order correction: RMS efforts are the more curved, the closer they are to their limits.
-                corrected[point.sides :] = (following.distances / distances - 1 - ahead * change)[point.sides :]
-                step = solve(point.pulled(pull - multipliers * corrected) - gradient)
-                change, x_change = point.changes(step)
-                change = change / distances + corrected
-                ahead, relative = _longest(change, x_change / x), target / products - 1 - change
-                continue
-            if step is not usual[0]:
-                step, ahead, relative = usual
-            ahead *= 0.6
-        else:
+        followed = _followed(speed, constraints, point, solve, gradient, products, target)
+        if followed is None:
             break  # rounding, or limits that jump; the motion so far meets them
-        if not constraints.affine:
-            following = _Point.at(speed, constraints, following.c)
-        if following is None:
-            break
+        following, relative = followed
         multipliers *= 1 + _longest(relative) * relative
         point = following
         products, mu = _centred(multipliers * point.distances)
     if not len(point.by_c):
         best = point, products
     return InteriorPointSolution(best[0].c, steps, best[1] / best[0].distances)
+
+
+def _followed(
+    speed: SquaredSpeed,
+    constraints: Constraints,
+    point: _Point,
+    solve: Callable[[Array], Array],
+    gradient: Array,
+    products: Array,
+    target: Array,
+) -> tuple[_Point, Array] | None:
+    """The next point on the way to products of multipliers and distances, and relative changes of the multipliers.
+
+    None if no step leaves enough of the distances.
+    """
+    x, distances, multipliers = point.x[0], point.distances, products / point.distances
+    pull, corrected = target / distances, np.zeros_like(distances)
+    step = solve(point.pulled(pull) - gradient)
+    change, x_change = point.changes(step)
+    change /= distances
+    ahead, relative = _longest(change, x_change / x), target / products - 1 - change
+    usual = step, ahead, relative
+    for trial in range(_MOST_HALVINGS):
+        # Derivatives of limits that are not affine take much longer than their values.
+        following = _Point.at(speed, constraints, point.c + ahead * step, changes=constraints.affine)
+        if following is not None and (following.distances >= _LEFT * distances).all():
+            if not constraints.affine:
+                following = _Point.at(speed, constraints, following.c)
+            return None if following is None else (following, relative)
+        if trial == 0 and following is not None and len(point.by_c):
+            # A second-order correction: RMS efforts are the more curved, the closer they are to their limits.
+            corrected[point.sides :] = (following.distances / distances - 1 - ahead * change)[point.sides :]
+            step = solve(point.pulled(pull - multipliers * corrected) - gradient)
+            change, x_change = point.changes(step)
+            change = change / distances + corrected
+            ahead, relative = _longest(change, x_change / x), target / products - 1 - change
+            continue
+        if step is not usual[0]:
+            step, ahead, relative = usual
+        ahead *= 0.6
+    return None
 
 
 def _centred(products: Array) -> tuple[Array, float]:

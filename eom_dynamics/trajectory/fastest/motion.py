@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest motion along a path, as a spline."""
+"""The fastest motion along a path, as a spline, and a check of its limits."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
-from ..quantities import Load, SampledLoad, effort_rms, quantities
-from ..spline import ORDERS, Spline
-from ..time_scaling import ratios
+from ...exceptions import StateError, TrajectoryError
+from ..quantities import Load, SampledLoad, derivatives_for_limits, effort_rms, quantities, ratios
+from ..spline import ORDERS, PER_PIECE, Spline, check_times
 from ..trajectory import Trajectory, sample
+from .constraints import ToolLimits, tool_slowdowns
 from .path import GeometricPath, chain, divided
 from .speed import SquaredSpeed, time_derivatives
 
@@ -32,6 +33,18 @@ _GAUSS = _GAUSS + 0.5
 # Rate at which the active limits are determined, Hz, and the share of a limit from which on it is active.
 _RATE = 1000.0
 _ACTIVE = 0.995
+
+# Share of a limit from which on peaks between samples are computed.
+_NEAR_LIMIT = 0.9
+
+# Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
+# samples are where it is more, up to this number for each one of the first.
+_MISSABLE = 1e-7
+_MISSED = 0.128
+_CLOSER, _FINEST = 4, 16
+
+# Rate at which motions with friction or motors are checked, Hz.
+CHECK_RATE = 10_000.0
 
 # Largest number of samples of a motion, some hundred for each of its pieces.
 _MOST_SAMPLES = 200_000
@@ -147,3 +160,70 @@ def _apart(times: Array, least: float) -> list[int]:
         if times[i] - times[kept[-1]] >= least and times[-1] - times[i] >= least:
             kept.append(i)
     return [*kept, len(times) - 1]
+
+
+def heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
+    """RMS efforts over their limits, 0 without a limit (m,)."""
+    if not np.any(np.isfinite(own.effort_rms)):
+        return np.zeros(len(own.effort_rms))
+    t = check_times(motion, motion_rate(motion, CHECK_RATE))
+    return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / own.effort_rms
+
+
+class ViolatedInstants(NamedTuple):
+    """Instants of a motion at which a limit is exceeded.
+
+    Attributes:
+        t: (N,), s.
+        used: largest shares of limits (N,).
+        quantities: indices of the quantities that use them among those with a limit and, after them, the tool's (N,).
+        pieces: of the motion in which they are.
+    """
+
+    t: Array
+    used: Array
+    quantities: NDArray[np.intp]
+    pieces: NDArray[np.intp]
+
+
+def violations(
+    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
+) -> ViolatedInstants:
+    """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
+
+    Shares between these instants are those of parabolas through three of them; where parabolas may miss a violation,
+    the instants are closer.
+    """
+    order, found = derivatives_for_limits(arm, own), []
+    columns = [i for i, name in enumerate(own.quantities) for _ in own.names[name]] or [0]
+    # Few different numbers, each a power of two times the least one.
+    steps = np.diff(motion.t)[pieces]
+    counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
+    pending = [(int(parts), pieces[counts == parts]) for parts in np.unique(counts)]
+    for parts, some in pending:
+        t, states = motion.in_pieces(parts, order, some)
+        load = Load(tuple(x.reshape(t.size, -1) for x in states))
+        try:
+            values = ratios(quantities(arm, load, own), own)
+        except StateError as error:
+            raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
+        of_tool = tool_slowdowns(arm, tool, load.states)
+        used = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
+        before, middle, after = used[:-2], used[1:-1], used[2:]
+        slope, bend = 0.5 * (after - before), 2 * middle - before - after
+        peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
+        missed = _MISSED * np.abs(np.diff(used, 3, axis=0))
+        used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
+        missed += np.max([used[k : len(used) - 3 + k] for k in range(4)], axis=0)
+        unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + _MISSABLE)
+        if parts < _FINEST * PER_PIECE and np.any(unsure):
+            pending.append((_CLOSER * parts, some[unsure]))
+        k, piece = np.nonzero(used > most)
+        sample = k * len(some) + piece
+        largest = values[sample]
+        worst = np.where(
+            np.max(largest, axis=1) < of_tool[sample], len(own.quantities), np.take(columns, np.argmax(largest, axis=1))
+        )
+        found.append(ViolatedInstants(t[k, piece], used[k, piece], worst, some[piece]))
+    t, used, quantity, over = (np.concatenate(each) for each in zip(*found, strict=True))
+    return ViolatedInstants(t, used, quantity, np.unique(over))

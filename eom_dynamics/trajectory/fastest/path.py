@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
+from ...elastic.bounds import Bounds
 from ...exceptions import TrajectoryError
-from ..spline import Spline
+from ..spline import RATE_NAMES, Spline, numbers
 from ..trajectory import Trajectory
+from ..waypoints import through
 
 # Parameters s = phi(σ) from 0 to 1 whose first four derivatives vanish at both ends, at the start, and nowhere.
 _BOTH = Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
@@ -22,8 +24,6 @@ _NEITHER = Polynomial([0.0, 1.0])
 # Largest distances of given derivatives at an end from the path, relative to their terms: the higher the derivative of
 # an interpolated motion along the path, the less exact.
 _ALONG = (1e-4, 1e-4, 1e-3, 1e-2)
-
-_RATES = ("velocity", "acceleration", "jerk", "snap")
 
 # Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
 _REST = 1e-9
@@ -140,7 +140,7 @@ class GeometricPath:
             worst = int(np.argmax(away))
             if away[worst] > _ALONG[k] * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
                 raise TrajectoryError(
-                    f"the {_RATES[k]} at the {where} is not along the path: {names[worst]} has "
+                    f"the {RATE_NAMES[k]} at the {where} is not along the path: {names[worst]} has "
                     f"{derivative[worst]:.6g}, along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"
                 )
             if k == 0 and rates[0] <= 0:
@@ -199,3 +199,36 @@ class GeometricPath:
             k = np.sum(self._phi[0](tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
             low, high = tried[rows, k], tried[rows, k + 1]
         return 0.5 * (low + high)
+
+
+def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Array]]) -> Spline:
+    """Smoothest path through waypoints (K, n), over a parameter that grows with the distance.
+
+    Args:
+        path: waypoints (K, n), rad or m.
+        limits: limits of the arm.
+        ends: velocity … snap at ``"start"`` and ``"end"``, each (n,), that the curve must have; none at an end at rest.
+
+    Raises:
+        TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
+    """
+    waypoints = numbers(path, "path must be a trajectory, or waypoints (K, n)")
+    if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
+        raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {waypoints.shape}")
+    if not np.all(np.isfinite(waypoints)):
+        row = int(np.argwhere(~np.isfinite(waypoints))[0, 0])
+        raise TrajectoryError(f"waypoints must be finite; waypoint {row} has {waypoints[row]}")
+    steps = np.diff(waypoints, axis=0)
+    still = ~np.any(steps, axis=1)
+    if np.any(still):
+        k = int(np.argmax(still))
+        raise TrajectoryError(f"waypoints {k} and {k + 1} are equal; remove one of them")
+    velocity = limits.largest["velocity"][: steps.shape[1]]
+    weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
+    lengths = np.max(np.abs(steps) / weights, axis=1)
+    bent = {}
+    for end, given in ends.items():
+        if given and all(len(each) == len(weights) for each in given):
+            pace = np.max(np.abs(given[0]) / weights)
+            bent[end] = [each / pace ** (k + 1) for k, each in enumerate(given)]
+    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends=bent)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest motion along a path within all limits of an arm."""
+"""The fastest motion along a path within all limits of an arm, and those along many paths."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -14,19 +15,28 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
-from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
-from ...exceptions import StateError, TrajectoryError
-from ..quantities import Load, SampledLoad, derivatives_for_limits, effort_rms, quantities
-from ..spline import ORDERS, PER_PIECE, Spline, check_times
-from ..time_scaling import ratios
+from ...exceptions import TrajectoryError
+from ..spline import Spline
 from ..trajectory import Trajectory
-from .constraints import Constraints, ToolLimits, tool_slowdowns
-from .ends import AT_MOVING_ENDS, between, end_states, entered, outset, require_ends
+from .constraints import Constraints, ToolLimits
+from .ends import (
+    AT_MOVING_ENDS,
+    SLOW,
+    between,
+    end_states,
+    entered,
+    outset,
+    positive_limits,
+    require_ends,
+    require_limits,
+    require_limits_everywhere,
+    require_positions,
+    require_statics,
+)
 from .interior_point import feasible, minimise
-from .motion import FastestMotion, motion_of, motion_rate, places_of
-from .path import GeometricPath
+from .motion import CHECK_RATE, FastestMotion, ViolatedInstants, heat, motion_of, motion_rate, places_of, violations
+from .path import GeometricPath, path_through
 from .speed import SquaredSpeed
-from .waypoints import path_through
 
 # Knots of the speed: least number of intervals; number in a piece of a spline, and in each of so many next to the ends;
 # density; and the length of the first and last.
@@ -38,9 +48,6 @@ _END = 0.03
 
 # Ends of the intervals next to an end that moves, over the length of the others.
 _GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
-
-# Shares of that way for violations between nodes; a motion with given states at its ends is not slowed down.
-_CORRECTIONS = (0.0, 1e-3, 4e-3)
 
 # Shortest duration of such an interval, and of the whole path at its largest speed, s: about the shortest piece of a
 # motion for each interval of a short path.
@@ -55,24 +62,11 @@ _MOST_SLOWED = 2.0
 # motors or joint friction: friction and gear losses change within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
-# Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
-_SLOW = 1e-30
-_UNLIMITED = 1e-10
-
 # Relative violation of limits between nodes that is left, attempts to get there, the last ones, in which motions
 # are checked in any case, and the largest time scaling for what is left.
 _BETWEEN = 8e-4
 _ATTEMPTS, _LATE = 12, 6
 _SCALED = 1e-3
-
-# Share of a limit from which on peaks between samples are computed.
-_NEAR_LIMIT = 0.9
-
-# Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
-# samples are where it is more, up to this number for each one of the first.
-_MISSABLE = 1e-7
-_MISSED = 0.128
-_CLOSER, _FINEST = 4, 16
 
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
@@ -83,8 +77,7 @@ _START, _TIGHTENED, _END_GAP = 1.0, 3e-3, 1e-4
 # Share of the largest squared speed with which to begin, and to go on.
 _COLD, _INSIDE = 0.7, 0.993
 
-# Rate at which motions with friction or motors are checked, Hz, and the margin of durations for peaks between samples.
-_CHECK_RATE = 10_000.0
+# Margin of durations for peaks between samples.
 _MARGIN = 1e-5
 
 
@@ -125,7 +118,7 @@ def minimum_time(
             there are no limits. The message has the place on the path.
     """
     begin = time.perf_counter()
-    own = _limits(arm, limits)
+    own = positive_limits(arm, limits)
     task = _task(arm, own, tool or ToolLimits(), path, {"start": start, "end": end})
     found, parameters = _searched(task, progress)
     progress(1.0)
@@ -181,21 +174,21 @@ def _task(
     fixed = len(ends["start"]), len(ends["end"])
     curve = GeometricPath(given, fixed)
     moving = outset(curve, ends, arm.robot.joint_names)
-    _require_limits(own, tool)
+    require_limits(own, tool)
     require_ends(arm, own, tool, curve, ends)
     finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
     finer = _FINE_OF_MOTORS if own.of_motors or arm.robot.joint_friction else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
     places = np.append(fine.nodes[fine.finer // 2 :: fine.finer], [0.0, 1.0])
     q = curve.positions(places)
-    _require_positions(arm, own, q, curve.percent(places))
-    _require_statics(arm, own, q, curve.percent(places))
+    require_positions(arm, own, q, curve.percent(places))
+    require_statics(arm, own, q, curve.percent(places))
     everywhere = Constraints(arm, curve, fine, own, tool)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
-    slow, fast = (everywhere.used(np.full((4, len(fine.nodes)), x)) for x in (_SLOW * fastest, fastest))
+    slow, fast = (everywhere.used(np.full((4, len(fine.nodes)), x)) for x in (SLOW * fastest, fastest))
     if slow is not None:
         everywhere.at_rest = slow[: len(slow) - len(everywhere.heat_limits)]
-        _require_limits_everywhere(curve, fine, slow, fast)
+        require_limits_everywhere(curve, fine, slow, fast)
     return _Task(arm, own, tool, ends, curve, moving, fastest, fine, everywhere)
 
 
@@ -232,14 +225,17 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
         gap = _TIGHTENED, _END_GAP
         if attempt and (attempt >= _ATTEMPTS - _LATE or not 1 + _BETWEEN < worst < np.inf):
-            found, over, hot, times, sigma = _checked_motion(task, nodes, c, first, places)
+            times, states, sigma = motion_of(task.curve, nodes.speed, c, places)
+            for row, exact in zip((0, -1), task.ends.values(), strict=True):
+                states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
+            found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
             if found is not None and found.end <= _MOST_SLOWED * shortest:
                 return found, task.curve.parameter(sigma)
             hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
             nodes.constraints.tighten_heat(1 / hot)
             times = np.interp(nodes.speed.nodes, sigma, times)
             _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
-        c = _back(task, nodes, first) if task.moving else _inside(nodes, c, _INSIDE)
+        c = entered(task.curve, nodes.speed, nodes.constraints, first) if task.moving else _inside(nodes, c, _INSIDE)
     raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
 
 
@@ -280,29 +276,6 @@ def _inside(nodes: _Nodes, c: Array, share: float) -> Array:
     return found
 
 
-def _back(task: _Task, nodes: _Nodes, first: Array) -> Array:
-    """The first coefficients, of given states at the ends, or near ones within all limits."""
-    speed, _, constraints = nodes
-    used = constraints.used(speed.at_nodes(first))
-    if used is not None and np.max(used) < 1:
-        return first
-    return entered(task.curve, speed, constraints, first)
-
-
-def _checked_motion(
-    task: _Task, nodes: _Nodes, c: Array, first: Array, places: tuple[Array, Array]
-) -> tuple[Spline | None, _Checked, Array, Array, Array]:
-    """What :func:`_slowed` returns for the motion, and times and σ at its knots."""
-    for share in _CORRECTIONS if task.moving else (0.0,):
-        times, states, sigma = motion_of(task.curve, nodes.speed, c + share * (first - c), places)
-        for row, exact in zip((0, -1), task.ends.values(), strict=True):
-            states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
-        found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
-        if found:
-            break
-    return found, over, hot, times, sigma
-
-
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
     edges = np.concatenate([[0.0], curve.breaks, [1.0]])
     counts = np.full(len(edges) - 1, float(_PER_PIECE))
@@ -320,72 +293,6 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
     inner = np.linspace(first[-1], last[0], count - 1)
     found: Array = np.interp(np.concatenate([first[:-1], inner, last[1:]]), passed, edges)
     return found
-
-
-def _limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
-    own = bounds(arm, limits)
-    for quantity, largest in (*own.largest.items(), ("effort_rms", own.effort_rms)):
-        for name, most in zip(own.names[quantity], largest, strict=True):
-            if not most > 0:
-                raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
-    for name, lower, upper in zip(own.names["position"], own.lower, own.upper, strict=True):
-        if not lower <= upper:
-            raise TrajectoryError(f"{name}: lower limit of position {lower:g} exceeds the upper one {upper:g}")
-    return own
-
-
-def _require_limits(own: Bounds, tool: ToolLimits) -> None:
-    for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
-        if not value > 0:
-            raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
-    limited = any(np.any(np.isfinite(largest)) for largest in (*own.largest.values(), own.effort_rms))
-    if not limited and not np.isfinite(min(tool[:2])):
-        raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
-
-
-def _require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: Array, fast: Array | None) -> None:
-    """Raise an error where shares of limits (number of names, M) are those of a slow motion in a fast one, too."""
-    if fast is None:
-        return
-    unlimited = np.max(np.abs(fast - slow), axis=0) < _UNLIMITED
-    # A path from or to rest does not move there.
-    unlimited[: speed.counts[0]] = unlimited[-speed.counts[-1] :] = False
-    if np.any(unlimited):
-        place = curve.percent(speed.nodes[int(np.argmax(unlimited))])
-        raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.4g} % of it")
-
-
-def _require_positions(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
-    E, e = arm.robot.coupling
-    q = q @ E.T + e
-    scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
-    distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
-    if np.max(distance) > 0:
-        k, joint = np.unravel_index(int(np.argmax(distance)), distance.shape)
-        unit = own.units["position"][joint]
-        remedy = f", {IN_DEGREES}" if unit == "rad" and distance[k, joint] > TURN else "; change the path"
-        raise TrajectoryError(
-            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {percent[k]:.4g} % of "
-            f"the path is out of its range, {own.lower[joint]:g} to {own.upper[joint]:g}{remedy}"
-        )
-
-
-def _require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
-    """Raise an error where an effort at rest exceeds its limit."""
-    try:
-        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
-    except StateError as error:
-        raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
-    for quantity, value in values.items():
-        used = np.nan_to_num(np.abs(value) / own.largest[quantity], nan=0.0)
-        if np.max(used) >= 1:
-            k, i = np.unravel_index(int(np.argmax(used)), used.shape)
-            unit = own.units[quantity][i]
-            raise TrajectoryError(
-                f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
-                f"{percent[k]:.4g} % of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
-                f"{unit} for motion; change the path, the payload or the limit"
-            )
 
 
 def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.intp]]:
@@ -421,74 +328,7 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.in
     return violation, more
 
 
-def _heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
-    """RMS efforts over their limits, 0 without a limit (m,)."""
-    if not np.any(np.isfinite(own.effort_rms)):
-        return np.zeros(len(own.effort_rms))
-    t = check_times(motion, motion_rate(motion, _CHECK_RATE))
-    return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / own.effort_rms
-
-
-class _Checked(NamedTuple):
-    """Instants of a motion at which a limit is exceeded.
-
-    Attributes:
-        t: (N,), s.
-        used: largest shares of limits (N,).
-        quantities: indices of the quantities that use them among those with a limit and, after them, the tool's (N,).
-        pieces: of the motion in which they are.
-    """
-
-    t: Array
-    used: Array
-    quantities: NDArray[np.intp]
-    pieces: NDArray[np.intp]
-
-
-def _checked(
-    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
-) -> _Checked:
-    """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
-
-    Shares between these instants are those of parabolas through three of them; where parabolas may miss a violation,
-    the instants are closer.
-    """
-    order, found = derivatives_for_limits(arm, own), []
-    columns = [i for i, name in enumerate(own.quantities) for _ in own.names[name]] or [0]
-    # Few different numbers, each a power of two times the least one.
-    steps = np.diff(motion.t)[pieces]
-    counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
-    pending = [(int(parts), pieces[counts == parts]) for parts in np.unique(counts)]
-    for parts, some in pending:
-        t, states = motion.in_pieces(parts, order, some)
-        load = Load(tuple(x.reshape(t.size, -1) for x in states))
-        try:
-            values = ratios(quantities(arm, load, own), own)
-        except StateError as error:
-            raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
-        of_tool = tool_slowdowns(arm, tool, load.states)
-        used = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
-        before, middle, after = used[:-2], used[1:-1], used[2:]
-        slope, bend = 0.5 * (after - before), 2 * middle - before - after
-        peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
-        missed = _MISSED * np.abs(np.diff(used, 3, axis=0))
-        used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
-        missed += np.max([used[k : len(used) - 3 + k] for k in range(4)], axis=0)
-        unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + _MISSABLE)
-        if parts < _FINEST * PER_PIECE and np.any(unsure):
-            pending.append((_CLOSER * parts, some[unsure]))
-        k, piece = np.nonzero(used > most)
-        sample = k * len(some) + piece
-        largest = values[sample]
-        worst = np.where(
-            np.max(largest, axis=1) < of_tool[sample], len(own.quantities), np.take(columns, np.argmax(largest, axis=1))
-        )
-        found.append(_Checked(t[k, piece], used[k, piece], worst, some[piece]))
-    t, used, quantity, over = (np.concatenate(each) for each in zip(*found, strict=True))
-    return _Checked(t, used, quantity, np.unique(over))
-
-
-def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, _Checked, Array]:
+def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, ViolatedInstants, Array]:
     """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
     Args:
@@ -506,14 +346,14 @@ def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, _
     given, cold = motion.end, np.zeros(len(own.effort_rms))
     for repeat in range(2 if own.of_motors else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
-        rate = 0.0 if affine else motion_rate(motion, _CHECK_RATE)
-        over = _checked(arm, own, tool, motion, rate, pieces, 1 + tolerance)
+        rate = 0.0 if affine else motion_rate(motion, CHECK_RATE)
+        over = violations(arm, own, tool, motion, rate, pieces, 1 + tolerance)
         if not len(over.t):
-            hot = _heat(arm, own, motion)
+            hot = heat(arm, own, motion)
             if np.any(hot > 1 + tolerance):
                 return None, over, hot
             # Peaks between samples at a lower rate are higher.
-            return motion.stretched(1 + _MARGIN) if 0 < rate < _CHECK_RATE and not moving else motion, over, cold
+            return motion.stretched(1 + _MARGIN) if 0 < rate < CHECK_RATE and not moving else motion, over, cold
         if moving:
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
@@ -527,7 +367,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, _
     return None, over._replace(t=over.t * (given / motion.end)), cold
 
 
-def _tighten_near(constraints: Constraints, own: Bounds, over: _Checked, times: Array, moving: bool) -> None:
+def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
     """Reduce limits at nodes next to instants at which a motion violates them.
 
     Args:
@@ -553,3 +393,42 @@ def _tighten_near(constraints: Constraints, own: Bounds, over: _Checked, times: 
         rows = constraints.rows_of(name)
         shares[rows] = np.minimum(shares[rows], of_nodes)
     constraints.tighten(shares)
+
+
+# Chunks of paths for each process: some paths take longer than others.
+_CHUNKS = 4
+
+_Found = tuple[Spline, Array, float]
+
+
+def minimum_times(
+    arm: ElasticArm, paths: Iterable[Trajectory | ArrayLike], *, workers: int | None = None, **options: Any
+) -> list[FastestMotion | TrajectoryError]:
+    """The fastest motion along each path, or the error that refuses it.
+
+    Scripts that call it need a guard ``if __name__ == "__main__":``, since processes import them.
+
+    Args:
+        arm: the arm; compiled code comes from the cache.
+        paths: each as for :func:`.minimum_time`; they are pickled.
+        workers: number of processes; by default that of the cores.
+        options: ``limits``, ``tool``, ``start`` and ``end`` of :func:`.minimum_time`.
+    """
+    # Most users of this package start no processes.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    workers, given, own = workers or os.cpu_count() or 1, list(paths), bounds(arm, options.get("limits"))
+    find = partial(_found, arm, options)
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        # The arm goes along with each chunk.
+        found = list(pool.map(find, given, chunksize=-(-len(given) // (_CHUNKS * workers)) or 1))
+    return [x if isinstance(x, TrajectoryError) else FastestMotion(arm, own, *x) for x in found]
+
+
+def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | ArrayLike) -> _Found | TrajectoryError:
+    try:
+        motion = minimum_time(arm, path, **options)
+    except TrajectoryError as error:
+        return error
+    return Spline(motion.t, motion.states), motion.parameters, motion.computing_time

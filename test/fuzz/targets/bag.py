@@ -6,7 +6,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from eom_dynamics.bags import Bag, Layouts, Rows
+from eom_dynamics.bags import Bag
+from eom_dynamics.bags.layout import read_blocks
 
 from .refusals import refused
 
@@ -24,19 +25,14 @@ TOKENS = (
 def check(data: bytes) -> None:
     """Read a file of any bytes."""
     ending = ".db3" if data.startswith(b"SQLite") else ".mcap"
+    reasons: list[str] = []
     with tempfile.TemporaryDirectory(prefix="eom_dynamics-fuzz-") as folder:
         path = Path(folder) / f"bag{ending}"
         path.write_bytes(data)
         with refused(), Bag(path) as bag:
             for topic in bag.topics:
                 with refused():
-                    layouts = Layouts(topic.types(), topic.type)
-                    for times, messages in bag.messages(topic):
-                        assert len(times) == len(messages)
-                        for found in layouts.rows(messages):
-                            if isinstance(found, Rows):
-                                assert found.rows.shape[1] == len(found.layout.template)
-                            else:
-                                assert "\n" not in str(found[1])
-            for line in bag.damage:
+                    for block in read_blocks(bag, topic, lambda reason, _: reasons.append(reason)):
+                        assert block.rows.shape == (len(block.recorded), len(block.layout.template))
+            for line in (*bag.damage, *reasons):
                 assert "\n" not in line

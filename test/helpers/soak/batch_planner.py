@@ -20,8 +20,7 @@ from rclpy.executors import SingleThreadedExecutor
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.messages.samples import doubles
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
 from eom_dynamics.ros.interfaces import (
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,

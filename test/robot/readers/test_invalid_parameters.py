@@ -205,10 +205,7 @@ BAD_JOINTS = {
     ),
     "helical joint without pitch": ({"type": "helical"}, "screw: a helical joint must have a pitch"),
     "helical joint that slides": ({"type": "helical", "screw": [0.0] * 5 + [1.0]}, "screw: the axis must be"),
-    "rigid joint with stiffness": (
-        {"elasticity.type": "rigid"},
-        "elasticity.stiffness: unknown entry; known are type",
-    ),
+    "rigid joint with stiffness": ({"elasticity.type": "rigid"}, "elasticity.stiffness: unknown entry; known are type"),
     "misspelt required entry": ({"mass": ..., "mas": 2.0}, "mass: missing; is mas a misspelling of it?"),
     "misspelt optional entry": ({"rotor_inertia": ..., "rotor_intertia": 0.2}, "did you mean rotor_inertia?"),
     "misspelt optional section": (

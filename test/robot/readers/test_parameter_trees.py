@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter files of trees: parents, tools, mimic joints, conventions; invalid ones and their errors."""
+"""Robots of parameter trees, and additions to a loaded robot from a section urdf."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from chains import packaged_parameters
 
 from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
-from eom_dynamics.robot import Limits
+from eom_dynamics.robot import Limits, robot_from_urdf
 
 
 def edited(base: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -165,3 +165,101 @@ def test_mimic_joints_and_fixed_bodies() -> None:
     np.testing.assert_array_equal(robot.coupling[0], [[1], [-1.5]])
     np.testing.assert_array_equal(robot.coupling[1], [0, 0.2])
     assert robot.merged == ("link tip into the body of two (1 kg)",)
+
+
+INERTIAL = """<inertial><origin xyz="0 0 0.1"/><mass value="1"/>
+  <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>"""
+
+
+def link(name):
+    return f'<link name="{name}">{INERTIAL}</link>'
+
+
+def joint(name, kind, parent, child, more=""):
+    return f"""<joint name="{name}" type="{kind}"><origin xyz="0.3 0 0.2"/><axis xyz="0 1 0"/>
+      <parent link="{parent}"/><child link="{child}"/>{more}</joint>"""
+
+
+URDF = f"""<robot name="arm">{"".join(map(link, ["base", "upper", "lower", "finger", "flange", "table"]))}
+  {joint("shoulder", "revolute", "base", "upper")}
+  {joint("elbow", "continuous", "upper", "lower")}
+  {joint("grip", "prismatic", "lower", "finger", '<mimic joint="elbow"/>')}
+  {joint("mount", "fixed", "lower", "flange")}
+  {joint("slide", "planar", "base", "table")}
+  <transmission name="t"><joint name="elbow"/><actuator name="m"><mechanicalReduction>10</mechanicalReduction>
+    <motorInertia>0.002</motorInertia></actuator></transmission>
+</robot>"""
+
+SPRING = {"type": "linear", "stiffness": 500.0}
+
+
+def test_without_a_section_it_is_the_robot_of_load_robot():
+    ours, theirs = robot_from_urdf(URDF), load_robot(URDF)
+    assert ours.joint_names == theirs.joint_names
+    assert np.all(np.isinf(ours.stiffness))
+    np.testing.assert_array_equal(ours.rotor_inertia, theirs.rotor_inertia)
+
+
+def test_joints_get_springs_and_rotors():
+    joints = {"elbow": {"elasticity": SPRING}, "shoulder": {"rotor_inertia": 0.7, "elasticity": {"type": "rigid"}}}
+    robot = robot_from_urdf(URDF, {"joints": joints})
+    found = dict(zip(robot.joint_names, zip(robot.stiffness, robot.rotor_inertia, strict=True), strict=True))
+    assert found["elbow"] == (500.0, pytest.approx(0.2))  # its rotor from the transmission
+    assert found["shoulder"] == (np.inf, 0.7)
+    assert robot_from_urdf(URDF, {"joints": {"elbow": {"rotor_inertia": 3}}}).rotor_inertia[1] == 3
+
+
+@pytest.mark.parametrize("tip", ["flange", ["flange"]])
+def test_the_other_entries_are_those_of_load_robot(tip):
+    section = {"root": "upper", "tip": tip, "branches": "drop", "gravity": [0.0, 9.0, 0.0], "tools": ["lower"]}
+    ours, theirs = robot_from_urdf(URDF, section), load_robot(URDF, **section)
+    assert ours.joint_names == theirs.joint_names == ("elbow",)
+    np.testing.assert_array_equal(ours.gravity, [0, 9, 0])
+    assert [tool.name for tool in ours.tools] == ["lower"]
+    assert sum(body.mass for body in ours.joints) == sum(body.mass for body in theirs.joints)
+
+
+REFUSED = {
+    "unknown joint": (
+        {"joints": {"sholder": {}}},
+        "parameters: urdf.joints.sholder: unknown entry; did you mean shoulder?",
+    ),
+    "unknown entry": (
+        {"joints": {"elbow": {"stiffness": 1.0}}},
+        "parameters: urdf.joints.elbow.stiffness: unknown entry",
+    ),
+    "no stiffness": (
+        {"joints": {"elbow": {"elasticity": {"type": "linear"}}}},
+        "parameters: urdf.joints.elbow.elasticity.stiffness: missing",
+    ),
+    "no type": (
+        {"joints": {"elbow": {"elasticity": {"stiffness": 1.0}}}},
+        "parameters: urdf.joints.elbow.elasticity.type: missing",
+    ),
+    "negative stiffness": (
+        {"joints": {"elbow": {"elasticity": {"type": "linear", "stiffness": -1.0}}}},
+        "parameters: urdf.joints.elbow.elasticity.stiffness: must be positive, is -1",
+    ),
+    "negative rotor": (
+        {"joints": {"elbow": {"rotor_inertia": -1.0}}},
+        "parameters: urdf.joints.elbow.rotor_inertia: must not be negative, is -1",
+    ),
+    "no section": ({"joints": {"elbow": 3.0}}, "parameters: urdf.joints.elbow: must be a section, is 3.0"),
+    "mimic": ({"joints": {"grip": {"elasticity": SPRING}}}, "parameters: urdf.joints.grip: it mimics elbow"),
+    "fixed": ({"joints": {"mount": {}}}, "parameters: urdf.joints.mount: a fixed joint has no motor"),
+    "planar": ({"joints": {"slide": {}}}, "parameters: urdf.joints.slide: a planar joint has no motor"),
+    "misspelt option": ({"roots": "upper"}, "parameters: urdf.roots: unknown entry; did you mean root?"),
+    "gravity": ({"gravity": [1.0]}, "parameters: urdf.gravity: must have 3 entries, has 1"),
+    "branches": ({"branches": "prune"}, "parameters: urdf.branches: must be one of lump, drop, is 'prune'"),
+    "tip": ({"tip": [1]}, "parameters: urdf.tip: must be a string or a list of strings, is [1]"),
+    "no tip": ({"tip": []}, "parameters: urdf.tip: must be a string or a list of strings, is []"),
+    "unknown root": ({"root": "uper"}, "/arm: root: no link 'uper'; did you mean upper?"),
+}
+
+
+@pytest.mark.parametrize(("section", "reason"), REFUSED.values(), ids=REFUSED)
+def test_invalid_entries_are_named(section, reason):
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_urdf(URDF, section, "/arm")
+    assert str(error.value).startswith(reason)
+    assert "\n" not in str(error.value)

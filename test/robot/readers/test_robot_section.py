@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots from valid parameters."""
+"""The section robot of a file: joint conventions, and values that are normalised, turned or merged."""
+
+from __future__ import annotations
 
 from array import array
 from typing import Any
@@ -11,9 +13,197 @@ from differences import deviation
 from hypothesis import given, settings
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import robot_from_parameters
+from eom_dynamics import Robot, equations_of_motion, load_robot, robot_from_parameters
+from eom_dynamics.arrays import Array
 from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
 from eom_dynamics.robot.readers import robot_section
+
+# Standard Denavit-Hartenberg rows of an arm with rotated and shifted axes, offsets in theta and d, and one prismatic
+# joint; then mass, centre of mass and inertia in the frame of the row.
+ROWS = (
+    ("revolute", (0.1, np.pi / 2, 0.4, 0.3)),
+    ("revolute", (0.5, 0.0, -0.1, -0.8)),
+    ("prismatic", (0.05, -np.pi / 2, 0.3, 0.5)),
+    ("revolute", (-0.2, 1.1, 0.2, 2.0)),
+    ("revolute", (0.0, -0.7, 0.1, 0.0)),
+)
+MASSES = (4.0, 3.0, 2.5, 1.5, 0.8)
+CENTERS = np.array([[-0.1, 0.02, 0.03], [-0.2, 0.0, 0.1], [0.0, 0.1, -0.05], [0.03, -0.1, 0.0], [0.01, 0.0, 0.06]])
+INERTIA = np.array([[0.05, 0.002, -0.003], [0.002, 0.04, 0.001], [-0.003, 0.001, 0.03]])
+NAMES = [f"joint_{i}" for i in range(1, 6)]
+
+
+def row_pose(a: float, alpha: float, d: float, theta: float) -> Array:
+    """Rz(theta) Tz(d) Tx(a) Rx(alpha), by SciPy's rotations."""
+    C = np.eye(4)
+    C[:3, :3] = (Rotation.from_euler("z", theta) * Rotation.from_euler("x", alpha)).as_matrix()
+    C[:3, 3] = [a * np.cos(theta), a * np.sin(theta), d]
+    return C
+
+
+STEPS = [row_pose(*row) for _, row in ROWS]
+POSES = [STEPS[0]]
+for _step in STEPS[1:]:
+    POSES.append(POSES[-1] @ _step)
+
+
+def origin(C: Array) -> dict[str, list[float]]:
+    return {"xyz": C[:3, 3].tolist(), "rpy": Rotation.from_matrix(C[:3, :3]).as_euler("xyz").tolist()}
+
+
+def six(inertia: Array) -> list[float]:
+    return [float(inertia[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
+
+
+def robot(convention: str, joints: list[dict[str, Any]], frames: list[Array]) -> Robot:
+    """The arm, with these poses of the bodies' frames in the frames of the rows."""
+    described = {}
+    for name, joint, (kind, _), mass, center, frame in zip(NAMES, joints, ROWS, MASSES, CENTERS, frames, strict=True):
+        R, p = frame[:3, :3], frame[:3, 3]
+        described[name] = {
+            "type": kind,
+            "mass": mass,
+            "center_of_mass": (R.T @ (center - p)).tolist(),
+            "inertia": six(R.T @ INERTIA @ R),
+            **joint,
+        }
+    return robot_from_parameters(
+        {"name": "arm", "joint_names": NAMES, "convention": convention, "inertia_reference": "com", "joints": described}
+    )
+
+
+def axis_in_base(i: int) -> tuple[Array, Array]:
+    """A point on the i-th axis and its direction, at q = 0: the z axis of the frame before."""
+    before = POSES[i - 1] if i else np.eye(4)
+    return before[:3, 3], before[:3, 2]
+
+
+def spatial_screw(i: int) -> Array:
+    point, axis = axis_in_base(i)
+    if ROWS[i][0] == "prismatic":
+        return np.concatenate([np.zeros(3), axis])
+    return np.concatenate([axis, np.cross(point, axis)])
+
+
+def by_dh() -> Robot:
+    joints = [{"dh": dict(zip(("a", "alpha", "d", "theta"), row, strict=True))} for _, row in ROWS]
+    return robot("dh", joints, [np.eye(4)] * 5)
+
+
+def by_modified_dh() -> Robot:
+    """The same rows with a and alpha one row later, so that each body's frame is on its axis."""
+    joints, frames = [], []
+    a, alpha = 0.0, 0.0
+    for _, (next_a, next_alpha, d, theta) in ROWS:
+        joints.append({"dh": {"a": a, "alpha": alpha, "d": d, "theta": theta}})
+        frames.append(np.linalg.inv(row_pose(next_a, next_alpha, 0.0, 0.0)))
+        a, alpha = next_a, next_alpha
+    return robot("modified_dh", joints, frames)
+
+
+def by_spatial_screws() -> Robot:
+    joints = [{"screw": spatial_screw(i).tolist(), "origin": origin(POSES[i])} for i in range(5)]
+    return robot("spatial_screws", joints, [np.eye(4)] * 5)
+
+
+def by_body_screws() -> Robot:
+    joints = []
+    for i in range(5):
+        point, axis = axis_in_base(i)
+        R, p = POSES[i][:3, :3], POSES[i][:3, 3]
+        axis, point = R.T @ axis, R.T @ (point - p)
+        screw = [*np.zeros(3), *axis] if ROWS[i][0] == "prismatic" else [*axis, *np.cross(point, axis)]
+        joints.append({"screw": [float(x) for x in screw], "origin": origin(STEPS[i])})
+    return robot("body_screws", joints, [np.eye(4)] * 5)
+
+
+def by_urdf() -> Robot:
+    """Frames of links on their axes, z along the axis; inertial frames at those of the rows."""
+    text, previous = '<robot name="arm"><link name="base"/>', np.eye(4)
+    for i, (kind, _) in enumerate(ROWS):
+        before = POSES[i - 1] if i else np.eye(4)
+        place, inertial = origin(np.linalg.inv(previous) @ before), np.linalg.inv(before) @ POSES[i]
+        inertial = inertial.copy()
+        inertial[:3, 3] += inertial[:3, :3] @ CENTERS[i]
+        at, moments = origin(inertial), six(INERTIA)
+        text += (
+            f'<link name="link_{i}"><inertial><origin xyz="{words(at["xyz"])}" rpy="{words(at["rpy"])}"/>'
+            f'<mass value="{MASSES[i]!r}"/><inertia '
+            + " ".join(f'{k}="{v!r}"' for k, v in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), moments, strict=True))
+            + f'/></inertial></link><joint name="{NAMES[i]}" type="{kind}">'
+            f'<parent link="{f"link_{i - 1}" if i else "base"}"/><child link="link_{i}"/>'
+            f'<origin xyz="{words(place["xyz"])}" rpy="{words(place["rpy"])}"/><axis xyz="0 0 1"/></joint>'
+        )
+        previous = before
+    return load_robot(text + "</robot>")
+
+
+def words(values: list[float]) -> str:
+    return " ".join(map(repr, values))
+
+
+WAYS = {
+    "body screws": by_body_screws,
+    "spatial screws": by_spatial_screws,
+    "modified DH": by_modified_dh,
+    "URDF": by_urdf,
+}
+
+
+def efforts(robot: Robot) -> Array:
+    states = np.random.default_rng(5).uniform(-2, 2, (5, 5))
+    *given, last = states
+    return np.array(equations_of_motion(robot, *given).efforts(last))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_robot_has_the_same_efforts(way: str) -> None:
+    """tau, taud and taudd equal those of the Denavit-Hartenberg table."""
+    for actual, desired in zip(efforts(WAYS[way]()), efforts(by_dh()), strict=True):
+        assert deviation(actual, desired) < 1e-12
+
+
+UR5E_ORIGINS = (
+    ([0, 0, 0.1625], [0, 0, 0]),
+    ([0, 0, 0], [np.pi / 2, 0, 0]),
+    ([-0.425, 0, 0], [0, 0, 0]),
+    ([-0.3922, 0, 0.1333], [0, 0, 0]),
+    ([0, -0.0997, 0], [np.pi / 2, 0, 0]),
+    ([0, 0.0996, 0], [np.pi / 2, np.pi, np.pi]),
+)
+UR5E_INERTIALS = (
+    ([0, -0.00193, -0.02561], np.pi / 2),
+    ([-0.2125, 0, 0.11336], 0.0),
+    ([-0.2422, 0, 0.0265], 0.0),
+    ([0, -0.01634, -0.0018], np.pi / 2),
+    ([0, 0.01634, -0.0018], -np.pi / 2),
+    ([0, 0, -0.001159], 0.0),
+)
+
+
+def test_ur5e_is_that_of_the_manufacturers_urdf() -> None:
+    """The packaged robot is a DH table; the values above are from the manufacturer's URDF, which has other frames."""
+    parameters = packaged_parameters("ur5e")
+    text, parent = '<robot name="ur5e"><link name="base"/>', "base"
+    for name, (xyz, rpy), (center, roll) in zip(parameters["joint_names"], UR5E_ORIGINS, UR5E_INERTIALS, strict=True):
+        joint = parameters["joints"][name]
+        moments = " ".join(
+            f'i{k}="{v!r}"' for k, v in zip(("xx", "xy", "xz", "yy", "yz", "zz"), joint["inertia"], strict=True)
+        )
+        text += (
+            f'<link name="{name}_link"><inertial><origin xyz="{words(center)}" rpy="{roll!r} 0 0"/>'
+            f'<mass value="{joint["mass"]!r}"/><inertia {moments}/></inertial></link>'
+            f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}_link"/>'
+            f'<origin xyz="{words(xyz)}" rpy="{words(rpy)}"/><axis xyz="0 0 1"/></joint>'
+        )
+        parent = f"{name}_link"
+    states = np.random.default_rng(5).uniform(-2, 2, (5, 6))
+    tau = [
+        equations_of_motion(r, *states[:4]).efforts(states[4])
+        for r in (load_robot("ur5e"), load_robot(text + "</robot>"))
+    ]
+    for ours, theirs in zip(*tau, strict=True):
+        assert deviation(ours, theirs) < 1e-12
 
 
 def robot_with(**entries: Any):

@@ -16,14 +16,7 @@ from same_dynamics import assert_same_dynamics
 from springs import EVERY_KIND
 from urdf_arms import urdf_arm
 
-from eom_dynamics import (
-    ElasticArm,
-    Robot,
-    RobotDescriptionError,
-    load_robot,
-    packaged_robots,
-    robot_from_parameters,
-)
+from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, load_robot, packaged_robots, robot_from_parameters
 from eom_dynamics.actuators.springs import CubicSpring
 from eom_dynamics.lie import rotation_from_rpy
 from eom_dynamics.robot.writers.parameters import robot_as_yaml

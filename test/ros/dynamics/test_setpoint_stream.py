@@ -14,8 +14,7 @@ from tool_messages import task_message
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import DampedSpring
-from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.samples import doubles
+from eom_dynamics.messages.fields import STATE_FIELDS, doubles
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.stream.doubts import Doubts, DoubtSettings
@@ -96,8 +95,8 @@ class Scene:
         self.node, self.stream, self.path, self.k = node, node._stream, path, 0
         self.sent = []
         stream, commands = self.stream, self.stream._commands
-        self.publishers = [Recorder(type(message), self.sent) for message in commands._messages.values()]
-        commands._publishers = dict(zip(commands._publishers, self.publishers, strict=True))
+        self.publishers = [Recorder(type(message), self.sent) for message in commands._messages]
+        commands._publishers = self.publishers
         commands.count_listeners()
         stream.end()
         self.set_time(0)
@@ -268,7 +267,7 @@ def node(ros, tmp_path_factory):
     from sensor_msgs.msg import JointState
 
     from eom_dynamics.ros.dynamics_node import DynamicsNode
-    from eom_dynamics.ros.worker import end_workers
+    from eom_dynamics.ros.executors import end_workers
 
     path = tmp_path_factory.mktemp("robot") / "arm.yaml"
     path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")

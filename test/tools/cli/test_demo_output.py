@@ -6,12 +6,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from html_page import Page
@@ -24,9 +27,10 @@ from eom_dynamics.tools.cli.main import main
 pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
 pytest.importorskip("plotly", reason="plotly is missing: make build")
 pytest.importorskip("rich", reason="rich is missing: make build")
+
 from eom_dynamics.tools.demo import processes, results
-from eom_dynamics.tools.demo.evaluate import evaluate
-from eom_dynamics.tools.demo.plan import Plan
+from eom_dynamics.tools.demo.evaluate import Plan, evaluate
+from eom_dynamics.tools.pages.page import html_page
 
 SHORT = ["--rate", "200", "--duration", "0.5", "--robot", "planar_2r"]
 
@@ -64,12 +68,12 @@ def test_answers_of_another_robot_fail(
     robot = eom.load_robot("planar_2r")
     first, second = robot.joints
     other = replace(robot, joints=(first, replace(second, mass=1.001 * second.mass)))
-    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(replace(plan, robot=other)))
+    monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(Plan(other, 200.0, 0.5)))
     assert main(["demo", *SHORT, "--json", "--force", "-o", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert json.loads(output.out)["passed"] is False
     assert "eom_dynamics demo: failed: all quantities against closed form: off by" in output.err
-    assert "Failed: all quantities" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Failed: every answer against feedforward: off by" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_a_failure_while_writing_leaves_the_last_run_complete(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "index.html").write_text("the last run", encoding="utf-8")
-    monkeypatch.setattr(results, "page", fill_the_disk)
+    monkeypatch.setattr(results, "html_page", fill_the_disk)
     assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 2
     assert f"eom_dynamics demo: {tmp_path}: cannot be written: No space left on device\n" in capsys.readouterr().err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "the last run")]
@@ -137,11 +141,27 @@ def test_the_most_telling_line_of_a_log(text: str, line: str) -> None:
     assert processes.telling_line(text).endswith(line)
 
 
+def test_a_signal_while_a_process_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, popen = [], subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(SystemExit) as exit_, processes.Run() as run:
+        run.start("it", "timeit", "-n1 -r1 __import__('time').sleep(60)")
+    assert exit_.value.code == 128 + signal.SIGTERM
+    assert started[0].returncode == -signal.SIGTERM and not run.folder.exists()
+
+
 @pytest.mark.parametrize("lost", [0, 25, 100])
 def test_the_page_loads_nothing_and_says_what_failed(lost: int) -> None:
     plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
     recording = recorded(plan, lost)
-    page = Page(results.page(plan, recording, evaluate(plan, recording), b"png"))
+    result = results.demo_result(plan, evaluate(plan, recording), b"png", Path("index.html"))
+    page = Page(html_page("demo", result))
     assert page.references == ["data:,", "data:image/png;base64,cG5n"]
     assert page.policy.startswith("default-src 'none';") and "http" not in page.policy
     assert ("Passed: no answer lost" in page.text) is (lost == 0)
@@ -153,11 +173,10 @@ def test_the_page_loads_nothing_and_says_what_failed(lost: int) -> None:
 def test_a_slow_machine_is_noted() -> None:
     plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
     right = recorded(plan)
-    assert results.note(plan, evaluate(plan, right)) is None
-    late = replace(right, sent=2.5 * right.sent, received=2.5 * right.sent + 3e-4)
-    assert "99 of 100 setpoints were sent late: run again" in str(results.note(plan, evaluate(plan, late)))
-    slow = replace(right, received=right.sent + 6e-3)
-    assert "does not keep up with 200 Hz" in str(results.note(plan, evaluate(plan, slow)))
+    assert results.note(plan, evaluate(plan, right)) == ""
+    late = {**right, "sent": 2.5 * right["sent"]}
+    assert "99 of 100 setpoints were sent late: run again" in results.note(plan, evaluate(plan, late))
+    assert "does not keep up with 200 Hz" in results.note(plan, evaluate(plan, recorded(plan, lateness=6e-3)))
 
 
 @pytest.mark.filterwarnings("error")

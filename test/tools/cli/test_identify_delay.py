@@ -20,10 +20,9 @@ from urdf_arms import urdf_arm
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Fit
-from eom_dynamics.identification.delay import Delay
-from eom_dynamics.identification.elastic_arm import Elasticity
-from eom_dynamics.identification.elastic_scores import ElasticScore
-from eom_dynamics.identification.springs import SpringFit
+from eom_dynamics.identification.elastic.arm import Elasticity, ElasticScore
+from eom_dynamics.identification.elastic.delay import Delay
+from eom_dynamics.identification.elastic.springs import SpringFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
@@ -32,8 +31,9 @@ from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
-from eom_dynamics.tools.identify.read import Columns, Source
-from eom_dynamics.tools.identify.sides import MotorSource, TwoSidedRecording
+from eom_dynamics.tools.identify.sides import TwoSidedRecording
+from eom_dynamics.tools.recording_options import MotorSource, Source
+from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
 
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
@@ -106,7 +106,8 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     source = tmp_path / "arm.urdf"
     source.write_text(urdf_arm())
     robot = replace(load_robot(source), command_period=1e-3)
-    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), robot, None, {})
+    found = run.IdentificationResult(robot, robot, None, None, (), ())
+    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), found)
     assert any("command_period and drive_delay are left out" in line for line in not_in_file)
 
 
@@ -128,7 +129,7 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
 
 
 def test_several_topics_of_commands_are_told() -> None:
-    none = Columns(np.zeros(0, dtype=np.int64), (), {})
+    none = Stream("", *np.zeros((2, 0), dtype=np.int64), (), {})
     sides = TwoSidedRecording(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
     timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
     assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
 from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.simulation.perturbation import perturbed
+from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.tools.cli.main import main
 
 ROBOT = load_robot("sea_planar_2r")
@@ -112,7 +113,8 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys: p
     assert "note: joint_1, motor: torque_constant: only k_t N is measured" in err
     # The file has every number with its deviation, and loads.
     text = output.read_text()
-    assert "#   joint_2: spring stiffness 300 ± 0." in text and "#   joint_1: motor rotor inertia 0.20" in text
+    assert re.search(r"# joint_2 +spring +stiffness +N m/rad +\S+ +300 ± 0\.", text)
+    assert re.search(r"# joint_1 +motor +rotor inertia +kg m² +\S+ +0\.20", text)
     robot = load_robot(output)
     for joint, true in zip(robot.joints, ROBOT.joints, strict=True):
         assert joint.rotor_inertia == results["joints"][joint.name]["motor"]["rotor_inertia"]["value"]
@@ -269,7 +271,7 @@ def test_resonance(
         assert joint.spring.constant == pytest.approx(K, rel=STIFFNESS)
         assert joint.rotor_inertia == pytest.approx(B, rel=ROTOR)
         assert joint.actuator.friction.viscous == pytest.approx(D, rel=0.1)
-    assert "# Springs and motors, from the resonance of the motor side" in output.read_text()
+    assert "# springs and motors from the resonance of the motor side" in output.read_text()
     assert '"response_1"' in page.read_text()
     for option in (["--hold-out", "0.3"], ["--tolerance", "1"]):
         assert identify(path, str(robot), tmp_path / "b.yaml", *option) == 2
@@ -378,11 +380,11 @@ def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--spring-law", "soft"], "there is no law 'soft'; there are linear, damped, cubic"),
-        (["--spring-law", "=cubic"], "must be LAW or JOINT=LAW"),
-        (["--spring-terms", "stiction"], "there is no term 'stiction'; there are damping, hysteresis, offset"),
-        (["--motor-terms", "stiction"], "there is no term 'stiction'; there are rotor_inertia, viscous"),
-        (["--spring-points", "0"], "must be a whole number"),
+        (["--spring-law", "soft"], "invalid choice: 'soft' (choose from linear, damped, cubic"),
+        (["--spring-law", "=cubic"], "must be [JOINT=]LAW"),
+        (["--spring-terms", "stiction"], "invalid choice: 'stiction' (choose from damping, hysteresis, offset)"),
+        (["--motor-terms", "stiction"], "invalid choice: 'stiction' (choose from rotor_inertia, viscous"),
+        (["--spring-points", "0"], "must be within [1, 10000]"),
         (["--motor-unit", "grad"], "invalid choice"),
     ],
 )

@@ -17,12 +17,11 @@ from urdf_arms import MASSLESS_TIP, urdf_arm
 import eom_dynamics as eom
 from eom_dynamics.elastic.limit_violations import IN_DEGREES
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.robot.readers.numbers import typical_degrees
+from eom_dynamics.number_rules import typical_degrees
 from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect import facts
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 _PARAMETERS = """
 /**:
@@ -37,7 +36,7 @@ _PARAMETERS = """
 def test_text_and_json_are_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     expected = robot_facts(eom.load_robot("planar_2r"))
     assert main(["inspect", "planar_2r"]) == 0
-    assert capsys.readouterr().out == f"{as_text(expected)}\n"
+    assert capsys.readouterr().out == facts_result(expected).as_text()
     assert main(["inspect", "planar_2r", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**expected, "warnings": []}
 
@@ -189,8 +188,9 @@ def test_poses_require_a_number_for_each_joint(capsys: pytest.CaptureFixture[str
         main(["inspect", "planar_2r", "--pose", "0.1"])
     assert end.value.code == 2
     assert "--pose requires 2 joint variables, has 1: joint_1, joint_2" in capsys.readouterr().err
-    assert main(["inspect", "planar_2r", "--pose", "0.1", "nan"]) == 2
-    assert "q must be finite; entry [1] is nan" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["inspect", "planar_2r", "--pose", "0.1", "nan"])
+    assert "--pose: must be finite, is nan" in capsys.readouterr().err
 
 
 def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:

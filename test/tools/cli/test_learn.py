@@ -16,6 +16,7 @@ from bag_files import JOINT_STATE, SETPOINT, START, joint_state, setpoint, write
 
 from eom_dynamics import load_robot
 from eom_dynamics.learning import read_correction, uncorrected
+from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.learn import _percent
 from eom_dynamics.tools.cli.main import main
 
@@ -115,6 +116,27 @@ def test_shares_are_printed_in_percent() -> None:
     assert _percent(1.0, 1e-7) == "100 %"
     assert _percent(0.9975, 0.002) == "99.8 ± 0.2 %"
     assert _percent(1e-7) == "0 %"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"text", "is not a .npz archive"),
+        ({"t": T, "joint_names": NAMES, "q": np.array([{}])}, "Object arrays cannot be loaded"),
+        ({"t": T, "joint_names": NAMES}, "has no q, qd, qdd, qddd, qdddd; name a motion or a correction"),
+        ({"t": T[::-1], "joint_names": NAMES, **dict.fromkeys(STATE_NAMES, T)}, "t must increase in equal steps"),
+    ],
+    ids=["text", "object", "lacking", "backwards"],
+)
+def test_files_without_a_motion_are_refused_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content, reason: str
+) -> None:
+    path = tmp_path / "motion.npz"
+    path.write_bytes(content) if isinstance(content, bytes) else np.savez(path, **content)
+    command = ["learn", "--robot", "planar_2r", "--motion", str(path), "-o", str(tmp_path / "x.npz")]
+    assert main([*command, str(tmp_path / "bag")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{path}: {reason}" in line
 
 
 def test_setpoints_of_another_motion_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,7 @@ def test_reads_waypoints_in_any_order_of_joints(name: str, tmp_path: Path) -> No
 
 
 def test_reads_the_trajectory_of_a_bag(tmp_path: Path) -> None:
-    from eom_dynamics.tools.excite.messages import write_trajectory
+    from eom_dynamics.tools.excite import write_trajectory
     from eom_dynamics.tools.retime.read import read_waypoints
 
     motion = rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 1.0)
@@ -113,14 +113,14 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("path.csv", "", "has no table of waypoints"),
+        ("path.csv", "", "cannot be read as waypoints: has no rows of numbers"),
         ("path.csv", "joint_1\n0\n1\n", "lacks joint_2; it has joint_1"),
         ("path.csv", "joint_1,joint_2\n0,x\n", "waypoints: line 2 must have numbers, separated by commas, is '0,x'"),
         ("path.csv", "joint_1 joint_2\n\n0.5 0.4\n", "line 3 must have numbers, separated by commas, is '0.5 0.4'"),
         ("path.csv", "joint_1,joint_2\n0,0\n", "waypoints must have shape"),
-        ("path.json", '{"points": [{"velocities": [0, 1]}]}', "cannot be read as waypoints"),
+        ("path.json", '{"points": [{"velocities": [0, 1]}]}', "cannot be read as waypoints: has no 'positions'"),
         ("path.json", "[[0, 0], [1, 1], [1, 1]]", "waypoints 1 and 2 are equal"),
-        ("path.npz", "PK", "cannot be read as waypoints"),
+        ("path.npz", "PK", "cannot be read as waypoints: is not a .npz archive"),
         ("path.mcap", "", "path.mcap"),
     ],
 )

@@ -13,10 +13,9 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.robot.reach import reach
+from eom_dynamics.robot.task_space import reach
 from eom_dynamics.tools.inspect import facts
-from eom_dynamics.tools.inspect.facts import robot_facts
-from eom_dynamics.tools.inspect.text import as_text
+from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def test_facts_are_those_of_the_robot(name: str) -> None:
     upper = [joint.limits.upper for joint in robot.joints]
     assert [joint["limits"]["upper"] for joint in joints] == [x if np.isfinite(x) else None for x in upper]
     assert [tool["name"] for tool in found["tools"]] == [tool.name for tool in robot.tools]
-    lines = as_text(found).splitlines()
+    lines = facts_result(found).as_text().splitlines()
     assert lines[0].startswith(f"{name}: ")
     for joint in robot.joints:
         line = next(line for line in lines if line.lstrip("│├└─ ").startswith(f"{joint.name} "))
@@ -54,7 +53,7 @@ def test_operations_are_those_of_the_programs() -> None:
     robot = eom.load_robot("planar_2r")
     found = robot_facts(robot)
     assert found["operations"].keys() == set(facts.COUNTED)
-    lines = as_text(found).splitlines()
+    lines = facts_result(found).as_text().splitlines()
     for name, counts in found["operations"].items():
         program = PROGRAMS[name](robot)
         *kinds, total = counts.values()
@@ -104,7 +103,7 @@ def test_types_axes_and_assumptions_of_all_kinds_of_joints() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_tree_is_drawn() -> None:
-    lines = as_text(robot_facts(eom.load_robot("dual_arm"))).splitlines()[3:12]
+    lines = facts_result(robot_facts(eom.load_robot("dual_arm"))).as_text().splitlines()[3:12]
     drawn = [line.split("  ")[0] for line in lines]
     assert [line for line in drawn if line][:4] == ["torso", "├─left_lift", "│ left_turn", "│ left_elbow"]
     assert "└─right_lift" in drawn
@@ -133,7 +132,7 @@ def test_part_of_a_urdf_with_a_mimic_joint(tmp_path: Any) -> None:
     }
     (tool,) = found["tools"]
     assert (tool["name"], tool["body"]) == ("hook", "axle")
-    assert "= 4 rail -1" in as_text(found) and "-1 … 3" in as_text(found)
+    assert "= 4 rail -1" in facts_result(found).as_text() and "-1 … 3" in facts_result(found).as_text()
 
 
 def test_the_reach_of_a_planar_arm_is_its_length() -> None:
@@ -152,7 +151,7 @@ def test_large_robots_get_fewer_facts() -> None:
     found = robot_facts(_robot("a\nsnake", {f"j{i}": _joint("revolute", [0.0, 1, 0, 0, 0, 0]) for i in range(21)}))
     counted = {name for name, costs in found["operations"].items() if costs is not None}
     assert counted == {"inverse_dynamics", "effort", "forward_dynamics"}
-    lines = as_text(found).splitlines()
+    lines = facts_result(found).as_text().splitlines()
     assert lines[0].startswith(r"a\nsnake: ")
     assert "mass_matrix: not counted for more than 20 joints" in lines
     assert "tool j20 on the body of j20: reach 6.3 m from the base" in lines
@@ -165,13 +164,16 @@ def test_drives_and_all_limits_are_shown() -> None:
     drives = {"command_period": 1e-3, "drive_delay": 2e-3, "drive_interpolation": "linear"}
     found = robot_facts(replace(robot, **drives))
     assert {name: found[name] for name in drives} == drives and found["command_lead"] == pytest.approx(3e-3)
-    lines = as_text(found).splitlines()
+    lines = facts_result(found).as_text().splitlines()
     assert "command_period 0.001 s, drive_delay 0.002 s, drive_interpolation linear: command lead 0.003 s" in lines
     units = DriveUnits("motor", -1, 131072.0, 60.0, effort="per_mille", rated_torque=1.27)
     own = replace(robot, joints=(replace(robot.joints[0], drive=units), robot.joints[1]))
     counts = "side motor, sign -1, units_per_turn 131072.0, velocity_units_per_turn 60.0"
-    assert f"drive of free: {counts}, effort per_mille, rated_torque 1.27" in as_text(robot_facts(own)).splitlines()
+    assert (
+        f"drive of free: {counts}, effort per_mille, rated_torque 1.27"
+        in facts_result(robot_facts(own)).as_text().splitlines()
+    )
     header, row = (next(line for line in lines if line.startswith(name)) for name in ("joint ", "limited"))
     assert "acceleration  jerk  effort rms  mass" in header and row.split()[8:12] == ["11", "512", "13", "2"]
-    unknown = as_text(robot_facts(robot))
+    unknown = facts_result(robot_facts(robot)).as_text()
     assert "command_period unknown, drive_delay 0 s, drive_interpolation none: command lead 0 s" in unknown

@@ -21,8 +21,7 @@ from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.tools.inspect.motors import motors
-from eom_dynamics.tools.inspect.plausibility import elastic_joints, poses, warnings
+from eom_dynamics.tools.inspect.plausibility import elastic_joints, motors, poses, warnings
 
 
 def changed(**changes: Any) -> Robot:

@@ -18,7 +18,8 @@ from excited import recording, true_robot
 from recorded_bags import START, record
 
 import eom_dynamics as eom
-from eom_dynamics.tools.report.record import Record, Stream
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.tools.report.record import Record
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
 pytest.importorskip("plotly", reason="pages need plotly")
@@ -34,9 +35,9 @@ FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
 def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
-    from eom_dynamics.tools.pages.charts import add_joints, add_line, over_time, place
-    from eom_dynamics.tools.pages.html_page import results_page
-    from eom_dynamics.tools.pages.timing import by_percentile
+    from eom_dynamics.tools.pages.charts import add_joints, add_line, by_percentile, over_time
+    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.results import Result, ResultSection
 
     robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
     wrench = paper_wrench(1).derivatives(t, order=2)
@@ -51,20 +52,23 @@ def charted(path: Path) -> None:
         figures[name] = over_time(title, "N or N m", 0.0, 2.0)
         add_joints(figures[name], robot.joint_names, ("N", "N m"), t, values, points=1000)
     figures["percentiles"] = by_percentile("Round trip", np.linspace(1e-4, 1e-3, 400), 1000)
-    path.write_text(results_page("charts", "arm", "Charts", map(place, figures), figures, {}), encoding="utf-8")
+    path.write_text(html_page("charts", Result("Charts", sections=[ResultSection(charts=figures)])), encoding="utf-8")
 
 
 def simulated(path: Path) -> None:
     from eom_dynamics.simulation import compare_feedforward
-    from eom_dynamics.tools.simulate.simulation_page import write_page
+    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.simulate.results import comparison_result
 
     robot, motion = eom.load_robot("planar_2r"), paper_motion(2)
     comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
-    write_page(path, comparison, {"robot": "planar_2r"})
+    result = comparison_result(comparison, path, {"robot": "planar_2r"})
+    path.write_text(html_page("simulate", result), encoding="utf-8")
 
 
 def report(path: Path) -> None:
-    from eom_dynamics.tools.report.report_page import report_page
+    from eom_dynamics.tools.pages.page import html_page
+    from eom_dynamics.tools.report.results import report_result
 
     stamp = START + np.arange(3) * 10**6
     position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(len(FORMULAS))
@@ -72,13 +76,14 @@ def report(path: Path) -> None:
     # Charts of measured values are enough of a second recording: each chart takes the browser a tenth of a second.
     short = replace(record("planar_pr", name="<i>short</i>"), setpoint=None, command=None, motors=None)
     records = [record("panda", count=COUNT, rate=RATE, name="long"), short, formulas]
-    path.write_text(report_page(records, {"robot": "panda"}), encoding="utf-8")
+    path.write_text(html_page("report", report_result(records, {"robot": "panda"}, path)), encoding="utf-8")
 
 
 def identified(path: Path) -> None:
     from eom_dynamics.identification import Options, fit
-    from eom_dynamics.tools.identify.identification_page import identification_page
     from eom_dynamics.tools.identify.run import IdentificationResult
+    from eom_dynamics.tools.identify.summary import identification_result
+    from eom_dynamics.tools.pages.page import html_page
 
     robot = eom.load_robot("planar_pr")
     # Names of joints and recordings are text, and no markup.
@@ -87,7 +92,7 @@ def identified(path: Path) -> None:
     found = fit(robot, training, validation, Options(prior_weight=1.0))
     results = IdentificationResult(robot, found.robot, found, None, (training,), (validation,), tolerance=1e-9)
     assert results.failures
-    path.write_text(identification_page(results, {"robot": "planar_pr"}), "utf-8")
+    path.write_text(html_page("identify", identification_result(results, {"robot": "planar_pr"}, path)), "utf-8")
 
 
 PAGES: dict[str, Write] = {"charts": charted, "simulate": simulated, "report": report, "identify": identified}
@@ -252,11 +257,11 @@ def test_limits_are_shown_on_demand_for_the_joints_that_are_shown(tab: browser.T
 @on_report
 def test_the_table_of_limits_shows_one_joint_on_request(tab: browser.Tab) -> None:
     tab.chart("0_position")
-    rows = tab.page.locator('[data-part="0"] .limits tbody tr')
+    rows = tab.page.locator('[data-part="0"] tr[data-group]')
     shown = "rows => rows.filter(r => r.checkVisibility()).map(r => r.dataset.group)"
     # Position, velocity, acceleration, jerk, effort and effort rate of seven joints.
     assert len(rows.evaluate_all(shown)) == 42
-    menu = tab.page.locator('[data-part="0"] .limits select')
+    menu = tab.page.locator('[data-part="0"] .rows select')
     menu.select_option(label="fer_joint5")
     assert rows.evaluate_all(shown) == ["fer_joint5"] * 6
     menu.select_option(label="all")

@@ -15,10 +15,9 @@ pytest.importorskip("plotly")
 from bag_files import JOINT_STATE, START, joint_state, write_bag
 
 import eom_dynamics as eom
-from eom_dynamics.bags import BagError
+from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.replay.conventions import Conventions
-from eom_dynamics.tools.replay.sources import Sampling
+from eom_dynamics.tools.recording_options import Conventions, Sampling
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.trajectory import paper_motion
 
@@ -81,7 +80,7 @@ def test_what_cannot_be_meant_is_refused(bag: Path, tmp_path: Path, capsys: pyte
         with pytest.raises(SystemExit, match="2"):
             main([*command, *wrong])
         assert reason in capsys.readouterr().err
-    with pytest.raises(BagError, match="no joint 'a'"):
+    with pytest.raises(EomDynamicsError, match="no joint 'a'"):
         Conventions(effort_offset=(("a", 1.0),)).check("arm", ["b"])
 
 

@@ -16,7 +16,7 @@ from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.tools.replay import Job, joint_states, replay_bag
 from eom_dynamics.tools.replay.batch import Refusals
-from eom_dynamics.tools.replay.joint_states import FitFigures, joint_state_batches
+from eom_dynamics.tools.replay.joint_states import FitFigures, Repeats, joint_state_batches, repeated
 from eom_dynamics.trajectory import paper_motion
 
 MOTION = paper_motion(2)
@@ -86,15 +86,17 @@ def test_efforts_are_of_the_same_joints_as_positions(tmp_path: Path) -> None:
     np.testing.assert_array_equal(batch.stamps.recorded, batch.stamps.header + 50_000)
 
 
-def test_a_clock_that_is_set_back_ends_a_motion(tmp_path: Path) -> None:
-    """As when a robot sets its clock over the network; small steps back are samples out of order."""
+@pytest.mark.parametrize("shift", [3600.0, -10.0], ids=["set back", "pause"])
+def test_a_pause_or_a_clock_that_is_set_back_ends_a_motion(tmp_path: Path, shift: float) -> None:
+    """A fit across it would oscillate; each side is fitted as if recorded alone. Small steps back are other samples."""
     t = np.arange(1000) / RATE
-    messages = measured(np.concatenate([t[:500] + 3600.0, t[500:]]))
+    messages = measured(np.concatenate([t[:500] + shift, t[500:]]) + 10.0)
     messages.insert(700, messages[690])
     messages = [(START + k, message) for k, (_, message) in enumerate(messages)]
-    batches, refusals, _ = fitted(bag_of(tmp_path / "both", messages))
-    (alone,), _, _ = fitted(bag_of(tmp_path / "second", measured(t[500:])))
+    batches, refusals, figures = fitted(bag_of(tmp_path / "both", messages))
+    (alone,), _, _ = fitted(bag_of(tmp_path / "second", measured(t[500:] + 10.0)))
     assert [len(batch) for batch in batches] == [500, 500] and refusals.reasons == {"stamp does not increase": 1}
+    assert np.all(figures.seam == 0)
     for name in STATE_FIELDS:
         np.testing.assert_array_equal(batches[1].fields[name], alone.fields[name])
 
@@ -114,18 +116,6 @@ def test_an_impossible_position_does_not_affect_the_others(tmp_path: Path, wrong
     messages[100][1].position[1] = wrong
     batches, refusals, figures = fitted(bag_of(tmp_path / "in", messages))
     assert sum(map(len, batches)) == 399 and refusals.total == 1 and np.all(figures.largest < 1e-2)
-
-
-def test_a_pause_ends_a_motion(tmp_path: Path) -> None:
-    """A fit across it would oscillate; each side is fitted as if recorded alone."""
-    t = np.arange(500) / RATE
-    first, second = measured(t), measured(t + 10.0)
-    batches, refusals, figures = fitted(bag_of(tmp_path / "both", first + second))
-    (alone,), _, _ = fitted(bag_of(tmp_path / "second", second))
-    assert [len(batch) for batch in batches] == [500, 500] and not refusals.reasons
-    for name in STATE_FIELDS:
-        np.testing.assert_array_equal(batches[1].fields[name], alone.fields[name])
-    assert np.all(figures.seam == 0)
 
 
 def test_unusable_samples_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -181,3 +171,23 @@ def test_efforts_of_two_motors_at_a_joint_cannot_be_compared_with_recorded_effor
         BagError, match=r"motor_effort cannot be compared with recorded efforts: .* 4 motors at 2 joints"
     ):
         replay_bag(Job(bag, tmp_path / "out", "vsa_planar_2r", against="motor_effort"))
+
+
+REPEATING = np.array(
+    [[0.0, 1.0]] * 5 + [[x, 1.0] for x in (0.1, 0.2, 0.2, 0.3, 0.4, 0.4, 0.5)] + [[0.5, 1.0]] * 5, dtype=float
+)
+
+
+def test_places_of_an_array() -> None:
+    assert repeated(REPEATING).tolist() == [7, 10]
+    still = np.array([[1e-5 * (k // 2)] for k in range(9)])
+    assert len(repeated(still)) == 0 and len(repeated(np.array([[0.0], [1.0]]))) == 0
+
+
+@pytest.mark.parametrize("size", range(1, len(REPEATING) + 1))
+def test_blocks_of_any_size_count_the_same(size: int) -> None:
+    recorded = 10 * np.arange(len(REPEATING))
+    repeats = Repeats()
+    for start in range(0, len(REPEATING), size):
+        repeats.add(REPEATING[start : start + size], recorded[start : start + size])
+    assert (repeats.count, repeats.first) == (2, 70)

@@ -38,7 +38,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 @pytest.fixture(scope="module", autouse=True)
 def import_once() -> None:
     """Import what processes of these tests need in the one that they are copies of."""
-    PROCESSES.set_forkserver_preload(["eom_dynamics.tools.replay.cores", "pyarrow.parquet", "distributed"])
+    PROCESSES.set_forkserver_preload(["eom_dynamics.tools.replay.many", "pyarrow.parquet", "distributed"])
     ensure_running()
 
 

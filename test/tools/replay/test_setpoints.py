@@ -376,61 +376,29 @@ def test_a_robot_description_that_cannot_be_used_is_refused(tmp_path: Path, mess
     assert str(tmp_path / "in") in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [Format.MCAP, Format.PARQUET])
-def test_force_overwrites_only_outputs_of_a_replay(tmp_path: Path, kind: Format) -> None:
-    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    other = write_bag(tmp_path / "other", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    own, table = tmp_path / "own", tmp_path / "table.parquet"
-    replay_bag(Job(bag, own, "planar_2r"))
-    table.write_text("something else", encoding="utf-8")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    foreign = {Format.MCAP: other, Format.PARQUET: table}[kind]
-    for source, topic, output, reason in (
-        (bag, None, bag, "is the bag to replay"),
-        (own, "/motor_setpoint", own, "is the bag to replay"),
-        (bag, None, foreign, "was not made by eom_dynamics replay"),
-    ):
-        with pytest.raises(FolderError, match=reason):
-            replay_bag(Job(source, output, "planar_2r", topic, format=kind, force=True))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_an_existing_output_is_overwritten_only_with_force(tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    job = Job(bag, tmp_path / "out", "planar_2r", format=Format.SQLITE3)
-    replay_bag(job)
-    before = {path.name for path in job.output.iterdir()}
-    with pytest.raises(FolderError, match="--force"):
-        replay_bag(replace(job, format=Format.MCAP))
-    assert {path.name for path in job.output.iterdir()} == before
-    replay_bag(replace(job, format=Format.MCAP, force=True))
-    assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl"}
-    assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
-
-
-def test_force_fills_an_empty_folder(tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    (tmp_path / "out").mkdir()
-    replay_bag(Job(bag, tmp_path / "out", "planar_2r", force=True))
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl"}
-
-
 @pytest.mark.parametrize("many", [False, True])
-def test_force_keeps_other_recordings_and_notes_in_the_folder(tmp_path: Path, many: bool) -> None:
-    job = Job(write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))}), tmp_path / "out")
-    job = replace(job, robot="planar_2r")
+def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_path: Path, many: bool) -> None:
+    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
+    job = Job(bag, tmp_path / "out", "planar_2r", force=True)
+    job.output.mkdir()  # an empty folder is filled
     replay_bag(replace(job, format=Format.SQLITE3))
     mine = {"notes.txt", "recording.mcap", "old.db3"}
     for name in mine:
         (job.output / name).write_text(name, encoding="utf-8")
-    forced = replace(job, force=True)
+    before = {path.name for path in job.output.iterdir()}
+    with pytest.raises(FolderError, match="--force"):
+        replay_bag(replace(job, force=False))
+    assert {path.name for path in job.output.iterdir()} == before
     if many:
-        (outcome,) = replay_bags([forced], processes=1)
+        (outcome,) = replay_bags([job], processes=1)
         assert outcome.report is not None, outcome.error
     else:
-        replay_bag(forced)
+        replay_bag(job)
     assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl", *mine}
     assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
+    assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
+    with pytest.raises(FolderError, match="is the bag to replay"):
+        replay_bag(replace(job, bag=job.output, topic="/motor_setpoint"))
 
 
 def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from bag_files import START, TRAJECTORY, read_bag, trajectory, write_bag
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.bags import BagError
+from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.replay import Job, replay_bag
 from eom_dynamics.trajectory import through
 
@@ -26,7 +27,7 @@ SECOND = 1_000_000_000
 
 def replayed(tmp_path: Path, messages, rate: float = 100.0):
     bag = write_bag(tmp_path / "in", {"/joint_trajectory": (TRAJECTORY, messages)})
-    report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", rate=rate))
+    report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", sampling=Sampling(rate=rate)))
     return report, read_bag(tmp_path / "out")["/feedforward"]
 
 
@@ -67,6 +68,7 @@ def test_the_next_trajectory_takes_over(tmp_path: Path) -> None:
         (trajectory(0, NAMES, [0.0, 1e9, 2e9], POINTS), "too long to sample"),
         (trajectory(0, ["a", "b"], TIMES, POINTS), "the robot has no joint 'a'"),
         (b"\x00\x01\x00\x00abc", "JointTrajectory"),
+        (b"\x00", "too short for a message"),
     ],
 )
 def test_unusable_trajectories_are_refused(tmp_path: Path, message, reason: str) -> None:
@@ -74,7 +76,7 @@ def test_unusable_trajectories_are_refused(tmp_path: Path, message, reason: str)
         replayed(tmp_path, [(START, message)])
     good = (START + 1, trajectory(0, NAMES, TIMES, POINTS))
     bag = write_bag(tmp_path / "both", {"/joint_trajectory": (TRAJECTORY, [(START, message), good])})
-    report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", rate=10.0))
+    report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", sampling=Sampling(rate=10.0)))
     assert report.commands == 11 and report.refusals.total >= 1
 
 

@@ -10,10 +10,10 @@ import pytest
 from recorded_bags import LATENCY, NOISE, OFFSET, START, record
 
 import eom_dynamics as eom
-from eom_dynamics.actuators.motor import Motor
+from eom_dynamics.actuators.actuator import Motor
 from eom_dynamics.robot import Limits, Mimic
-from eom_dynamics.tools.report.limits import limit_utilization, percent_used
-from eom_dynamics.tools.report.record import Record, Stream
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.tools.report.record import Record, limit_utilization, percent_used
 
 
 def stream(t: list[float], names: tuple[str, ...] = ("a",), **values: list[list[float]]) -> Stream:

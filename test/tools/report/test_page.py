@@ -6,7 +6,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +17,19 @@ from recorded_bags import NOISE, START, record
 
 pytest.importorskip("plotly", reason="the page needs plotly")
 
-from eom_dynamics.actuators.springs.rigid import RigidSpring
-from eom_dynamics.tools.report.record import Record, Stream
-from eom_dynamics.tools.report.report_page import report_page
+from eom_dynamics.actuators.springs.linear import RigidSpring
+from eom_dynamics.tools.pages.page import html_page
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.tools.report.record import Record
+from eom_dynamics.tools.report.results import report_result
 
 LARGEST = 4e6
 """Size of a page that any browser opens at once, bytes."""
+
+
+def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
+    """The page of records."""
+    return html_page("report", report_result(records, about, Path("page.html")))
 
 
 def numbers(values: dict[str, str] | list[float]) -> np.ndarray:
@@ -31,7 +40,9 @@ def numbers(values: dict[str, str] | list[float]) -> np.ndarray:
 
 
 def test_a_page_shows_all_recorded_quantities() -> None:
-    page = Page(report_page([record("panda")], {"robot": "panda"}))
+    text = report_page([record("panda")], {"robot": "panda"})
+    page = Page(text)
+    assert '<p class="soft">q and its first four time derivatives.' in text
     assert page.references == ["data:,"] and page.policy.startswith("default-src 'none';")
     figures = json.loads(page.scripts[-2])
     assert {name.removeprefix("0_") for name in figures} == {
@@ -77,13 +88,13 @@ def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
     assert found.setpoint is not None
     found.setpoint.values["velocity"][7, 3] = -4.0
     page = report_page([found], {})
-    section = page.partition('<section class="limits"><h2>Limits</h2>')[2].partition("</section>")[0]
+    section = page.partition("<section><h2>Limits</h2>")[2].partition("</section>")[0]
     header = re.findall(r"<th(?: class=\"number\")?>(.*?)</th>", section)
     assert header == ["joint", "limit of", "used", "peak", "limit", "at"], "a phone shows the first three"
-    rows = re.findall(r'<tr data-group="(\w+)"( class="strong")?>(.*?)</tr>', section)
-    used = [int(re.search(r">(\d+)%<", cells).group(1)) for _, _, cells in rows]
+    rows = re.findall(r'<tr data-group="(\w+)">(.*?)</tr>', section)
+    used = [int(re.search(r">(\d+)%<", cells).group(1)) for _, cells in rows]
     assert used == sorted(used, reverse=True) and len(rows) == 6 * 7
-    assert rows[0][:2] == ("fer_joint4", ' class="strong"') and not any(strong for _, strong, _ in rows[1:])
+    assert rows[0][0] == "fer_joint4"
     options = re.findall(r'<option value="(\w*)">', section)
     assert options == ["", *(f"fer_joint{k}" for k in range(1, 8))]
 

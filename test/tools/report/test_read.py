@@ -8,18 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_bags import LATENCY, MOTION, START, header, record, types, write_bag, write_bags
+from recorded_bags import LATENCY, MOTION, START, record, write_bag, write_bags
 
 import eom_dynamics as eom
 
 pytest.importorskip("rosbags", reason="reads bags")
-pytest.importorskip("rosbags", reason="reads bags")
+
+import bag_files
 
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay.sources import Sampling
+from eom_dynamics.tools.recording_options import Sampling
+from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.report.charts import heading
 from eom_dynamics.tools.report.read import read_records
-from eom_dynamics.tools.report.record import Stream
 
 STREAMS = ("setpoint", "command", "motors", "measured")
 
@@ -155,34 +156,8 @@ def test_commands_are_computed_from_planned_trajectories(tmp_path: Path) -> None
 
 def write_trajectory(path: Path, names: tuple[str, ...]) -> Path:
     """Write a bag of one trajectory through three points in one second."""
-    from rosbags.rosbag2 import Writer
-
-    kind = "trajectory_msgs/msg/JointTrajectory"
-    store = types()
-
-    def point(t: float, positions: list[float]) -> object:
-        duration = store.types["builtin_interfaces/msg/Duration"](sec=int(t), nanosec=round(1e9 * (t - int(t))))
-        empty = np.zeros(0)
-        return store.types["trajectory_msgs/msg/JointTrajectoryPoint"](
-            np.array(positions, dtype=float), empty, empty, empty, duration
-        )
-
-    points = [point(0, [0, 0]), point(0.5, [1, -1]), point(1, [2, 0])]
-    message = store.types[kind](header=header(START), joint_names=list(names), points=points)
-    with Writer(path, version=9) as bag:
-        bag.write(bag.add_connection("/plan", kind, typestore=store), START, store.serialize_cdr(message, kind))
-    return path
-
-
-def test_a_damaged_bag_is_refused(tmp_path: Path) -> None:
-    path = write_bag(tmp_path / "bag", record("planar_2r", count=500))
-    (file,) = path.glob("*.db3")
-    content = bytearray(file.read_bytes())
-    hole = len(content) // 2 // 4096 * 4096  # one of SQLite's pages
-    content[hole : hole + 4096] = bytes(4096)
-    file.write_bytes(content)
-    with pytest.raises(BagError, match=r"db3: cannot be read: .*ros2 bag reindex"):
-        read_records(path)
+    plan = bag_files.trajectory(START, names, [0.0, 0.5, 1.0], [[0, 0], [1, -1], [2, 0]])
+    return bag_files.write_bag(path, {"/plan": (bag_files.TRAJECTORY, [(START, plan)])})
 
 
 def test_joint_states_of_an_unknown_robot_are_shown_without_commands(tmp_path: Path) -> None:

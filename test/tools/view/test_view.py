@@ -22,13 +22,13 @@ pytest.importorskip("yourdfpy", reason="the viewer needs yourdfpy")
 import trimesh
 
 import eom_dynamics as eom
-from eom_dynamics.kinematics.forward import body_poses
+from eom_dynamics.kinematics.frames import body_poses
 from eom_dynamics.robot.model import Limits
+from eom_dynamics.simulation.number_files import write_states
 from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.replay.sources import Sampling
+from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
-from eom_dynamics.tools.states_files import write_states
 from eom_dynamics.tools.view.motion import PlayedMotion, read_motion
 from eom_dynamics.tools.view.scene import Viewer, shown_urdf, start_server
 from eom_dynamics.trajectory import Samples
@@ -99,8 +99,8 @@ def test_files_that_commands_write_are_played(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"PK\x03\x04", "cannot be read as .npz: "),
-        ({}, "has no array t, joint_names; it has "),
+        (b"PK\x03\x04", "is not a .npz archive"),
+        ({}, "has no array t, joint_names; it has nothing"),
         ({"t": np.arange(2.0), "joint_names": ["joint_1"], "q": np.zeros((3, 1))}, "has no columns position.NAME"),
     ],
 )

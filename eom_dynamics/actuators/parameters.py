@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of laws: checks, and declarations in the annotations of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache, partial
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
+
+import numpy as np
+
+from ..arrays import Array
+from ..exceptions import RobotDescriptionError
+from ..number_rules import violation
+from ..spelling import shown
+
+
+class ParameterError(RobotDescriptionError):
+    """A parameter has an impossible value.
+
+    Attributes:
+        name: name of the parameter, as in robot files.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name, self.reason = name, reason
+
+
+def refuse(name: str, reason: str) -> NoReturn:
+    """Raise a ParameterError."""
+    raise ParameterError(name, reason)
+
+
+def numbers(name: str, value: Any, rule: str = "") -> Array:
+    """The value as an array of floats, by a rule of :func:`.violation`, or of any floats without one.
+
+    Raises:
+        ParameterError: it is something else.
+    """
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        refuse(name, f"must be numbers, is {shown(value)}")
+    if rule and (reason := violation(array, rule)):
+        refuse(name, reason)
+    return array
+
+
+finite, positive, not_negative = (partial(numbers, rule=rule) for rule in ("finite", "positive", "not negative"))
+
+
+def row(name: str, value: Any) -> Array:
+    """The value as an array (…, m), m > 0, of finite numbers."""
+    array = finite(name, value)
+    if array.ndim == 0 or not array.shape[-1]:
+        refuse(name, f"must be a list of at least one number, is {array}")
+    return array
+
+
+def square(name: str, value: Any) -> Array:
+    """The value as an array (g, g) of finite numbers."""
+    array = finite(name, value)
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        refuse(name, f"must be square, has shape {array.shape}")
+    return array
+
+
+def repeated(name: str, value: Any, count: int) -> Array:
+    """The value as an array (count,), from one number or ``count`` numbers."""
+    array = numbers(name, value)
+    if array.shape not in ((), (1,), (count,)):
+        size = array.size if array.ndim == 1 else f"shape {array.shape}"
+        refuse(name, f"must have 1 or {count} entries, has {size}")
+    return np.broadcast_to(array, (count,)).copy()
+
+
+SMALLEST, LARGEST = 1e-20, 1e20
+"""Sizes of parameters with which laws can be computed; products of others overflow or vanish."""
+
+Kind = TypeVar("Kind", bound="Declared")
+
+
+class Parameter(NamedTuple):
+    """Declaration of a parameter of a law, in the annotation of its field.
+
+    Attributes:
+        name: name in robot files and in errors.
+        check: one of :mod:`eom_dynamics.actuators.parameters`: ``finite``, ``positive``, ``not_negative`` or ``row``.
+        scales: whether it is proportional to the effort at a given deflection.
+    """
+
+    name: str
+    check: Callable[[str, Any], Array]
+    scales: bool = False
+
+
+class Declared:
+    """A law whose fields declare its parameters."""
+
+    kind: ClassVar[str]
+    """Its type in robot files."""
+
+    def __post_init__(self) -> None:
+        """Check all parameters.
+
+        Raises:
+            ParameterError: a parameter has an impossible value.
+        """
+        for attribute, declared in self.parameters().items():
+            checked = declared.check(declared.name, getattr(self, attribute))
+            least = SMALLEST if declared.check is positive else 0.0
+            if np.max(np.abs(checked)) > LARGEST or np.any(np.abs(checked) < least):
+                refuse(declared.name, f"must be from {least:g} to {LARGEST:g} in SI units, is {checked}")
+            object.__setattr__(self, attribute, float(checked) if checked.ndim == 0 else checked)
+
+    @classmethod
+    @cache
+    def parameters(cls) -> dict[str, Parameter]:
+        """Declarations of the parameters, by attribute."""
+        annotations = get_type_hints(cls, include_extras=True)
+        return {entry.name: annotations[entry.name].__metadata__[0] for entry in fields(cls)}  # type: ignore[arg-type]
+
+    def entries(self) -> dict[str, Any]:
+        """Type and all parameters, by their names in robot files."""
+        values = {declared.name: getattr(self, attribute) for attribute, declared in self.parameters().items()}
+        return {"type": self.kind} | {name: np.asarray(x, dtype=float).tolist() for name, x in values.items()}
+
+    def scaled(self: Kind, factor: float) -> Kind:
+        """The law with ``factor`` times the effort at every deflection."""
+        scaling = [attribute for attribute, declared in self.parameters().items() if declared.scales]
+        return replace(self, **{attribute: factor * getattr(self, attribute) for attribute in scaling})  # type: ignore[type-var]

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identification of a whole elastic arm, links, springs and motors, from both sides of its springs.
+
+Links from the efforts of the springs, springs from those and from deflections, motors from what is left of their
+efforts. Each is a linear (or nearly linear) problem of its own, since the effort of the spring was measured. Where it
+was not, motors and springs are fitted together, and the efforts of the links are those of the identified springs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ...actuators.springs import SPRINGS, CubicSpring, LinearSpring
+from ...arrays import Array
+from ...exceptions import RobotDescriptionError
+from ...option_fields import check_options, option
+from ...robot import Joint, Robot
+from ...spelling import hint
+from ..links.fit import Fit, fit, identified_robot
+from ..links.parameters import Options
+from ..links.verification import EffortErrors
+from ..recording import ArmRecording, IdentificationError, Recording, joined
+from ..sampling import LowPass, rate_of
+from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
+from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
+
+KEEP = "keep"
+"""In place of a law: the spring of the file stays."""
+
+SPRING_TERMS = ("damping", "hysteresis", "offset")
+"""Terms of :func:`.fit_spring`."""
+
+ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
+"""Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
+:func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""
+
+_DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
+
+# Laws that are lines.
+_LINES = ("linear", "damped")
+
+# Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
+_WITHOUT_SENSOR = {"linear": False, "cubic": True}
+
+# Motion of a motor, rad or m, that is attributed to encoder noise.
+_REST = 1e-3
+
+
+def joint_laws() -> tuple[str, ...]:
+    """Names of identifiable spring laws with one motor."""
+    return tuple(law for law, kind in laws().items() if len(kind.motors) == 1)
+
+
+@dataclass(frozen=True)
+class ElasticOptions:
+    """Identification of springs and motors, of joints with a spring and a motor each.
+
+    Attributes:
+        laws: law of the spring, or keep for the spring of the file, of all joints or of one; default: that of the file.
+        spring_terms: terms besides the law, or none; default: all.
+        motor_terms: terms of the motors, or none; omitted friction is zero; default: rotor_inertia, viscous, coulomb,
+            offset, torque_constant, and efficiency if the file has gear loss.
+        points: number of points of a table.
+    """
+
+    laws: Mapping[str | None, str] = option(
+        {}, flag="--spring-law", choices=lambda: (*joint_laws(), KEEP), metavar="[JOINT=]LAW"
+    )
+    spring_terms: tuple[str, ...] = option(SPRING_TERMS, choices=SPRING_TERMS, metavar="NAME,…")
+    motor_terms: tuple[str, ...] | None = option(choices=ACTUATOR_TERMS, metavar="NAME,…")
+    points: int = option(9, flag="--spring-points", rule="[1, 10000]", metavar="N")
+
+    def __post_init__(self) -> None:
+        """Check names and numbers; raises IdentificationError."""
+        check_options(self, IdentificationError)
+
+    def check(self, robot: Robot) -> None:
+        """Raise RobotDescriptionError if a law names a joint that the robot does not have."""
+        for name in self.laws:
+            if name is not None and name not in robot.joint_names:
+                raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+
+    def law(self, joint: Joint) -> str:
+        """Name of the law of a joint's spring, whether it can be identified or, like ``rigid``, cannot."""
+        given, kind = self.laws.get(joint.name, self.laws.get(None)), joint.spring.kind
+        return given or next((law for law, own in laws().items() if own is SPRINGS[kind]), kind)
+
+    def terms(self, robot: Robot) -> tuple[str, ...]:
+        """Motor terms to identify; the default depends on the robot."""
+        if self.motor_terms is not None:
+            return self.motor_terms
+        lossy = any(joint.actuator.gear.efficiency < 1 for joint in robot.independent_joints)
+        return (*_DEFAULT_TERMS, "efficiency") if lossy else _DEFAULT_TERMS
+
+
+def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
+    """Raise RobotDescriptionError unless each joint has its own motor and a spring of an identifiable law."""
+    options = options or ElasticOptions()
+    if robot.coupled_stiffness is not None or robot.transmission is not None:
+        raise RobotDescriptionError(f"{robot.name}: springs or motors that joints share are not identified together")
+    options.check(robot)
+    for joint in robot.independent_joints:
+        law = options.law(joint)
+        if len(joint.spring.motors) != 1 or law not in (*joint_laws(), KEEP):
+            raise RobotDescriptionError(
+                f"{joint.name}: has a spring of type {joint.spring.kind}; each joint needs one motor behind one of the "
+                f"types {', '.join(sorted(joint_laws()))}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Elasticity:
+    """Identified springs and motors, by joint name; joints that are not identifiable are absent.
+
+    Attributes:
+        springs, motors: of the joints.
+        gears: of joints whose gear ratio was to be identified.
+        notes: what is not identifiable from the data, a line each.
+    """
+
+    springs: dict[str, SpringFit]
+    motors: dict[str, MotorFit]
+    gears: dict[str, GearFit]
+    notes: tuple[str, ...]
+
+    def without(self, springs: Collection[str], motors: Collection[str]) -> Elasticity:
+        """These results without the springs, and without the motors and gears, of the named joints."""
+        left = {name: fit for name, fit in self.springs.items() if name not in springs}
+        kept = [name for name in self.motors if name not in motors]
+        gears = {name: self.gears[name] for name in kept if name in self.gears}
+        return Elasticity(left, {name: self.motors[name] for name in kept}, gears, self.notes)
+
+    def applied_to(self, robot: Robot) -> Robot:
+        """The robot with these springs, motors and gears."""
+        geared = with_joints(robot, self.gears, lambda joint, gear: replace(joint, gear_ratio=gear.ratio[0]))
+        return with_motors(with_springs(geared, self.springs), self.motors)
+
+
+@dataclass(frozen=True, eq=False)
+class ArmFit:
+    """An identified elastic arm.
+
+    Attributes:
+        robot: with all that was identified.
+        links: inertias of the bodies.
+        springs, motors: of the joints.
+        notes: what of springs and motors is not identifiable from the data, a line each.
+    """
+
+    robot: Robot
+    links: Fit
+    springs: tuple[SpringFit, ...]
+    motors: tuple[MotorFit, ...]
+    notes: tuple[str, ...] = ()
+
+
+def identify_arm(
+    robot: Robot,
+    training: ArmRecording | Sequence[ArmRecording],
+    validation: ArmRecording | Sequence[ArmRecording] = (),
+    options: ElasticOptions | None = None,
+    *,
+    links: Options | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> ArmFit:
+    """Identify masses and inertias, springs, rotors, motor friction and gear loss.
+
+    Args:
+        robot: as its file describes it; springs keep their law.
+        training, validation: recordings, the second to judge the links by.
+        options: of springs and motors.
+        links: of the links; by default inertias and offsets.
+        progress: called with the name of the step and the fraction of it that is done.
+
+    Raises:
+        RobotDescriptionError: a joint has no spring with a motor of its own.
+        IdentificationError: a joint is not identifiable from the recording.
+    """
+    training, validation = ((x,) if isinstance(x, ArmRecording) else tuple(x) for x in (training, validation))
+    elasticity = identify_elasticity(robot, training, options, progress=progress)
+    if lacking := [name for name in robot.joint_names if name not in elasticity.motors]:
+        raise IdentificationError(next(line for line in elasticity.notes if line.startswith(f"{lacking[0]}: ")))
+
+    def of_links(parts: Sequence[ArmRecording], name: str) -> list[Recording]:
+        return [with_spring_efforts(robot, elasticity, part).links(robot, name) for part in parts]
+
+    links = links or Options(side="joint", terms=("offset",))
+    found = fit(robot, of_links(training, "training"), of_links(validation, "validation"), links, progress=progress)
+    identified, springs, motors = elasticity.applied_to(identified_robot(found)), elasticity.springs, elasticity.motors
+    return ArmFit(identified, found, tuple(springs.values()), tuple(motors.values()), elasticity.notes)
+
+
+def identify_elasticity(
+    robot: Robot,
+    training: Sequence[ArmRecording],
+    options: ElasticOptions | None = None,
+    *,
+    progress: Callable[[str, float], None] | None = None,
+) -> Elasticity:
+    """Identify springs and motors, joint by joint; notes name joints where that is impossible, and why.
+
+    Args:
+        robot: as its file describes it.
+        training: recordings of the same step.
+        options: what is identified.
+        progress: called with the name of the step and the fraction of it that is done.
+
+    Raises:
+        RobotDescriptionError: a joint has no spring with a motor of its own.
+        IdentificationError: nothing of any joint can be identified.
+    """
+    options = options or ElasticOptions()
+    check_elastic(robot, options)
+    if not training:
+        raise IdentificationError("there is no recording of both sides of the springs to train on")
+    whole, report = joined(training), progress or (lambda step, done: None)
+    terms = options.terms(robot)
+    springs: dict[str, SpringFit] = {}
+    motors: dict[str, MotorFit] = {}
+    gears: dict[str, GearFit] = {}
+    notes: list[str] = []
+    for k, joint in enumerate(robot.independent_joints):
+        report("springs and motors", k / robot.n)
+        columns = _Columns.of(whole, k)
+        try:
+            if "gear_ratio" in terms:
+                gears[joint.name], columns = _gear(joint, columns, options.law(joint))
+                joint = replace(joint, gear_ratio=gears[joint.name].ratio[0])
+            spring, motor = _identify_joint(joint, columns, options, terms)
+        except IdentificationError as error:
+            notes.append(f"{joint.name}: {error}")
+            continue
+        springs |= {} if spring is None else {joint.name: spring}
+        motors[joint.name] = motor
+        for part, found in (("spring", spring), ("motor", motor), ("gear", gears.get(joint.name))):
+            notes += [f"{joint.name}, {part}: {line}" for line in (() if found is None else found.undetermined)]
+    if not motors:
+        raise IdentificationError(notes[0])
+    return Elasticity(springs, motors, {name: gears[name] for name in motors if name in gears}, tuple(notes))
+
+
+def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
+    """The recording with efforts of identified springs in place of unmeasured link efforts."""
+    tau = recording.tau.copy()
+    for k, name in enumerate(robot.joint_names):
+        if not measured(tau[:, k]) and name in elasticity.springs:
+            delta = recording.theta[:, k] - recording.q[:, k]
+            tau[:, k] = elasticity.springs[name].spring.load(delta)
+    return replace(recording, tau=tau)
+
+
+def measured(values: Array) -> bool:
+    """Whether a signal (N,) was measured: all-zero efforts were not."""
+    return bool(np.isfinite(values).all() and np.any(values))
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Signals of one joint (N,); None where they were not recorded."""
+
+    t: Array
+    q: Array
+    theta: Array
+    tau: Array | None
+    effort: Array | None
+    current: Array | None
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, whole: ArmRecording, k: int) -> _Columns:
+        columns = [None if x is None else x[:, k] for x in (whole.tau, whole.motor_effort, whole.current)]
+        tau, effort, current = (None if x is None or not measured(x) else x for x in columns)
+        return cls(whole.t, whole.q[:, k], whole.theta[:, k], tau, effort, current, whole.starts)
+
+
+def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
+    """Gear ratio, and the signals with it in place of that of the file."""
+    if x.tau is None:
+        raise IdentificationError("gear_ratio: not identifiable, since the effort of the spring was not recorded")
+    found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
+    factor = found.ratio[0] / joint.gear_ratio
+    if not factor > 0:
+        raise IdentificationError(f"gear_ratio: {found.ratio[0]:.4g} and that of the file differ in sign; check signs")
+    return found, replace(x, theta=x.theta / factor, effort=None if x.effort is None else factor * x.effort)
+
+
+def _identify_joint(
+    joint: Joint, x: _Columns, options: ElasticOptions, terms: tuple[str, ...]
+) -> tuple[SpringFit | None, MotorFit]:
+    """Spring, None if it was not to be identified, and motor; IdentificationError if they are not identifiable."""
+    law, current = options.law(joint), x.current if "torque_constant" in terms else None
+    if not np.ptp(x.theta) > _REST:
+        raise IdentificationError("the motor does not move; its spring and friction stay as in the file")
+    if np.array_equal(x.theta, x.q):
+        raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
+    if x.effort is None and current is None:
+        raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
+    known = None if "rotor_inertia" in terms else float(joint.rotor_inertia)
+    model = MotorModel([x for x in terms if x in MOTOR_TERMS], known, hardening=_WITHOUT_SENSOR.get(law, False))
+    motor_fit = partial(fit_motor, x.t, x.theta, gear_ratio=joint.gear_ratio, model=model, starts=x.starts)
+    spring, tau = None, x.tau
+    if tau is None:
+        if x.effort is None:
+            raise IdentificationError(
+                "current and deflection alone leave the unit of effort unknown; record efforts of the spring or motor"
+            )
+        if law not in _WITHOUT_SENSOR:
+            raise IdentificationError(
+                f"the effort of the spring was not recorded; only {' and '.join(_WITHOUT_SENSOR)} springs are "
+                f"identified without it, this one is {law}"
+            )
+        motor = motor_fit(deflection=x.theta - x.q, effort=x.effort)
+        spring = _spring_of(motor, law)
+        tau = spring.spring.load(x.theta - x.q, np.zeros_like(x.q))
+    else:
+        if law != KEEP:
+            switches = {term: term in options.spring_terms for term in SPRING_TERMS}
+            try:
+                (spring,) = fit_springs(x.t, x.theta, x.q, tau, law, starts=x.starts, points=options.points, **switches)
+            except IdentificationError as error:
+                raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
+        motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
+    if x.effort is not None and current is not None:
+        by_current = motor_fit(tau=tau, current=current)
+        motor = replace(
+            motor,
+            torque_constant=by_current.torque_constant,
+            parameters=motor.parameters | {"torque_per_current": by_current.parameters["torque_per_current"]},
+            undetermined=(*motor.undetermined, *(x for x in by_current.undetermined if x.startswith("torque"))),
+        )
+    return spring, motor
+
+
+def _spring_of(motor: MotorFit, law: str) -> SpringFit:
+    """The spring that a fit of a motor with deflections found."""
+    parameters = {str(name): motor.parameters[name] for name in ("stiffness", "cubic") if name in motor.parameters}
+    stiffness = parameters["stiffness"][0]
+    if not stiffness > 0:
+        raise IdentificationError("motor efforts do not rise with the deflection; check signs and units")
+    spring = LinearSpring(stiffness) if law == "linear" else CubicSpring(stiffness, parameters["cubic"][0])
+    lines = (
+        "damping and hysteresis: the effort of the spring was not recorded; they are part of the motor's friction",
+    )
+    return SpringFit(spring, law, parameters, (0.0, np.inf), None, motor.residual, motor.relative, motor.samples, lines)
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticScore:
+    """Prediction errors of the efforts of springs and motors; NaN where these were not recorded or identified."""
+
+    springs: EffortErrors
+    motors: EffortErrors
+
+
+def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[ArmRecording]) -> ElasticScore:
+    """Score identified springs and motors beside those of the file, each motion by itself.
+
+        springs:  tau - f(delta, deltad),        motors:  u - (B thetadd + load(tau, v) + friction(v)),
+
+    filtered as for the fit of the motors, without offsets, which a file does not have.
+    """
+    known = [with_spring_efforts(robot, elasticity, x) for x in recordings]
+    joints = zip(robot.independent_joints, elasticity.applied_to(robot).independent_joints, strict=True)
+    errors = {side: np.full((3, robot.n), np.nan) for side in ("springs", "motors")}
+    for k, (before, after) in enumerate(joints):
+        parts = [_residuals(before, after, k, *pair, elasticity) for pair in zip(recordings, known, strict=True)]
+        for side, rows in errors.items():
+            if own := [part[side] for part in parts if side in part]:
+                given, identified, efforts = (np.concatenate(x) for x in zip(*own, strict=True))
+                rows[:, k] = np.sqrt(np.mean(given**2)), np.sqrt(np.mean(identified**2)), np.std(efforts)
+    springs, motors = (EffortErrors(before=x[0], after=x[1], spread=x[2]) for x in errors.values())
+    return ElasticScore(springs, motors)
+
+
+def _residuals(
+    before: Joint, after: Joint, k: int, sensed: ArmRecording, given: ArmRecording, elasticity: Elasticity
+) -> dict[str, tuple[Array, Array, Array]]:
+    """Residuals before and after, and the efforts, of each side that was recorded."""
+    motor, spring = elasticity.motors.get(before.name), elasticity.springs.get(before.name)
+    if motor is None:
+        return {}
+    period = (given.t[-1] - given.t[0]) / (len(given.t) - 1)
+    low_pass = LowPass(period, motor.cutoff)
+    if len(given.t) <= 8 * low_pass.reach + 16:
+        return {}
+    x, tau = _Columns.of(sensed, k), given.tau[:, k]
+    delta, velocity, found = x.theta - x.q, rate_of(x.theta, period), {}
+    if spring is not None and x.tau is not None:
+        rate, value = rate_of(delta, period), low_pass(tau[2:-2])
+        loads = [
+            np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
+            for joint in (before, after)
+        ]
+        found["springs"] = (value - loads[0], value - loads[1], value)
+    if x.effort is not None:
+        acceleration, v, effort = rate_of(velocity, period), low_pass(velocity[2:-2]), x.effort[4:-4]
+        inner, load = slice(low_pass.reach, -low_pass.reach), low_pass(tau[4:-4])
+        rest, acceleration = low_pass(effort - tau[4:-4])[inner], low_pass(acceleration)[inner]
+        residuals = [
+            rest
+            - joint.rotor_inertia * acceleration
+            - low_pass(joint.actuator.friction.effort(v) + joint.actuator.gear.load(load, v) - load)
+            for joint in (before, after)
+        ]
+        found["motors"] = (residuals[0], residuals[1], low_pass(low_pass(effort)))
+    return found

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounded nonlinear least squares, with a covariance that allows for correlated residuals.
+
+Recorded signals are filtered, so that their errors are correlated in time, and the textbook covariance s² (JᵀJ)⁻¹ is
+too small. With the autocorrelation r_l of the residuals it is
+
+    (JᵀJ)⁻¹ (sum over l of r_l sum over t of J_t J_{t+l}ᵀ) (JᵀJ)⁻¹,
+
+with Bartlett's weights 1 - |l|/L, which keep it positive: W. K. Newey, K. D. West, "A simple, positive semi-definite,
+heteroskedasticity and autocorrelation consistent covariance matrix", Econometrica 55 (1987), for residuals whose
+autocorrelation does not depend on the regressors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from scipy.signal import fftconvolve
+
+from ...arrays import Array
+from ..recording import IdentificationError
+from ..sampling import autocovariances, correlation_time
+
+# Lags of the autocorrelation, in correlation times: Bartlett's weights then lose a tenth of it.
+_LAGS = 10
+
+# Parameters whose errors are correlated more closely than this are named as inseparable.
+_INSEPARABLE = 0.998
+
+# Below this share of the largest one, a singular value of the Jacobian with columns of length 1 is that of rounding.
+_RANK = 1e-9
+
+# See curve_fit.
+_AT_BOUND = 1e-3
+
+SIGNIFICANT = 3.0
+"""Standard deviations from zero from which on a parameter counts as found."""
+
+
+@dataclass(frozen=True, eq=False)
+class CurveEstimate:
+    """Parameters with their uncertainty.
+
+    Attributes:
+        names: of the p parameters.
+        values: (p,).
+        covariance: (p, p); zero for parameters at a bound, infinite on the diagonal for those without any effect.
+        residual: (N,) target minus model, in the unit of the target unless weighted.
+        correlation_time: of the residuals, in samples, at least 1: N over it is the number of independent ones.
+        at_bound: names of parameters that a bound stopped.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    residual: Array
+    correlation_time: float
+    at_bound: tuple[str, ...] = ()
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations (p,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.values[self.names.index(name)])
+
+    def by_name(self) -> dict[str, tuple[float, float]]:
+        """Value and standard deviation by name."""
+        return dict(zip(self.names, zip(self.values.tolist(), self.std.tolist(), strict=True), strict=True))
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Parameters that are not identifiable from the data, one line each."""
+        parameters, std = self.by_name(), self.std
+        lines = [f"{name}: no effect on these data" for name, (_, s) in parameters.items() if np.isinf(s)]
+        lines += [f"{name}: stopped at its bound {self[name]:g}" for name in self.at_bound]
+        for name, (value, s) in parameters.items():
+            if 0 < s < np.inf and abs(value) < SIGNIFICANT * s:
+                lines.append(f"{name}: {value:.3g} ± {s:.2g} is not distinguishable from zero")
+        known = np.flatnonzero(np.isfinite(std) & (std > 0))
+        for i in known:
+            for j in known[known < i]:
+                rho = self.covariance[i, j] / (std[i] * std[j])
+                if abs(rho) > _INSEPARABLE:
+                    lines.append(f"{self.names[j]} and {self.names[i]}: inseparable, correlation {rho:.4f}")
+        return tuple(lines)
+
+
+def curve_fit(
+    residual: Callable[[Array], Array],
+    start: Mapping[str, float],
+    bounds: Mapping[str, tuple[float, float]],
+    *,
+    raw: Callable[[Array], Array] | None = None,
+    independent: bool = False,
+) -> CurveEstimate:
+    """Minimise the sum of squares of a residual by SciPy's trust-region method.
+
+    Args:
+        residual: function of the parameters (p,) that gives (N,).
+        start: first values by name, in the order of the parameters.
+        bounds: (lower, upper) by name, infinite where not given.
+        raw: residual that the result has, if it is another one, such as the unweighted.
+        independent: whether errors of the samples are independent, as those of frequencies are.
+
+    Raises:
+        IdentificationError: there are fewer samples than parameters, a number is not finite, or the residual is not
+            finite next to the solution.
+    """
+    names = tuple(start)
+    low, high = np.array([bounds.get(name, (-np.inf, np.inf)) for name in names]).T
+    first = np.clip(np.array(list(start.values()), dtype=float), low, high)
+    errors = residual(first)
+    if len(errors) <= len(names):
+        raise IdentificationError(f"{len(errors)} samples do not determine {len(names)} parameters; record more")
+    if not np.all(np.isfinite(errors)):
+        raise IdentificationError("the recording has entries that are not finite; leave those samples out")
+    try:
+        solution = least_squares(residual, first, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    except ValueError:
+        # Of derivatives where the residual exists on one side alone.
+        raise IdentificationError("the best parameters are next to impossible ones; choose a simpler law") from None
+    if not np.all(np.isfinite(solution.x)):
+        raise IdentificationError("the fit diverged; check units and signs of the recording")
+    # The method stays strictly within the bounds. Closer than this share of a standard deviation is at them.
+    length = np.linalg.norm(solution.jac, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = _AT_BOUND * np.sqrt(np.mean(solution.fun**2)) / length
+    near = np.fmax(np.where(length > 0, near, 0.0), _AT_BOUND**2 * np.abs(solution.x))
+    values = np.where(solution.x - low <= near, low, np.where(high - solution.x <= near, high, solution.x))
+    stopped = (values == low) | (values == high)
+    covariance, time = _covariance(solution.jac, solution.fun, stopped, independent)
+    at_bound = tuple(name for name, at in zip(names, stopped, strict=True) if at)
+    return CurveEstimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
+
+
+def linear_fit(columns: Mapping[str, Array], target: Array) -> CurveEstimate:
+    """Least squares of a target (N,) by columns (N,), as by :func:`curve_fit`."""
+    A = np.stack(list(columns.values()), axis=-1)
+    start = np.linalg.lstsq(A, target, rcond=None)[0]
+    return curve_fit(lambda p: target - A @ p, dict(zip(columns, start, strict=True)), {})
+
+
+def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independent: bool) -> tuple[Array, float]:
+    """Covariance (p, p) of the solution, and the correlation time of the residuals."""
+    count, p = J.shape
+    covariance, length = np.zeros((p, p)), np.linalg.norm(J, axis=0)
+    idle = (length == 0) & ~stopped
+    covariance[idle, idle] = np.inf
+    free = np.flatnonzero(~stopped & ~idle)
+    series = [residual[:, np.newaxis]]
+    time = 1.0 if independent else float(correlation_time(series)[0])
+    if not len(free):
+        return covariance, time
+    u, s, vt = np.linalg.svd(J[:, free] / length[free], full_matrices=False)
+    # Directions determined by rounding alone get the variance of the least significant singular value.
+    half = vt.T / np.maximum(s, _RANK * s[0]) / length[free, np.newaxis]
+    lags = 1 if independent else max(1, min(int(np.ceil(_LAGS * time)), count // 4))
+    lag = np.arange(lags)
+    r = autocovariances(series, lags - 1)[:, 0] * (count - lag) / (count - len(free))
+    kernel = (1 - lag / lags) * r
+    correlated = fftconvolve(u, np.concatenate([kernel[:0:-1], kernel])[:, np.newaxis], mode="same", axes=0)
+    covariance[np.ix_(free, free)] = half @ (u.T @ correlated) @ half.T
+    return covariance, time

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rotor inertia, motor friction, gear loss and torque constant from quantities of the motor side.
+
+    u = s (B thetadd + load(tau, v) + D v + E |v| + (c + (S - c) exp(-(v/v_s)²)) tanh(v/v_0)) + o,    v = thetad,
+
+all on the link side of the gear: the motor equation of :class:`.ElasticArm` with the friction of
+:class:`.Friction` and the loss of :class:`.Gear`. u is the motor effort, s = 1, or
+the current, s = 1/(k_t N) with torque constant k_t and gear ratio N. E is half the difference of viscous friction
+between both directions. That of dry friction is not identifiable separately from the offset o, and is part of it.
+
+Without a measured tau, deflections of the spring stand for it: tau = K delta + K3 delta³.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...actuators.actuator import Actuator, Gear
+from ...actuators.friction import Friction
+from ...arrays import Array
+from ...robot import Robot
+from ..recording import IdentificationError
+from ..sampling import LowPass, checked, cutoff_of, longest, of_one_motion, rate_of
+from .curve_fit import CurveEstimate, curve_fit, linear_fit
+from .springs import with_joints
+
+MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "offset")
+"""Terms that can be switched; the effort of the spring is always part of the model, and the rotor, known or not."""
+
+# First values of v_0 and v_s as shares of the highest velocity.
+_SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
+
+
+@dataclass(frozen=True)
+class MotorModel:
+    """What is fitted.
+
+    Attributes:
+        terms: of the model, from MOTOR_TERMS.
+        rotor_inertia: B where it is known, kg m² (kg); by default it is fitted.
+        hardening: whether the spring of a fit with deflections has a cubic term.
+        smoothing_power: P_0 of the gear loss, W.
+    """
+
+    terms: Collection[str] = ("viscous", "coulomb", "offset")
+    rotor_inertia: float | None = None
+    hardening: bool = False
+    smoothing_power: float = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class MotorFit:
+    """An identified motor.
+
+    Attributes:
+        rotor_inertia: B and its standard deviation, kg m² (kg), on the link side of the gear.
+        friction: for the robot file.
+        gear: for the robot file.
+        torque_constant: k_t and its standard deviation, N m/A, of a fit of currents; else None.
+        parameters: value and standard deviation by name: ``rotor_inertia``, ``viscous`` D, ``asymmetry`` E,
+            ``coulomb`` c, ``stribeck`` S - c, ``stribeck_velocity``, ``smoothing_velocity``, ``efficiency``,
+            ``offset`` o (in the unit of u), ``torque_per_current`` k_t N, ``stiffness`` K and ``cubic`` K3, those that
+            were fitted.
+        cutoff: of the filter, Hz.
+        residual: RMS of u minus model, in the unit of u.
+        relative: residual over the RMS of u about its mean.
+        samples: independent ones among those used.
+        undetermined: what is not identifiable from the data, a line each.
+        of_current: whether u is the current, A.
+    """
+
+    rotor_inertia: tuple[float, float]
+    friction: Friction
+    gear: Gear
+    torque_constant: tuple[float, float] | None
+    parameters: dict[str, tuple[float, float]]
+    cutoff: float
+    residual: float
+    relative: float
+    samples: int
+    undetermined: tuple[str, ...]
+    of_current: bool = False
+
+    def actuator(self, before: Actuator) -> Actuator:
+        """The actuator with identified friction, gear loss and torque constant."""
+        motor = before.motor
+        if self.torque_constant is not None:
+            motor = replace(motor, torque_constant=self.torque_constant[0])
+        return replace(before, friction=self.friction, gear=self.gear, motor=motor)
+
+
+def fit_motor(
+    t: ArrayLike,
+    theta: ArrayLike,
+    *,
+    tau: ArrayLike | None = None,
+    deflection: ArrayLike | None = None,
+    effort: ArrayLike | None = None,
+    current: ArrayLike | None = None,
+    gear_ratio: float = 1.0,
+    model: MotorModel = MotorModel(),
+    cutoff: float | None = None,
+    starts: Sequence[int] = (),
+) -> MotorFit:
+    """Fit the motor of one joint.
+
+    All terms pass the same zero-phase low-pass filter, which leaves the parameters of linear terms as they are;
+    nonlinear ones are functions of the filtered velocity.
+
+    Args:
+        t: times (N,), s, in even steps.
+        theta: motor position on the link side of the gear (N,), rad or m.
+        tau: effort of the spring on the link (N,), N m or N; or
+        deflection: motor minus link (N,), rad or m.
+        effort: motor effort on the link side of the gear (N,), N m or N; or
+        current: of the motor (N,), A.
+        gear_ratio: N, which alone splits k_t from k_t N.
+        model: terms, and what is known.
+        cutoff: of the filter, Hz; by default from the noise of the acceleration.
+        starts: samples at which the second and further motions of a joined recording begin.
+
+    Raises:
+        IdentificationError: not one each of tau and deflection, of effort and current, is given; a term is unknown;
+            times are not even, shapes differ, or a number is not finite; the motor does not move; or current and
+            deflections leave the unit of effort unknown.
+    """
+    if (tau is None) == (deflection is None) or (effort is None) == (current is None):
+        raise IdentificationError("give either tau or deflection, and either effort or current")
+    if tau is None and current is not None:
+        raise IdentificationError("current and deflection alone leave the unit of effort unknown; give tau or effort")
+    if unknown := sorted(set(model.terms) - set(MOTOR_TERMS)):
+        raise IdentificationError(f"terms must be among {', '.join(MOTOR_TERMS)}; unknown: {', '.join(unknown)}")
+    given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
+    period, signals = checked(t, {name: x for name, x in given.items() if x is not None})
+    if signals["theta"].ndim != 1:
+        raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}; see fit_motors")
+    part = longest(len(signals["theta"]), starts)
+    low_pass = LowPass(period, cutoff_of(period, signals["theta"][part], 2) if cutoff is None else cutoff)
+    equation = _Equation(low_pass, signals, model, starts)
+    return _result(equation.fit(), equation, low_pass.cutoff, gear_ratio)
+
+
+def fit_motors(
+    t: ArrayLike,
+    theta: ArrayLike,
+    *,
+    gear_ratio: ArrayLike = 1.0,
+    tau: ArrayLike | None = None,
+    deflection: ArrayLike | None = None,
+    effort: ArrayLike | None = None,
+    current: ArrayLike | None = None,
+    **options: Any,
+) -> tuple[MotorFit, ...]:
+    """:func:`fit_motor` of the m motors of a recording, all arrays (N, m); errors have the number of the motor."""
+    given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
+    _, signals = checked(t, {name: x for name, x in given.items() if x is not None})
+    if signals["theta"].ndim != 2:
+        raise IdentificationError(f"theta must have shape (N, m), has {signals['theta'].shape}")
+    m = signals["theta"].shape[1]
+    ratios = np.broadcast_to(np.asarray(gear_ratio, dtype=float), (m,))
+    fits = []
+    for k in range(m):
+        own: dict[str, Any] = {name: x[:, k] for name, x in signals.items()}
+        try:
+            fits.append(fit_motor(t, own.pop("theta"), gear_ratio=float(ratios[k]), **own, **options))
+        except IdentificationError as error:
+            raise IdentificationError(f"motor {k}: {error}") from None
+    return tuple(fits)
+
+
+@dataclass(frozen=True, eq=False)
+class GearFit:
+    """Gear ratio identified from both sides of the gear, with standard deviations.
+
+    Attributes:
+        ratio: turns of the motor for one turn of the joint; negative where it turns the other way.
+        compliance: 1/K of the spring behind the gear, rad/(N m) or m/N.
+        undetermined: what is not identifiable from the data, a line each.
+    """
+
+    ratio: tuple[float, float]
+    compliance: tuple[float, float]
+    undetermined: tuple[str, ...]
+
+
+def fit_gear_ratio(
+    shaft_position: ArrayLike, q: ArrayLike, tau: ArrayLike | None = None, *, hardening: bool = False
+) -> GearFit:
+    """Fit phi = N (q + tau/K) + o to positions of a motor's shaft and of its link.
+
+    Args:
+        shaft_position: phi, before the gear (N,), rad.
+        q: link position (N,), rad or m.
+        tau: effort of the spring (N,), N m or N; by default the joint counts as rigid.
+        hardening: whether the compliance depends on the effort, by terms in tau³ and tau⁵ beside tau/K. Gravity makes
+            efforts a function of the position, so that what a line does not explain would pass for a part of N.
+
+    Raises:
+        IdentificationError: shapes differ, a number is not finite, or the joint does not move.
+    """
+    given = {"shaft_position": shaft_position, "q": q} | ({} if tau is None else {"tau": tau})
+    _, signals = checked(np.arange(np.shape(q)[0]), given)
+    phi, link = signals["shaft_position"], signals["q"]
+    if not np.ptp(link) > 0:
+        raise IdentificationError("the joint does not move in this recording")
+    columns = {"ratio": link}
+    if tau is not None:
+        unit = float(np.max(np.abs(signals["tau"]))) or 1.0
+        columns["bend"] = signals["tau"]
+        columns |= {f"bend {k}": (signals["tau"] / unit) ** k for k in (3, 5) if hardening}
+    estimate = linear_fit(columns | {"offset": np.ones(len(phi))}, phi)
+    parameters = estimate.by_name()
+    ratio, (bend, std) = parameters["ratio"], parameters.get("bend", (0.0, 0.0))
+    compliance = bend / ratio[0], abs(std / ratio[0])
+    return GearFit(ratio, compliance, tuple(x for x in estimate.undetermined if x.startswith("ratio")))
+
+
+class _Equation:
+    """The motor equation, filtered and thinned, as a function of its parameters."""
+
+    def __init__(self, low_pass: LowPass, signals: dict[str, Array], model: MotorModel, starts: Sequence[int]) -> None:
+        self._filter, self.model, terms = low_pass, model, set(model.terms)
+        margin = 2 * low_pass.reach + 4
+        self._rows = of_one_motion(len(signals["theta"]), starts, margin, low_pass.decimation)
+        velocity = rate_of(signals["theta"], low_pass.period)
+        acceleration = rate_of(velocity, low_pass.period)
+        velocity, signals = velocity[2:-2], {name: x[4:-4] for name, x in signals.items()}
+        # Nonlinear terms are functions of filtered signals, and so lose the ends of the record twice.
+        self._velocity = low_pass(velocity)
+        self._fastest = float(np.max(np.abs(self._velocity)))
+        if not self._fastest > 0:
+            raise IdentificationError("the motor does not move in this recording")
+        self.of_current = "current" in signals
+        self._target = self._cut(signals["current" if self.of_current else "effort"])
+        self._linear, self._known = {"rotor_inertia": self._cut(acceleration)}, np.zeros(1)
+        if model.rotor_inertia is not None:
+            self._known = model.rotor_inertia * self._linear.pop("rotor_inertia")
+        if "viscous" in terms:
+            self._linear["viscous"] = self._cut(velocity)
+        if "asymmetric" in terms:
+            self._linear["asymmetry"] = self._thinned(np.abs(self._velocity))
+        self._dry = ["coulomb"] * bool({"coulomb", "stribeck"} & terms) + ["stribeck"] * ("stribeck" in terms)
+        self._lossy, self._offset = "efficiency" in terms, "offset" in terms
+        springs = {"tau": signals["tau"]} if "tau" in signals else {"stiffness": signals["deflection"]}
+        if "deflection" in signals and model.hardening:
+            springs["cubic"] = signals["deflection"] ** 3
+        self._spring_columns = {name: self._cut(x) for name, x in springs.items()}
+        self._springs = {name: low_pass(x) for name, x in springs.items()}
+
+    def _cut(self, x: Array) -> Array:
+        """A signal like the acceleration, filtered once and thinned, without what nonlinear terms lack."""
+        return self._thinned(x[self._filter.reach : len(x) - self._filter.reach])
+
+    def _thinned(self, x: Array) -> Array:
+        return np.asarray(self._filter.thinned(x)[self._rows])
+
+    def fit(self) -> CurveEstimate:
+        """Estimate all parameters, from the best of a few first values of the velocities of dry friction."""
+        v = self._fastest
+        shares = product(
+            _SMOOTHING if self._dry else _SMOOTHING[:1], _STRIBECK if "stribeck" in self._dry else _STRIBECK[:1]
+        )
+        start = min((self._start(v * low, v * high) for low, high in shares), key=lambda x: x[0])[1]
+        bounds = {
+            "smoothing_velocity": (1e-4 * v, v),
+            "stribeck_velocity": (1e-3 * v, 3 * v),
+            "efficiency": (0.1, 1.0),
+            **dict.fromkeys(("rotor_inertia", "viscous", "coulomb", "stribeck", "stiffness", "cubic"), (0.0, np.inf)),
+        }
+        names = tuple(start)
+        return curve_fit(lambda p: self._target - self._model(dict(zip(names, p, strict=True))), start, bounds)
+
+    @property
+    def spread(self) -> float:
+        """RMS of the target about its mean."""
+        return float(np.std(self._target))
+
+    def _friction(self, v_0: float, v_s: float) -> dict[str, Array]:
+        """Terms of dry friction by the name of their factor."""
+        if not self._dry:
+            return {}
+        sign = np.tanh(self._velocity / v_0)
+        terms = {"coulomb": sign, "stribeck": np.exp(-np.square(self._velocity / v_s)) * sign}
+        return {name: self._thinned(terms[name]) for name in self._dry}
+
+    def _start(self, v_0: float, v_s: float) -> tuple[float, dict[str, float]]:
+        """Sum of squares and parameters by linear least squares, without gear loss."""
+        columns, springs, target = self._linear | self._friction(v_0, v_s), dict(self._spring_columns), self._target
+        measured = springs.pop("tau", None)
+        columns |= springs
+        if measured is not None and self.of_current:
+            columns["torque_per_current"] = measured + self._known
+        else:
+            target = target - self._known - (0.0 if measured is None else measured)
+        if self._offset:
+            columns["offset"] = np.ones_like(target)
+        A = np.stack(list(columns.values()), axis=-1)
+        factors = np.linalg.lstsq(A, target, rcond=None)[0]
+        values = {name: float(x) for name, x in zip(columns, factors, strict=True)}
+        if self.of_current:
+            if not values["torque_per_current"] > 0:
+                raise IdentificationError("current falls as the effort of the spring rises; check signs")
+            gain = 1 / values["torque_per_current"]
+            values = {name: x if name == "offset" else gain * x for name, x in values.items()}
+            values["torque_per_current"] = gain
+        values |= {"smoothing_velocity": v_0} if self._dry else {}
+        values |= {"stribeck_velocity": v_s} if "stribeck" in self._dry else {}
+        values |= {"efficiency": 0.95} if self._lossy else {}
+        return float(np.sum((target - A @ factors) ** 2)), values
+
+    def _model(self, values: dict[str, float]) -> Array:
+        """u (N,) by the equation of the module."""
+        total = np.asarray(self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items()))
+        if self._lossy:
+            tau = np.asarray(sum(values.get(name, 1.0) * x for name, x in self._springs.items()))
+            load = Gear(values["efficiency"], self.model.smoothing_power).load(tau, self._velocity)
+            total = total + self._thinned(load - tau)
+        friction = self._friction(values.get("smoothing_velocity", 1.0), values.get("stribeck_velocity", 1.0))
+        for name, x in (self._linear | friction).items():
+            total = total + values[name] * x
+        return total / values.get("torque_per_current", 1.0) + values.get("offset", 0.0)
+
+
+def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ratio: float) -> MotorFit:
+    found, default = estimate.by_name(), Friction()
+    value = {"stribeck_velocity": default.stribeck_velocity, "smoothing_velocity": default.smoothing_velocity}
+    value |= dict.fromkeys(("viscous", "asymmetry", "coulomb", "stribeck"), 0.0) | {"efficiency": 1.0}
+    value |= {name: x for name, (x, _) in found.items()}
+    half = value["asymmetry"]
+    # E |v| beside D v; a direction in which the motor would be driven by its friction has none.
+    friction = Friction(
+        viscous=max(value["viscous"] + half, 0.0),
+        viscous_negative=max(value["viscous"] - half, 0.0) if half else np.nan,
+        coulomb=value["coulomb"],
+        static=value["coulomb"] + value["stribeck"],
+        stribeck_velocity=value["stribeck_velocity"],
+        smoothing_velocity=value["smoothing_velocity"],
+    )
+    constant, lines = None, list(estimate.undetermined)
+    if equation.of_current:
+        gain, std = found["torque_per_current"]
+        constant = gain / abs(gear_ratio), std / abs(gear_ratio)
+        lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
+    if "coulomb" in found and "offset" in found:
+        lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
+    return MotorFit(
+        found["rotor_inertia"] if (known := equation.model.rotor_inertia) is None else (known, 0.0),
+        friction,
+        Gear(value["efficiency"], equation.model.smoothing_power),
+        constant,
+        found,
+        cutoff,
+        float(np.sqrt(np.mean(estimate.residual**2))),
+        float(np.std(estimate.residual) / equation.spread),
+        int(len(estimate.residual) / estimate.correlation_time),
+        tuple(lines),
+        equation.of_current,
+    )
+
+
+def with_motors(robot: Robot, fits: Mapping[str, MotorFit]) -> Robot:
+    """The robot with identified rotors, motor friction, gear loss and torque constants, by joint.
+
+    Raises:
+        IdentificationError: the robot has no such independent joint.
+    """
+    return with_joints(
+        robot,
+        fits,
+        lambda joint, fit: replace(joint, rotor_inertia=fit.rotor_inertia[0], actuator=fit.actuator(joint.actuator)),
+    )

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint stiffness, damping and hysteresis from both sides of the spring.
+
+    tau = f(delta; p) + D deltad + h tanh(deltad / v_h) + o,    delta = theta - q,
+
+by least squares, with the law f of a kind of :mod:`eom_dynamics.actuators.springs`. The loop between loading and
+unloading is 2 h wide; the sensor's offset is o. Deflections are noisy, too: with standard deviations s_delta and s_tau
+of both, each residual is divided by sqrt(s_tau² + f'² s_delta²), the effective variance (J. Orear, "Least squares when
+both variables have uncertainties", Am. J. Phys. 50, 1982), which for a line is total least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from ...actuators.parameters import LARGEST, ParameterError, not_negative, positive
+from ...actuators.springs import (
+    SPRINGS,
+    AntagonisticPair,
+    CoupledSpring,
+    DampedSpring,
+    LinearSpring,
+    Spring,
+    TabulatedSpring,
+)
+from ...arrays import Array
+from ...robot import Joint, Robot
+from ...spelling import hint
+from ..recording import IdentificationError
+from ..sampling import LowPass, checked, cutoff_of, longest, noise_level, of_one_motion, rate_of
+from .curve_fit import CurveEstimate, curve_fit, linear_fit
+
+# Least share of the effort's slope that a table keeps in each interval, as its own curve does.
+_LEAST_SLOPE = 0.02
+
+# A side of a table whose deflections reach less far than this share of the other is mirrored.
+_ONE_SIDED = 0.3
+
+# Below this share of its RMS, the rate of the deflection counts as a reversal.
+_REVERSAL = 0.05
+
+_HALF_WIDTH = "hysteresis"
+
+
+class DeclaredLaw:
+    """A law whose parameters p are those of a spring class, all positive or zero.
+
+    Attributes:
+        start: first values by name.
+        bounds: (lower, upper) by name.
+    """
+
+    def __init__(self, kind: type[Spring], delta: Array, stiffness: float, fixed: tuple[str, ...] = ()) -> None:
+        self._kind: Any = kind
+        self._delta = delta
+        first = kind.first_values(stiffness, float(np.max(np.abs(delta))))
+        declared = {name: entry for name, entry in kind.parameters().items() if name not in fixed}
+        self._attributes = list(declared)
+        self.start = {entry.name: first[attribute] for attribute, entry in declared.items()}
+        self.bounds = {
+            entry.name: (1e-9 * first[attribute] if entry.check is positive else 0.0, np.inf)
+            for attribute, entry in declared.items()
+        }
+
+    def spring(self, p: Array) -> Spring:
+        """The spring, as in a robot file."""
+        return self._kind(**dict(zip(self._attributes, p, strict=True)))
+
+    def effort(self, p: Array) -> Array:
+        """Efforts (N,) at the recorded deflections, N m or N."""
+        return self._summed(p, lambda spring: spring.load(self._delta))
+
+    def slope(self, p: Array) -> Array:
+        """Derivatives (N,) of the efforts with respect to the deflection, N m/rad or N/m."""
+        return self._summed(p, lambda spring: spring.tangent(self._delta))
+
+    def _summed(self, p: Array, of: Callable[[Spring], Array]) -> Array:
+        """Over both motors of a pair; NaN where parameters contradict each other, from where the fit steps back."""
+        try:
+            x = of(self.spring(p))
+        except ParameterError:
+            return np.full(len(self._delta), np.nan)
+        return x if self._delta.ndim == 1 else np.sum(x, axis=-1)
+
+
+class _Pair(DeclaredLaw):
+    """An antagonistic pair, whose nominal stiffness is commanded, not identified: that of the recording, on average."""
+
+    def __init__(self, kind: type[Spring], delta: Array, stiffness: float) -> None:
+        super().__init__(kind, delta, stiffness, ("nominal",))
+
+    def spring(self, p: Array) -> Spring:
+        """The pair, at least so stiff that neither spring is slack without load."""
+        given = dict(zip(self._attributes, p, strict=True))
+        # The efforts of deflections do not depend on the nominal stiffness.
+        pair = self._kind(**given, nominal=LARGEST)
+        stiffness = float(np.mean(np.sum(pair.tangent(self._delta), axis=-1)))
+        return self._kind(**given, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
+
+
+class Table:
+    """Natural cubic spline through table points, as in :class:`.TabulatedSpring` where it is monotone.
+
+    It is used like :class:`DeclaredLaw`. The parameters are the efforts' increments from each point to the next, which
+    are positive.
+    """
+
+    def __init__(self, delta: Array, effort: Array, points: int) -> None:
+        low, high = min(float(np.min(delta)), 0.0), max(float(np.max(delta)), 0.0)
+        mirrored = min(-low, high) < _ONE_SIDED * max(-low, high)
+        low, high = (0.0, max(-low, high)) if mirrored else (low, high)
+        below = max(1, round((points - 1) * -low / (high - low))) if low < 0 else 0
+        above, slope = max(1, points - 1 - below), _secant(delta, effort)
+        self.x = x = np.append(np.linspace(low, 0, below + 1)[:-1], np.linspace(0, high, above + 1))
+        # d tau_j of each parameter: increments add up on the way from (0, 0).
+        rows, columns = np.indices((len(x), len(x) - 1))
+        sums = 1.0 * ((below <= columns) & (columns < rows)) - 1.0 * ((rows <= columns) & (columns < below))
+        self._sums, nodes, efforts = sums, x, sums
+        if mirrored:
+            nodes, efforts = np.append(-x[:0:-1], x), np.append(-sums[:0:-1], sums, axis=0)
+        curves = CubicSpline(nodes, efforts, bc_type="natural")
+        inside = np.clip(delta, nodes[0], nodes[-1])
+        beyond = (delta - inside)[:, np.newaxis]
+        ends = np.where(beyond < 0, curves(nodes[0], 1), curves(nodes[-1], 1))
+        self._basis, self._slopes = curves(inside) + beyond * ends, curves(inside, 1)
+        self.start = {f"effort[{i}]": slope * float(width) for i, width in enumerate(np.diff(x))}
+        self.bounds = {name: (_LEAST_SLOPE * value, np.inf) for name, value in self.start.items()}
+
+    def effort(self, p: Array) -> Array:
+        """Efforts of the curve, straight beyond its ends."""
+        return self._basis @ p
+
+    def slope(self, p: Array) -> Array:
+        """Slopes of the curve."""
+        return self._slopes @ p
+
+    def spring(self, p: Array) -> Spring:
+        """The tabulated spring."""
+        return TabulatedSpring(self.x, self._sums @ p)
+
+    def table(self, p: Array, covariance: Array) -> tuple[Array, Array, Array]:
+        """Deflections, efforts and standard deviations of the efforts, each (m,)."""
+        return self.x, self._sums @ p, np.sqrt(np.einsum("ij,jk,ik->i", self._sums, covariance, self._sums))
+
+
+def laws() -> dict[str, type[Spring]]:
+    """Identifiable springs by law name: the ``type`` in robot files, but ``table`` for ``tabulated``.
+
+    These are all registered springs whose parameters are numbers, and tables.
+    """
+    known = {"table" if kind is TabulatedSpring else name: kind for name, kind in SPRINGS.items()}
+    # The usual ones come first in errors and help.
+    names = dict.fromkeys(("linear", "damped", "cubic", "table", "exponential", *known))
+    return {name: known[name] for name in names if _can_be_fitted(known[name])}
+
+
+def _can_be_fitted(kind: type[Spring]) -> bool:
+    declared = kind.parameters().values()
+    numbers = bool(declared) and all(entry.check in (positive, not_negative) for entry in declared)
+    if kind.is_damped or len(kind.motors) > 1 or kind.is_variable:
+        return numbers and (kind is DampedSpring or issubclass(kind, AntagonisticPair))
+    return numbers or kind is TabulatedSpring
+
+
+def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw | Table:
+    """The law with this name, with initial values from deflections (N,), of a pair (N, 2), and efforts (N,)."""
+    kind = laws().get(name)
+    if kind is None:
+        raise IdentificationError(f"law must be one of {', '.join(laws())}, is {name!r}")
+    pair = len(kind.motors) > 1
+    if delta.ndim != (2 if pair else 1):
+        raise IdentificationError(f"law {name} takes deflections {'(N, 2)' if pair else '(N,)'}, got {delta.shape}")
+    if kind is TabulatedSpring:
+        return Table(delta, effort, points)
+    stiffness = _secant(np.sum(delta, axis=-1) if pair else delta, effort)
+    # The damping is fitted beside all laws.
+    return (_Pair if pair else DeclaredLaw)(LinearSpring if kind is DampedSpring else kind, delta, stiffness)
+
+
+def _secant(delta: Array, effort: Array) -> float:
+    """Slope of the line through the data, without offset of either."""
+    x, y = delta - np.mean(delta), effort - np.mean(effort)
+    square = float(x @ x)
+    if not square > 0:
+        raise IdentificationError("the spring does not deflect in this recording")
+    slope = float(x @ y) / square
+    if not slope > 0:
+        raise IdentificationError("efforts fall with the deflection; check the signs: deflection is motor minus link")
+    return slope
+
+
+@dataclass(frozen=True, eq=False)
+class SpringFit:
+    """An identified spring.
+
+    Attributes:
+        spring: for the robot file.
+        law: name of the law.
+        parameters: value and standard deviation by name, in N m/rad and so on (N/m): those of the law, ``damping`` D,
+            ``offset`` o.
+        hysteresis: width 2 h of the loop between loading and unloading, and its standard deviation, N m or N.
+        table: deflections, efforts and their standard deviations, each (m,), of a table; else None.
+        residual: RMS of effort minus model, N m or N.
+        relative: residual over the RMS of the effort about its mean.
+        samples: independent ones among those used.
+        undetermined: what is not identifiable from the data, a line each.
+    """
+
+    spring: Spring
+    law: str
+    parameters: dict[str, tuple[float, float]]
+    hysteresis: tuple[float, float]
+    table: tuple[Array, Array, Array] | None
+    residual: float
+    relative: float
+    samples: int
+    undetermined: tuple[str, ...]
+
+    @property
+    def stiffness(self) -> tuple[float, float] | None:
+        """Stiffness without load and its standard deviation where it is a parameter; None for tables and pairs."""
+        return self.parameters.get("stiffness") if len(self.spring.motors) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledSpringFit:
+    """An identified stiffness matrix.
+
+    Attributes:
+        spring: for the robot file.
+        std: standard deviations (g, g) of its entries, N m/rad (N/m).
+        offset: of the efforts (g,), N m or N.
+        residual: RMS of efforts minus model (g,), N m or N.
+        undetermined: what is not identifiable from the data, a line each.
+    """
+
+    spring: CoupledSpring
+    std: Array
+    offset: Array
+    residual: Array
+    undetermined: tuple[str, ...]
+
+
+def fit_spring(
+    deflection: ArrayLike,
+    deflection_rate: ArrayLike,
+    effort: ArrayLike,
+    law: str = "linear",
+    *,
+    damping: bool = True,
+    hysteresis: bool = True,
+    offset: bool = True,
+    noise: tuple[float, float] | None = None,
+    points: int = 9,
+) -> SpringFit:
+    """Fit the spring of one joint.
+
+    Args:
+        deflection: (N,), motor minus link, both on the link side of the gear, rad or m; (N, 2) of an antagonistic pair.
+        deflection_rate: (N,), rad/s or m/s; not read for a pair.
+        effort: on the link (N,), N m or N.
+        law: ``linear``, ``cubic``, ``table``, ``damped`` (linear; the robot file gets the damper, too), or any other
+            type of spring of robot files with one motor, or an antagonistic pair, whose parameters are numbers.
+        damping, hysteresis, offset: whether to fit D, h and o; a pair has an offset alone.
+        noise: standard deviations of deflection and effort; by default the deflection is exact.
+        points: number of points of a table, at least 3.
+
+    Raises:
+        IdentificationError: the law is unknown, shapes differ, a number is not finite, the spring does not deflect, or
+            efforts fall with the deflection.
+    """
+    delta, deltad, tau = _shaped(deflection, deflection_rate, effort)
+    if points < 3:
+        raise IdentificationError(f"points must be at least 3, is {points}")
+    curve = law_of(law, delta, tau, points)
+    own = len(curve.start)
+    losses = _losses(deltad if delta.ndim == 1 else np.zeros_like(tau), damping, hysteresis)
+    extra = losses | ({"offset": np.ones_like(tau)} if offset else {})
+    columns = np.stack(list(extra.values()), axis=-1) if extra else np.zeros((len(tau), 0))
+
+    def residual(p: Array) -> Array:
+        return tau - curve.effort(p[:own]) - columns @ p[own:]
+
+    def weighted(p: Array) -> Array:
+        if noise is None:
+            return residual(p)
+        # Relative to the standard deviation of the effort.
+        return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:own]) * noise[0] / noise[1])))
+
+    bounds = curve.bounds | dict.fromkeys(("damping", _HALF_WIDTH), (0.0, np.inf))
+    estimate = curve_fit(weighted, curve.start | dict.fromkeys(extra, 0.0), bounds, raw=residual)
+    p, parameters, errors = estimate.values[:own], estimate.by_name(), estimate.residual
+    half, half_std = parameters.pop(_HALF_WIDTH, (0.0, 0.0))
+    spring, (damper, _) = curve.spring(p), parameters.get("damping", (0.0, 0.0))
+    return SpringFit(
+        DampedSpring(p[0], damper) if law == "damped" and damper > 0 else spring,
+        law,
+        parameters,
+        (2 * half, 2 * half_std),
+        curve.table(p, estimate.covariance[:own, :own]) if isinstance(curve, Table) else None,
+        float(np.sqrt(np.mean(errors**2))),
+        float(np.std(errors) / np.std(tau)),
+        int(len(tau) / estimate.correlation_time),
+        _undetermined(estimate, delta),
+    )
+
+
+def fit_springs(
+    t: ArrayLike,
+    theta: ArrayLike,
+    q: ArrayLike,
+    tau: ArrayLike,
+    law: str | tuple[str, ...] = "linear",
+    *,
+    cutoff: float | None = None,
+    starts: Sequence[int] = (),
+    **options: Any,
+) -> tuple[SpringFit, ...]:
+    """Fit the springs of all joints of a recording.
+
+    All signals pass the same zero-phase low-pass filter, and noise levels are those of the recording.
+
+    Args:
+        t: times (N,), s, in even steps.
+        theta, q: motor positions on the link side of the gears, and link positions, (N,) or (N, n), rad or m.
+        tau: efforts on the links, N m or N.
+        law: of all joints, or of each.
+        cutoff: of the filter, Hz; by default from the noise of the deflection's rate.
+        starts: samples at which the second and further motions of a joined recording begin.
+        options: of :func:`fit_spring`.
+
+    Raises:
+        IdentificationError: as for :func:`fit_spring`, or times are not even; with the number of the joint.
+    """
+    period, signals = checked(t, {"theta": theta, "q": q, "tau": tau})
+    columns = [np.atleast_2d(x.T) for x in signals.values()]
+    n, count = columns[0].shape
+    laws = (law,) * n if isinstance(law, str) else law
+    if len(laws) != n:
+        raise IdentificationError(f"law must be one, or one of each of {n} joints, has {len(laws)}")
+    fits, part = [], longest(count, starts)
+    for joint, (motor, link, effort, own) in enumerate(zip(*columns, laws, strict=True)):
+        raw = motor - link
+        low_pass = LowPass(period, cutoff_of(period, raw[part], 1) if cutoff is None else cutoff)
+        rows = of_one_motion(len(raw), starts, low_pass.reach + 2, low_pass.decimation)
+        delta, deltad, tau = (low_pass.thinned(x)[rows] for x in (raw[2:-2], rate_of(raw, period), effort[2:-2]))
+        noise = (noise_level(raw[part]), noise_level(effort[part]))
+        try:
+            fits.append(fit_spring(delta, deltad, tau, own, noise=noise if noise[1] > 0 else None, **options))
+        except IdentificationError as error:
+            raise IdentificationError(f"joint {joint}: {error}") from None
+    return tuple(fits)
+
+
+def fit_coupled_spring(deflection: ArrayLike, effort: ArrayLike) -> CoupledSpringFit:
+    """Fit the symmetric stiffness matrix of g joints, tau = K delta + o.
+
+    Args:
+        deflection: (N, g), rad or m.
+        effort: (N, g), N m or N.
+
+    Raises:
+        IdentificationError: shapes differ, a number is not finite, or no positive definite matrix explains the data.
+    """
+    delta, tau = np.asarray(deflection, dtype=float), np.asarray(effort, dtype=float)
+    if delta.ndim != 2 or delta.shape != tau.shape:
+        raise IdentificationError(f"deflection and effort must both have shape (N, g), have {delta.shape}, {tau.shape}")
+    count, g = delta.shape
+    places = [(i, j) for i in range(g) for j in range(i, g)]
+    names = [f"matrix[{i},{j}]" for i, j in places]
+    A, joints = np.zeros((g, count, len(places) + g)), np.arange(g)
+    for k, (i, j) in enumerate(places):
+        A[i, :, k], A[j, :, k] = delta[:, j], delta[:, i]
+    A[joints, :, len(places) + joints] = 1.0
+    names += [f"offset[{i}]" for i in joints]
+    estimate = linear_fit(dict(zip(names, A.reshape(g * count, -1).T, strict=True)), tau.T.ravel())
+    K, std = np.zeros((2, g, g))
+    for (i, j), value, s in zip(places, estimate.values, estimate.std, strict=False):
+        K[i, j] = K[j, i] = value
+        std[i, j] = std[j, i] = s
+    try:
+        spring = CoupledSpring(K)
+    except ParameterError as error:
+        raise IdentificationError(f"no coupled spring: {error}; check signs, or record more deflection") from None
+    residual = np.sqrt(np.mean(estimate.residual.reshape(g, count) ** 2, axis=1))
+    return CoupledSpringFit(spring, std, estimate.values[len(places) :], residual, estimate.undetermined)
+
+
+def _shaped(deflection: ArrayLike, rate: ArrayLike, effort: ArrayLike) -> tuple[Array, Array, Array]:
+    delta, deltad, tau = (np.asarray(x, dtype=float) for x in (deflection, rate, effort))
+    if (
+        tau.ndim != 1
+        or delta.shape not in (tau.shape, (*tau.shape, 2))
+        or (delta.ndim == 1 and deltad.shape != tau.shape)
+    ):
+        raise IdentificationError(
+            f"deflection, its rate and effort must have one shape (N,), have {delta.shape}, {deltad.shape}, {tau.shape}"
+        )
+    for name, x in (("deflection", delta), ("effort", tau)):
+        if not np.all(np.isfinite(x)):
+            raise IdentificationError(f"{name} must be finite; leave those samples out")
+    return delta, deltad, tau
+
+
+def _losses(deltad: Array, damping: bool, hysteresis: bool) -> dict[str, Array]:
+    """Columns of D and h."""
+    speed = float(np.sqrt(np.mean(deltad**2)))
+    if not speed > 0:
+        return {}
+    columns = {"damping": deltad} if damping else {}
+    return columns | ({_HALF_WIDTH: np.tanh(deltad / (_REVERSAL * speed))} if hysteresis else {})
+
+
+def _undetermined(estimate: CurveEstimate, delta: Array) -> tuple[str, ...]:
+    lines = list(estimate.undetermined)
+    if delta.ndim == 1 and not (np.min(delta) < 0 < np.max(delta)) and "offset" in estimate.names:
+        lines.append(
+            "offset: all deflections have one sign, so the offset and the effort near zero depend on the assumed law"
+        )
+    if "cubic" in estimate.at_bound:
+        lines.append("cubic: the data do not harden; a softening spring is a table")
+    return tuple(lines)
+
+
+def with_springs(robot: Robot, fits: Mapping[str, SpringFit]) -> Robot:
+    """The robot with identified springs, by joint; antagonistic pairs keep their nominal stiffness.
+
+    Raises:
+        IdentificationError: the robot has no such independent joint.
+    """
+
+    def change(joint: Joint, fit: SpringFit) -> Joint:
+        spring, before = fit.spring, joint.spring
+        if isinstance(spring, AntagonisticPair) and isinstance(before, type(spring)):
+            spring = replace(spring, nominal=before.nominal)  # type: ignore[type-var]
+        return replace(joint, spring=spring)
+
+    return with_joints(robot, fits, change)
+
+
+def with_coupled_spring(robot: Robot, fit: CoupledSpringFit) -> Robot:
+    """The robot with an identified stiffness matrix of its coupled spring.
+
+    Raises:
+        IdentificationError: the robot has no coupled spring of as many joints.
+    """
+    if robot.coupled_stiffness is None or len(robot.coupled_stiffness[0]) != len(fit.spring.matrix):
+        raise IdentificationError(f"{robot.name} has no coupled spring of {len(fit.spring.matrix)} joints")
+    return replace(robot, coupled_stiffness=(robot.coupled_stiffness[0], fit.spring))
+
+
+_Fit = TypeVar("_Fit")
+
+
+def with_joints(robot: Robot, fits: Mapping[str, _Fit], change: Callable[[Joint, _Fit], Joint]) -> Robot:
+    """Return the robot with joints changed by their fits; raises IdentificationError for unknown names."""
+    for name in fits:
+        if name not in robot.joint_names:
+            raise IdentificationError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+    return replace(robot, joints=tuple(change(x, fits[x.name]) if x.name in fits else x for x in robot.joints))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimal excitation: informative motions within limits."""

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of an excitation as smooth constraints on peaks: joints, motors, and spheres that must not overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import compress
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import Bounds, GivenLimits, bounds, joint_limits
+from ...exceptions import StateError, TrajectoryError
+from ...kinematics import Kinematics
+from ...robot import Robot
+from ...robot.model import frames_by_name
+from ...trajectory.quantities import Load, quantities
+
+BASE = "base"
+"""Name of the base, where no frame of the robot has it."""
+
+# Random postures that decide which spheres always meet.
+_POSTURES = 500
+
+KINEMATIC = ("position", "velocity", "acceleration", "jerk")
+"""Quantities that are linear in the parameters of a series, by order of differentiation."""
+
+SHARPNESS = 100.0
+"""Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
+
+_STEP = 1e-5
+
+_NOT_REALISABLE = 10.0
+"""Ratio to the limit in place of that of a motion which the springs cannot realise."""
+
+
+class Spheres:
+    """Spheres that cover the bodies of a robot.
+
+    Each pair of bodies with spheres counts, except neighbours, which a joint connects and whose spheres may overlap.
+
+    Attributes:
+        robot: the robot.
+        clearance: distance to keep between spheres, m.
+        pairs: names of the pairs of bodies, such as ``shoulder/hand``.
+        always: pairs left out, whose spheres meet in all of many random postures, such as two bodies of a wrist.
+    """
+
+    def __init__(self, robot: Robot, spheres: Mapping[str, ArrayLike], clearance: float = 0.0) -> None:
+        """Attach spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
+
+        Raises:
+            TrajectoryError: a frame is unknown, a row is not four numbers with a positive radius, or the clearance is
+                negative.
+        """
+        if not (np.isfinite(clearance) and clearance >= 0):
+            raise TrajectoryError(f"clearance must be a number of m from 0 on, is {clearance}")
+        self.robot, self.clearance = robot, float(clearance)
+        self._kinematics = Kinematics(robot)
+        frames = frames_by_name(robot)
+        bodies: dict[int, list[Array]] = {}
+        for name, given in spheres.items():
+            if name not in frames and name != BASE:
+                raise TrajectoryError(f"spheres of unknown frame {name!r}; {robot.name} has {', '.join(frames)}")
+            body, pose = (frames[name].joint, frames[name].pose) if name in frames else (-1, np.eye(4))
+            rows = _rows(name, given)
+            if body >= 0:  # to the frame that has the name of the body's joint, mostly that of the body itself
+                pose = np.linalg.inv(frames[robot.joints[body].name].pose) @ pose
+            rows[:, :3] = rows[:, :3] @ pose[:3, :3].T + pose[:3, 3]
+            bodies.setdefault(body, []).append(rows)
+        self._spheres = {body: np.concatenate(rows) for body, rows in sorted(bodies.items())}
+        self._pairs = [(i, j) for i in self._spheres for j in self._spheres if i < j and robot.joints[j].parent != i]
+        q = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSTURES, robot.n))
+        meeting = np.all(self.ratios(q) > 1, axis=0)
+        names = ["/".join(map(self._name, pair)) for pair in self._pairs]
+        self.always, self.pairs = tuple(compress(names, meeting)), tuple(compress(names, ~meeting))
+        self._pairs = list(compress(self._pairs, ~meeting))
+
+    def ratios(self, q: Array) -> Array:
+        """Sum of radii and clearance over distance (K, pairs) of the two closest spheres, for positions (K, n).
+
+        A ratio above 1 is a violation.
+        """
+        return self._evaluate(q, partials=False)[0]
+
+    def partials(self, q: Array) -> Array:
+        """Derivatives (pairs, K, n) of the ratios with respect to q."""
+        return self._evaluate(q, partials=True)[1]
+
+    def _evaluate(self, q: Array, *, partials: bool) -> tuple[Array, Array]:
+        used = {body for pair in self._pairs for body in pair}
+        centers = {body: self._centers(body, q) for body in used}
+        moving = {body: self._name(body) for body in used if body >= 0 and partials}
+        jacobians = {body: self._kinematics.jacobian(q, name, "world_aligned") for body, name in moving.items()}
+        ratios = np.empty((len(q), len(self._pairs)))
+        slopes = np.zeros((len(self._pairs), *q.shape))
+        rows = np.arange(len(q))
+        for c, (i, j) in enumerate(self._pairs):
+            apart = centers[i][0][:, :, np.newaxis] - centers[j][0][:, np.newaxis]
+            reach = self._spheres[i][:, np.newaxis, 3] + self._spheres[j][:, 3] + self.clearance
+            distance = np.maximum(np.linalg.norm(apart, axis=-1), 1e-9)
+            each = (reach / distance).reshape(len(q), -1)
+            worst = np.argmax(each, axis=1)
+            ratios[:, c] = each[rows, worst]
+            if not partials:
+                continue
+            a, b = np.divmod(worst, len(self._spheres[j]))
+            direction = apart[rows, a, b] / distance[rows, a, b, np.newaxis]
+            for body, sphere, sign in ((i, a, 1.0), (j, b, -1.0)):
+                if body < 0:
+                    continue
+                J, lever = jacobians[body], centers[body][1][rows, sphere]
+                # The centre moves with v + omega x lever; u . (omega x lever) = omega . (lever x u).
+                along = np.einsum("ka,kan->kn", direction, J[:, 3:])
+                along += np.einsum("ka,kan->kn", np.cross(lever, direction), J[:, :3])
+                slopes[c] -= sign * (ratios[:, c] / distance[rows, a, b])[:, np.newaxis] * along
+        return ratios, slopes
+
+    def _centers(self, body: int, q: Array) -> tuple[Array, Array]:
+        """Centres in the base frame, and from the origin of the body, each (K, k, 3)."""
+        local = self._spheres[body][:, :3]
+        if body < 0:
+            fixed = np.broadcast_to(local, (len(q), *local.shape))
+            return fixed, fixed
+        pose = self._kinematics.pose(q, self._name(body))
+        levers = local @ np.swapaxes(pose[:, :3, :3], 1, 2)
+        return levers + pose[:, np.newaxis, :3, 3], levers
+
+    def _name(self, body: int) -> str:
+        return BASE if body < 0 else self.robot.joints[body].name
+
+
+def _rows(name: str, given: ArrayLike) -> Array:
+    try:
+        rows = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        rows = np.zeros(0)
+    if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or not np.isfinite(rows).all() or np.any(rows[:, 3] <= 0):
+        raise TrajectoryError(f"spheres of {name!r} must be rows x, y, z, radius in m, with a positive radius")
+    return rows
+
+
+def with_limits(robot: Robot, limits: GivenLimits) -> Robot:
+    """The robot with other joint limits, as of :func:`.joint_limits`, whose errors it raises.
+
+    Raises:
+        TrajectoryError: a limit is not a positive number, or a range is empty.
+    """
+    own = joint_limits(robot, limits)
+    for name, new in own.items():
+        for quantity, value in vars(new).items():
+            if np.isnan(value) or (quantity not in ("lower", "upper") and value <= 0):
+                raise TrajectoryError(f"{name}: limit {quantity} must be positive, is {value:g}")
+        if new.lower >= new.upper:
+            raise TrajectoryError(f"{name}: lower {new.lower:g} must be less than upper {new.upper:g}")
+    return replace(robot, joints=tuple(replace(joint, limits=own[joint.name]) for joint in robot.joints))
+
+
+class MotionLimits:
+    """Limits of joints and motors, as ratios of values to limits.
+
+    Attributes:
+        arm: the arm.
+        share: share of each limit that may be used; of ranges of positions, about their middle.
+        middle, half: (n,) middle of the range of each joint's position, and half its width, rad or m.
+        largest: (3, n) largest velocity, acceleration and jerk that the joint and those that mimic it may have.
+        spheres: that must keep their distance, or None.
+        names: quantity and name of each ratio.
+    """
+
+    def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
+        """Read the limits, to which spheres add that bodies must not overlap.
+
+        Raises:
+            TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
+                its motor; or the share is not in (0, 1].
+        """
+        if not (np.isfinite(share) and 0 < share <= 1):
+            raise TrajectoryError(f"share of the limits must be in (0, 1], is {share}")
+        self.arm, self.share, own = arm, float(share), bounds(arm)
+        lower, upper, largest = _of_independent_joints(arm, own)
+        self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
+        self._speed_limited[arm.motor_joint[np.isfinite(own.largest["motor_speed"])]] = True
+        if arm.transmission is not None:
+            joints = list(arm.transmission[0])
+            self._speed_limited[joints] = np.all(self._speed_limited[joints])
+        self._require(lower, upper, largest)
+        self.middle, self.half = (lower + upper) / 2, share * (upper - lower) / 2
+        self.largest = share * largest
+        self._efforts = {
+            name: (np.flatnonzero(np.isfinite(most)), share * most[np.isfinite(most)])
+            for name, most in own.largest.items()
+            if name not in KINEMATIC and np.isfinite(most).any()
+        }
+        self._effort_count = sum(len(most) for _, most in self._efforts.values())
+        # Limits by order of differentiation and joint, and the places of those that are finite, as all of positions.
+        self._limits = np.vstack([self.half, self.largest])
+        self._kinematic = np.nonzero(self._limits < np.inf)
+        kinematic = [(KINEMATIC[k], arm.robot.joint_names[i]) for k, i in zip(*self._kinematic, strict=True)]
+        efforts = [(name, own.names[name][i]) for name, (which, _) in self._efforts.items() for i in which]
+        self.spheres = spheres
+        self.names = (*kinematic, *efforts, *(("distance", pair) for pair in (spheres.pairs if spheres else ())))
+
+    @property
+    def velocity(self) -> Array:
+        """(n,) velocity limit, from the motor where the joint has none, rad/s or m/s."""
+        found = self.largest[0].copy()
+        np.minimum.at(found, self.arm.motor_joint, self.share * self.arm.motor.speed_limit / abs(self.arm.gear_ratio))
+        return found
+
+    def ratios(self, states: Array) -> Array:
+        """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
+        centered, (k, i) = states[:4].copy(), self._kinematic
+        centered[0] -= self.middle
+        kinematic = np.ascontiguousarray((centered / self._limits[:, np.newaxis])[k, :, i].T)
+        spheres = [self.spheres.ratios(states[0])] if self.spheres else []
+        return np.concatenate([kinematic, self._effort_ratios(states), *spheres], axis=1)
+
+    def _effort_ratios(self, states: Array) -> Array:
+        """Those of efforts and motors."""
+        if not self._efforts:
+            return np.zeros((states.shape[1], 0))
+        try:
+            values = quantities(self.arm, Load(tuple(states)))
+        except StateError:
+            return np.full((states.shape[1], self._effort_count), _NOT_REALISABLE)
+        return np.concatenate([values[name][:, which] / most for name, (which, most) in self._efforts.items()], axis=1)
+
+    def effort_partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of C effort and motor ratios with respect to q … qdddd, by finite differences."""
+        (orders, samples, n), size = states.shape, self._effort_count
+        result = np.zeros((size, orders, samples, n))
+        for k in range(orders):
+            step = _STEP * max(1.0, float(np.max(np.abs(states[k]))))
+            shifted = np.repeat(states[:, np.newaxis], 2 * n, axis=1)
+            for j in range(n):
+                shifted[k, 2 * j, :, j] += step
+                shifted[k, 2 * j + 1, :, j] -= step
+            found = self._effort_ratios(shifted.reshape(orders, -1, n)).reshape(n, 2, samples, size)
+            result[:, k] = np.transpose((found[:, 0] - found[:, 1]) / (2 * step), (2, 1, 0))
+        return np.nan_to_num(result)
+
+    def nonlinear_partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of all non-kinematic ratios with respect to q … qdddd."""
+        distances = np.zeros((len(self.spheres.pairs) if self.spheres else 0, *states.shape))
+        if self.spheres:
+            distances[:, 0] = self.spheres.partials(states[0])
+        return np.concatenate([self.effort_partials(states), distances])
+
+    def kinematic_partials(self) -> Array:
+        """Derivatives (C, 5, n) of the kinematic ratios with respect to q … qdddd; they are constant."""
+        k, i = self._kinematic
+        result = np.zeros((len(k), 5, self.arm.robot.n))
+        result[np.arange(len(k)), k, i] = 1 / self._limits[k, i]
+        return result
+
+    def _require(self, lower: Array, upper: Array, largest: Array) -> None:
+        names = np.array(self.arm.robot.joint_names)
+        missing = {
+            "lower": ~np.isfinite(lower),
+            "upper": ~np.isfinite(upper),
+            "velocity": ~(np.isfinite(largest[0]) | self._speed_limited),
+        }
+        missing = {quantity: at for quantity, at in missing.items() if at.any()}
+        if missing:
+            which = names[np.any(list(missing.values()), axis=0)]
+            flags = ", ".join(f"--{quantity}" for quantity in missing)
+            verb = "has" if len(which) == 1 else "have"
+            raise TrajectoryError(
+                f"{self.arm.robot.name}: excite needs limits: {', '.join(which)} {verb} no {', '.join(missing)}; "
+                f"give them in the robot's file, or by {flags}"
+            )
+
+
+def smooth_maximum(ratios: Array) -> tuple[Array, Array]:
+    """Smooth upper bound (C,) of the magnitudes of K values (K, C), and its derivatives (K, C) by the values.
+
+    The function of G. Kreisselmeier and R. Steinhauser, "Systematic control design by optimizing a vector performance
+    index", IFAC Symposium on Computer Aided Design of Control Systems (1979): log(sum of exp(s |x|))/s. It exceeds the
+    largest magnitude by log(2 K)/s at most.
+    """
+    both = SHARPNESS * np.nan_to_num(np.concatenate([ratios, -ratios]))
+    top = np.max(both, axis=0)
+    weights = np.exp(both - top)
+    total = np.sum(weights, axis=0)
+    plus, minus = np.split(weights / total, 2)
+    return (top + np.log(total)) / SHARPNESS, plus - minus
+
+
+def _of_independent_joints(arm: ElasticArm, own: Bounds) -> tuple[Array, Array, Array]:
+    """Lower and upper end (n,), and largest velocity, acceleration and jerk (3, n), those of mimic joints included."""
+    E, e = arm.robot.coupling
+    n = arm.robot.n
+    lower, upper, largest = np.full(n, -np.inf), np.full(n, np.inf), np.full((3, n), np.inf)
+    for i, (ratios, offset) in enumerate(zip(E, e, strict=True)):
+        leader = int(np.argmax(np.abs(ratios)))
+        if ratio := ratios[leader]:
+            first, last = sorted(((own.lower[i] - offset) / ratio, (own.upper[i] - offset) / ratio))
+            lower[leader], upper[leader] = max(lower[leader], first), min(upper[leader], last)
+            for k, name in enumerate(KINEMATIC[1:]):
+                largest[k, leader] = min(largest[k, leader], own.largest[name][i] / abs(ratio))
+    return lower, upper, largest

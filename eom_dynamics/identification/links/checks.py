@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of recordings and fits: contradictions with the robot's file, and notes on what is not identifiable.
+
+Measured efforts are regressed on the efforts that the file predicts, joint by joint, beside terms of the joint's own,
+such as friction. A contradiction beyond what wrong masses explain (sign, unit, joint order, lag) is a reason not to
+trust the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, compress
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...robot import Robot
+from ..recording import IdentificationError, Recording
+from ..sampling import correlation_time
+from .consistent import Unknowns, column_basis, free_bodies, solve
+from .filtering import REST, Filter, FilteredSamples, filter_recording
+from .regressor import Regressor
+from .verification import Score
+
+# Samples that decide.
+_SAMPLES = 2000
+
+# Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
+_SURE, _MOST = 5.0, 5.0
+
+# Factor beyond which the unit of one joint alone is another one: degrees and hundreds are, a missing tool is not.
+_ONE_JOINT = 40.0
+
+# Share of the unexplained squares that is left by another reading of the recording, below which it is the right one.
+_MUCH_BETTER = 0.4
+
+# Degree of the polynomial of the position that stands for any spring: the force of a gas spring is not a cubic.
+_DEGREE = 5
+
+# Noise of efforts, relative to them, that is the least.
+_FINEST = 1e-6
+
+# Largest lag that is looked for, s; the least that is named, s; and the share of squares that is left without it.
+_LONGEST_LAG, _LEAST_LAG, _WITHOUT_LAG = 0.2, 0.008, 0.8
+
+# s: a lag that shifts masses and friction by more than the noise.
+_TOO_LATE = 0.02
+
+# s of motion, below which a fit that explains it may be of noise.
+_SHORTEST = 3.0
+
+# Share of the efforts of most joints that any parameters leave unexplained, if they are not of this robot.
+_NOISE = 0.9
+
+# Base parameters that are named.
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Contradiction between a recording and the robot's file: whose efforts are wrong, in what way, and what to do."""
+
+    joints: tuple[str, ...]
+    words: str
+
+
+def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> list[Contradiction]:
+    """Contradictions between samples and the file's parameters x (P,), without those that others explain."""
+    check = _Check(regressor, samples, file)
+    if not check.known.any():
+        return []
+    signs = check.signs_and_units()
+    # A wrong sign everywhere may look like swapped joints, too.
+    if any(len(each.joints) == regressor.robot.n and "sign" in each.words for each in signs):
+        return signs
+    return check.swapped() or signs
+
+
+class _Check:
+    """Least squares of efforts on predictions of the file and terms of each joint."""
+
+    def __init__(self, regressor: Regressor, samples: Sequence[FilteredSamples], file: Array) -> None:
+        self._regressor, self._joint_names = regressor, regressor.robot.joint_names
+        step = max(1, sum(map(len, samples)) // _SAMPLES)
+        self._part = part = FilteredSamples.joined([x[::step] for x in samples])
+        # Gravity's part is the same for all terms that are not of the joint's own.
+        self._terms = [x for x in ("viscous", "coulomb", "rotor_inertia", "offset") if x in regressor.terms]
+        own = np.reshape([part.bases[name] for name in self._terms], (-1, *part.tau.shape))
+        self._own: Array = np.moveaxis(own, 0, -1)
+        self._inertial = np.where(np.arange(len(file)) < regressor.inertial, file, 0.0)
+        self._bodies = free_bodies(regressor.dynamics.inertial_parameters)
+        self._columns = regressor.inertial_columns(part.q, part.qd, part.qdd)
+        self._by_file = regressor.inertial_efforts(part.q, part.qd, part.qdd, self._inertial)
+        self.known = part.used.sum(axis=0) > 4 * (1 + len(self._terms))
+
+    def swapped(self) -> list[Contradiction]:
+        """Pairs of joints whose efforts, or all of whose columns, explain each other's."""
+        names, part = self._joint_names, self._part
+        for j, k in combinations(np.flatnonzero(self.known).tolist(), 2):
+            order = np.arange(len(names))
+            order[[j, k]] = k, j
+            q, qd, qdd = (x[:, order] for x in (part.q, part.qd, part.qdd))
+            swapped = self._regressor.inertial_efforts(q, qd, qdd, self._inertial)
+            least = min(self._squares(i, self._by_file, i, i) for i in (j, k))
+            pairs = ((j, k), (k, j))
+            efforts = [self._squares(i, self._by_file, other, i) for i, other in pairs]
+            both = [self._squares(i, swapped, other, other) for i, other in pairs]
+            for what, squares in (("efforts of ", efforts), ("", both)):
+                if np.max(squares) < _MUCH_BETTER * least:
+                    words = f"{what}{names[j]} and {names[k]} look swapped; check the order of joints in the recording"
+                    return [Contradiction((names[j], names[k]), words)]
+        return []
+
+    def _squares(self, j: int, predicted: Array, measured: int, own: int) -> float:
+        """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
+        rest = self._part.tau[:, measured] - predicted[:, j]
+        rows = self._part.used[:, j]
+        return _square(_without(self._own[rows, own], rest[rows]))
+
+    def signs_and_units(self) -> list[Contradiction]:
+        """Factors of the efforts that are negative, or far from one."""
+        factors = [self._factor(j) if known else (np.nan, np.inf) for j, known in enumerate(self.known)]
+        factor, deviation = np.array(factors).T
+        with np.errstate(invalid="ignore"):
+            size, noise = np.abs(factor), _SURE * deviation
+            known = size > noise
+            far = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
+            # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
+            if far.sum() <= known.sum() / 2:
+                far = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
+                for j in np.flatnonzero(size > _MOST).tolist():
+                    as_recorded, converted = self._costs(j, (1.0, size[j]))
+                    far[j] |= converted < _MUCH_BETTER * as_recorded
+        return self._signs(known & (factor < 0)) + self._units(size, far, known)
+
+    def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
+        """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it."""
+        joints = np.flatnonzero(self.known).tolist()
+        if not doubtful.any() and not any(self._friction_drives(j) for j in joints):
+            return []
+        names = self._joint_names
+        costs = np.ones((len(names), 2))
+        costs[joints] = [self._costs(j, (1.0, -1.0)) for j in joints]
+        negative, positive = (costs[:, 1 - k] < _MUCH_BETTER * costs[:, k] for k in (0, 1))
+        if not negative.any():
+            return []
+        wrong = names if not positive.any() else tuple(compress(names, negative))
+        option = "--effort-scale -1" if wrong == names else " ".join(f"--effort-scale {name}=-1" for name in wrong)
+        words = f"efforts of {', '.join(wrong)} have the opposite sign of the file's prediction: {option} turns them"
+        return [Contradiction(wrong, words)]
+
+    def _units(self, size: Array, far: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[Contradiction]:
+        """Efforts of other units, of the joints (n,) whose factors are ``far`` from one."""
+        if not far.any():
+            return []
+        everywhere, names = np.all(far[known]), tuple(compress(self._joint_names, far))
+        typical = float(np.exp(np.mean(np.log(size[far]))))
+        alike = bool(np.all(np.abs(np.log(size[far] / typical)) < np.log(2.0)))
+        listed = ", ".join(f"{name} {x:.2g}" for name, x in zip(names, size[far], strict=True))
+        remedy = "--effort-scale JOINT=X converts them"
+        if alike and everywhere:
+            remedy = f"--effort-scale {1 / float(f'{typical:.0e}'):g} if they are in another unit"
+        if typical < 1:
+            remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
+        words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
+        return [Contradiction(self._joint_names if everywhere else names, words)]
+
+    def _friction_drives(self, j: int) -> bool:
+        """Whether friction surely drives joint j, for any masses and any effort that depends on the position."""
+        friction = [k for k, name in enumerate(self._terms) if name in ("viscous", "coulomb")]
+        if not friction:
+            return False
+        rows, own, position, weight = self._of_joint(j)
+        others = np.column_stack([self._columns[rows, j], position, np.delete(own, friction, axis=1)])
+        A = _without(others, own[:, friction])
+        inverse = np.linalg.pinv(A.T @ A)
+        power = np.mean(own[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
+        taken = float(power @ inverse @ A.T @ self._part.tau[rows, j])
+        return taken < -_SURE * np.sqrt(float(power @ inverse @ power)) / weight
+
+    def _costs(self, j: int, scales: Sequence[float]) -> list[float]:
+        """Costs of joint j's efforts, if they were recorded at each of these scales, for a robot as there can be.
+
+        That is one of physically consistent inertias, with the distance from those of the file, friction that does not
+        drive it, and a spring beside the motor.
+        """
+        rows, own, position, weight = self._of_joint(j)
+        equations = weight * np.column_stack([self._columns[rows, j], own, position, self._part.tau[rows, j]])
+        upper = np.asarray(np.linalg.qr(equations, mode="r"))
+        K, k = self._regressor.base.combinations, own.shape[1] + position.shape[1]
+        lower = np.full(k, -np.inf)
+        lower[[name != "offset" for name in self._terms] + position.shape[1] * [False]] = 0.0
+        unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
+        costs = []
+        for scale in scales:
+            R, tau = scale * upper[:, :-1], upper[:, -1]
+            found = solve(unknowns, R, tau, 1.0, draft=True)
+            left = _square(R @ np.append(K @ found.parameters, found.terms) - tau)
+            pairs = zip(self._bodies.priors, found.relative, strict=True)
+            costs.append(0.5 * left + sum(prior.of_relative(X) for prior, X in pairs))
+        return costs
+
+    def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
+        """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
+
+        The noise is what all parameters and a function of the position leave, with its correlation.
+        """
+        rows = self._part.used[:, j]
+        own, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
+        low, high = np.min(q), np.max(q)
+        position = chebvander((2 * q - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
+        noise = _without(np.column_stack([own, position, self._columns[rows, j]]), tau)
+        size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
+        return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
+
+    def _factor(self, j: int) -> tuple[float, float]:
+        """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
+        rows = self._part.used[:, j]
+        both = np.column_stack([self._by_file[rows, j], self._part.tau[rows, j]])
+        x, y = _without(self._own[rows, j], both).T
+        if not _square(x) > 1e-12 * _square(both[:, 0]):
+            return np.nan, np.inf
+        factor = float(x @ y / _square(x))
+        residual = y - factor * x
+        time = float(correlation_time([residual[:, np.newaxis]])[0])
+        return factor, float(np.sqrt(_square(residual) / _square(x) * time / len(y)))
+
+
+def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:
+    """A contradiction if there is too little motion to judge a fit by."""
+    duration = sum(each.cleaned().duration for each in training)
+    if validation or duration >= _SHORTEST:
+        return []
+    return [Contradiction((), f"{duration:.2g} s of motion are too little to judge a fit by; record for longer")]
+
+
+def lag_notes(late: float, left: float) -> tuple[list[Contradiction], list[str]]:
+    """A contradiction or a note on efforts delayed by ``late``, s; ``left`` as from :func:`lag`."""
+    if not late:
+        return [], []
+    when = "late" if late > 0 else "early"
+    words = f"efforts are {when} by {1e3 * abs(late):.0f} ms; --effort-delay {late:.2g} moves them"
+    return ([Contradiction((), words)], []) if abs(late) > _TOO_LATE and left < _MUCH_BETTER else ([], [words])
+
+
+def unexplained(score: Score) -> list[Contradiction]:
+    """A contradiction if nothing explains the efforts of most joints."""
+    with np.errstate(invalid="ignore"):
+        left = score.of_fit / score.spread
+    if not np.isfinite(left).any() or np.nanmedian(left) < _NOISE:
+        return []
+    return [Contradiction((), "no parameters of this robot explain the efforts of most joints; check topic and joints")]
+
+
+def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:
+    """Delay of the efforts, s, and the fraction of squared residuals left when it is removed; 0 and 1 if negligible.
+
+    The delay of all efforts with which least squares explain them best, if that is much better than without.
+    """
+    nothing, whole = (0.0, 1.0), replace(using, decimate=False)
+    excerpts = [part for recording in recordings for part in recording.excerpts()]
+    samples = [part for motion in excerpts for part in filter_recording(motion, regressor.terms, whole)]
+    part = max(samples, key=len, default=None)
+    if part is None or len(part) < 3:
+        return nothing
+    period = float(part.t[1] - part.t[0])
+    reach = round(_LONGEST_LAG / period)
+    rows = np.arange(reach, len(part) - reach)
+    if not len(rows) or reach < 2:
+        return nothing
+    rows = rows[:: max(1, len(rows) // _SAMPLES)]
+    Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
+    steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 40) + 1).round().astype(int))
+    squares = np.zeros(len(steps))
+    for j in range(regressor.robot.n):
+        used = part.used[rows, j]
+        own = rows[used]
+        b = np.column_stack([part.tau[own + step, j] for step in steps])
+        if used.sum() < 2 * Y.shape[-1] or np.isnan(b).any():
+            continue
+        rest = _without(np.column_stack([Y[used, j], *(part.bases[name][own, j] for name in regressor.terms)]), b)
+        squares += np.sum(np.square(rest), axis=0) / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
+    best, now = int(np.argmin(squares)), int(np.argmin(np.abs(steps)))
+    if not 0 < best < len(steps) - 1 or squares[best] > _WITHOUT_LAG * squares[now]:
+        return nothing
+    left, middle, right = squares[best - 1 : best + 2]
+    shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
+    late = float(period * (steps[best] + shift * (steps[best + 1] - steps[best])))
+    return (late, float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else nothing
+
+
+def _without(own: Array, columns: Array) -> Array:
+    """Columns (N,) or (N, k) less their projections on others (N, m)."""
+    basis = column_basis(own)
+    return np.asarray(columns - basis @ (basis.T @ columns))
+
+
+def _square(x: Array) -> float:
+    return float(np.sum(np.square(x)))
+
+
+def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
+    """Notes on recordings; raises IdentificationError for useless ones, or another robot's."""
+    notes, names = [], robot.joint_names
+    for recording in recordings:
+        if recording.joint_names != names:
+            raise IdentificationError(
+                f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot {', '.join(names)}"
+            )
+        clean = recording.cleaned()
+        lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
+        if motions > recording.pieces:
+            lines.append(f"pauses or jumps of the clock separate {motions} motions")
+        still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
+        if still.all():
+            raise IdentificationError(f"{recording.name}: no joint moves")
+        if silent.all():
+            raise IdentificationError(
+                f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
+                "or in columns effort.NAME of a table, or name their topic, --effort-topic"
+            )
+        for which, words in (
+            (still, "does not move; its friction and the inertias that only its motion excites are not identifiable"),
+            (silent, "has no effort, or the same throughout; its equations are not used"),
+        ):
+            lines += [f"{name} {words}" for name in compress(names, which)]
+        notes += [f"{recording.name}: {line}" for line in lines]
+    return list(dict.fromkeys(notes))
+
+
+def base_parameters_without_data(regressor: Regressor, deviations: Array) -> list[str]:
+    """Note on base parameters with infinite standard deviations (P,)."""
+    infinite = list(compress(regressor.names, ~np.isfinite(deviations[: regressor.inertial])))
+    if not infinite:
+        return []
+    listed = f"{'; '.join(infinite[:_NAMED])}{' …' if len(infinite) > _NAMED else ''}"
+    share = f"{len(infinite)} of {regressor.inertial} base parameters"
+    return [f"{share} are not identifiable and stay close to the file: {listed}"]
+
+
+def doubtful_terms(
+    robot: Robot,
+    terms: Mapping[str, Array],
+    deviations: Mapping[str, Array],
+    of_file: Mapping[str, NDArray[np.bool_]],
+) -> list[str]:
+    """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
+    lines = []
+    for name, values in terms.items():
+        unknown = ~np.isfinite(deviations[name])
+        weak = ~unknown & (np.abs(values) < deviations[name])
+        for which, what in (
+            (unknown & of_file[name], "not identifiable from these data: as in the file"),
+            (unknown & ~of_file[name], "not identifiable from these data but with inertias or other terms together"),
+            (weak, "within one standard deviation of zero"),
+        ):
+            if names := list(compress(robot.joint_names, which)):
+                one = len(names) == 1
+                plural = "s" if name == "offset" and not one else ""
+                lines.append(f"{name}{plural} of {', '.join(names)} {'is' if one else 'are'} {what}")
+    return lines

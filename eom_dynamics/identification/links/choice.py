@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choice of the filter by cross-validation: cut-off, and measured or differentiated velocities.
+
+A cut-off that is too low leaves out motion, one that is too high lets noise of accelerations in; either predicts
+efforts worse. So each candidate identifies from some blocks of the training data, and predicts the efforts of the
+others as they were recorded, not filtered. Least squares find the neighbourhood of the best one; consistent inertias,
+as they are written, decide within it. No data held out for validation are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...arrays import Array
+from ..recording import IdentificationError, Recording
+from ..sampling import EDGE, HIGHEST, decimation, root_mean_square
+from .equations import FOLDS, blocks, filter_recordings, others, predictions, training_data, weighted
+from .filtering import Filter, FilteredSamples, default_filter, noise_of_motion, power, uniform
+from .parameters import Options
+from .regressor import Regressor
+from .solutions import held_out_vectors
+
+# The lowest cut-off that is tried, in frequencies below which half of the power of velocities is.
+_LOWEST = 2.0
+
+RATIO = 1.5
+"""Ratio of neighbouring cut-offs."""
+
+# Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
+_ROUGH = 1e-2
+
+# Logarithm of the ratio of errors that makes no difference, and of least squares that are worth a closer look.
+_FLAT, _NEAR = 0.003, 0.1
+
+# Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
+_ENDS = 0.1
+
+# Candidates that are compared closely without leaving out every second one.
+_CLOSE_LOOKS = 6
+
+# Samples that judge a candidate.
+_JUDGING = 8000
+
+# Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
+_WEIGHT = 1.0
+
+# Equations for each parameter below which a cut-off leaves too few samples.
+_LEAST_EQUATIONS = 3.0
+
+
+def candidates(recordings: Sequence[Recording]) -> list[float]:
+    """Cut-off candidates, Hz: from the lowest that keeps most of the motion to just below Nyquist."""
+    lowest, highest = np.inf, np.inf
+    for recording in recordings:
+        for motion in recording.motions():
+            samples = uniform(motion)[0]
+            f, density = power(samples, samples.q)
+            velocity = density * np.square(f)[:, np.newaxis]
+            total = np.cumsum(velocity, axis=0)
+            moving = total[-1] > 1e-3 * np.max(total[-1])
+            share = total[:, moving] / total[-1, moving]
+            lowest = min(lowest, float(np.min(f[np.argmax(share > 0.5, axis=0)])))
+            highest = min(highest, HIGHEST * float(f[-1]))
+    lowest = min(_LOWEST * max(lowest, 0.1), highest / 2)
+    count = int(np.log(highest / lowest) / np.log(RATIO)) + 1
+    return [float(lowest * RATIO**k) for k in range(count)]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate filter, with the mean logarithm of the RMS error of held-out efforts, overall and by block."""
+
+    cutoff: float
+    measured_velocity: bool
+    error: float
+    by_block: tuple[float, ...] = ()
+
+
+def choose_filter(
+    regressor: Regressor,
+    recordings: Sequence[Recording],
+    file: Array,
+    options: Options,
+    progress: Callable[[float], None],
+) -> tuple[Filter, tuple[Trial, ...]]:
+    """Choose the filter by the prediction of held-out efforts, and list the candidates that were compared.
+
+    ``file`` are the parameters x (P,) of the robot's file; ``progress`` is called with the fraction done. Raises
+    IdentificationError for too few data.
+    """
+    excerpts = [part for recording in recordings for part in recording.excerpts()]
+    has_velocity = all(recording.qd is not None for recording in recordings)
+    if options.measured_velocity and not has_velocity:
+        raise IdentificationError("velocities were not recorded; choose differences of positions")
+    velocities = [False, True][: 1 + has_velocity] if options.measured_velocity is None else [options.measured_velocity]
+    cutoffs = candidates(excerpts) if options.cutoff is None else [options.cutoff]
+    trials: list[Trial] = []
+    using = default_filter(regressor.robot, cutoffs[0], motor_side=options.side == "motor")
+    using = replace(using, measured_velocity=velocities[0])
+    if len(cutoffs) * len(velocities) > 1:
+
+        def compared(candidates: Sequence[tuple[float, bool]], prior: str | None, before: float) -> list[Trial]:
+            trials = []
+            for k, (f, v) in enumerate(candidates):
+                progress(before + 0.5 * k / len(candidates))
+                parts = [_without_ends(part, f, cutoffs[0]) for part in excerpts]
+                trials.append(_trial(regressor, parts, replace(using, cutoff=f, measured_velocity=v), file, prior))
+            return trials
+
+        coarse = compared([(f, v) for f in cutoffs[::2] for v in velocities], None, 0.0)
+        least = min(coarse, key=lambda trial: trial.error)
+        if not np.isfinite(least.error):
+            raise IdentificationError(
+                f"{recordings[0].name}: there are too few samples with motion for {len(regressor.names)} parameters; "
+                "record for longer"
+            )
+        near = [trial.cutoff for trial in coarse if trial.error < least.error + _NEAR]
+        fine = [f for f in cutoffs if min(near) / RATIO < 1.01 * f < 1.02 * max(near) * RATIO]
+        fine = fine[:: 1 + (len(fine) > _CLOSE_LOOKS)]  # neighbours tell nothing more of a flat curve
+        # Physically consistent inertias decide where all bodies are identified.
+        prior = options.prior if options.inertia and options.payload is None else None
+        trials = compared([(f, least.measured_velocity) for f in fine], prior, 0.5)
+        best = _parsimonious(trials)
+        using = replace(using, cutoff=best.cutoff, measured_velocity=best.measured_velocity)
+    qd, _ = noise_of_motion(excerpts, using)
+    return replace(using, velocity_noise=qd), tuple(trials)
+
+
+def _parsimonious(trials: Sequence[Trial]) -> Trial:
+    """The lowest cut-off whose error is that of the best within the noise, and larger by 0.3 % at most.
+
+    The noise is one standard deviation of the difference over the blocks. The curve is flat near its minimum, and what
+    is identified at a high cut-off has more noise of accelerations.
+    """
+    best = min(trials, key=lambda trial: trial.error)
+    for trial in sorted(trials, key=lambda trial: (trial.cutoff, trial.error)):
+        if trial.cutoff < best.cutoff and trial.by_block and best.by_block:
+            more = np.subtract(trial.by_block, best.by_block)
+            if trial.error - best.error <= min(_FLAT, np.std(more, ddof=1) / np.sqrt(len(more))):
+                return trial
+    return best
+
+
+def _without_ends(motion: Recording, cutoff: float, lowest: float) -> Recording:
+    """A motion, shortened so that what the filter leaves of it is what the filter of the lowest cut-off does.
+
+    Errors of different parts of a recording differ by more than those of different filters.
+    """
+    most = min(EDGE / lowest, _ENDS * float(motion.t[-1] - motion.t[0]))
+    count = round(max(0.0, most - EDGE / cutoff) / motion.period)
+    return motion[count : len(motion) - count]
+
+
+def _trial(
+    regressor: Regressor, recordings: Sequence[Recording], using: Filter, file: Array, prior: str | None
+) -> Trial:
+    """A candidate, judged by least squares or, with a prior, by physically consistent inertias."""
+    nothing = Trial(using.cutoff, using.measured_velocity, np.inf)
+    try:
+        whole = filter_recordings(recordings, regressor, replace(using, decimate=False))
+        steps = [decimation(float(part.t[1] - part.t[0]), using.cutoff) for part in whole]
+        samples = [part[::step] for part, step in zip(whole, steps, strict=True)]
+        data = training_data(regressor, file, recordings, using, samples=samples)
+    except IdentificationError:
+        return nothing
+    if len(data.folds) < FOLDS or data.system.counts.sum() < _LEAST_EQUATIONS * data.system.parameters:
+        return nothing
+    if prior is None:
+        found = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
+    else:
+        found = held_out_vectors(data, weighted(data.system, file, _ROUGH), prior, _WEIGHT)
+    # Of all candidates the same samples, and more than those that a low cut-off leaves.
+    step = max(1, sum(map(len, whole)) // _JUDGING)
+    held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
+    errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, found, strict=True)]
+    error, *by_block = (_log_rms(x) for x in (np.concatenate(errors), *errors))
+    return Trial(using.cutoff, using.measured_velocity, error, tuple(by_block))
+
+
+def unfiltered_errors(regressor: Regressor, part: FilteredSamples, using: Filter, x: Array) -> Array:
+    """Errors (N, n) of efforts as recorded, predicted as by a feedforward, whose dry friction is not filtered."""
+    state = using.motion((part.q, part.qd, part.qdd), np.nan_to_num(part.tau))
+    bases = dict(zip(regressor.terms, regressor.bases(state), strict=True))
+    return predictions(regressor, replace(part, bases=bases), x) - part.measured
+
+
+def _log_rms(errors: Array) -> float:
+    """Mean logarithm over the joints of the RMS of errors (N, n); NaN does not count."""
+    rms = root_mean_square(errors)
+    known = np.nan_to_num(rms) > 0
+    return float(np.mean(np.log(rms[known]))) if known.any() else np.inf

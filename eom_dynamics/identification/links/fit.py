@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fit the parameters of a robot to recordings.
+
+Steps, each in a module of its own: choose the filter (:mod:`.choice`), filter samples (:mod:`.filtering`), compress
+their equations (:mod:`.equations`), estimate base parameters and terms, then find inertias of all bodies that are
+physically consistent, explain the data as well, and are close to those of the file (:mod:`.solutions`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...robot import Robot
+from ..recording import IdentificationError, Recording
+from .checks import (
+    base_parameters_without_data,
+    contradictions,
+    doubtful_terms,
+    lag,
+    lag_notes,
+    recording_notes,
+    too_short,
+    unexplained,
+)
+from .choice import Trial, choose_filter
+from .equations import Estimate, TrainingData, predictions, training_data
+from .filtering import Filter, FilteredSamples, filter_recording
+from .parameters import (
+    Options,
+    by_term,
+    parameter_vector,
+    terms_not_in_file,
+    values_not_in_file,
+    vector_of_file,
+    with_parameters,
+    without_known_efforts,
+)
+from .regressor import Regressor
+from .solutions import WeightedEstimate, find_solution, linear_estimate
+from .terms import coupled
+from .verification import Score, ScoringData
+
+# Functions of OpenBLAS as distributions build it, and as wheels of NumPy and SciPy rename it.
+_NAMES = tuple(f"{prefix}openblas_%s_num_threads{suffix}" for prefix in ("", "scipy_") for suffix in ("", "64_"))
+
+# Times that joints with worse predictions are kept before all are: each such time, others that rely on them may follow.
+_TRIES = 3
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which every OpenBLAS of this process uses one thread; other BLAS libraries are unaffected.
+
+    For small matrices, synchronising threads costs far more than the arithmetic.
+    """
+    libraries = list(_libraries())
+    counts = [get() for get, _ in libraries]
+    for _, set_threads in libraries:
+        set_threads(1)
+    try:
+        yield
+    finally:
+        for (_, set_threads), count in zip(libraries, counts, strict=True):
+            set_threads(count)
+
+
+def _libraries() -> Iterator[tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPointer]]:
+    """Functions of each loaded OpenBLAS that get and set its number of threads."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return
+    paths = {line.split(maxsplit=5)[-1] for line in lines if "openblas" in line}
+    for path in sorted(path for path in paths if path.startswith("/") and Path(path).exists()):
+        library = ctypes.CDLL(path)
+        for name in _NAMES:
+            if hasattr(library, name % "set"):
+                yield getattr(library, name % "get"), getattr(library, name % "set")
+                break
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Identified parameters, with standard deviations and residual statistics.
+
+    Attributes:
+        robot: as described by its file.
+        options: what was identified.
+        regressor: of base parameters and terms.
+        filter: of the samples.
+        estimate: of base parameters and terms by the linear estimator, without a prior.
+        base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
+        parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
+        parameter_deviations: (10 B,) of the data and the file together.
+        terms: parameters of the terms by name, (n,).
+        term_deviations: likewise.
+        term_of_file: (n,) by name, whether the value is that of the file.
+        prior_weight: of the distance from the file.
+        training, validation: figures of the robot that was found, by its feedforward; None without validation.
+        kept: joints that were predicted worse than by the file, and keep the parameters of the file.
+        rejected: figures of the robot before joints were kept, on validation or else on training; None if none was.
+        counts: of training efforts left out, by reason.
+        notes: what is not identifiable from the data, and warnings, a line each.
+        trials: of filters, if one was chosen.
+        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
+            parameters of the file then.
+    """
+
+    robot: Robot
+    options: Options
+    regressor: Regressor
+    filter: Filter
+    estimate: Estimate
+    base_deviations: Array
+    parameters: Array
+    parameter_deviations: Array
+    terms: dict[str, Array]
+    term_deviations: dict[str, Array]
+    term_of_file: dict[str, NDArray[np.bool_]]
+    prior_weight: float
+    training: Score
+    validation: Score | None
+    kept: tuple[str, ...]
+    rejected: Score | None
+    counts: dict[str, int]
+    notes: tuple[str, ...]
+    trials: tuple[Trial, ...] = ()
+    contradictions: tuple[str, ...] = ()
+
+    @property
+    def vector(self) -> Array:
+        """Base parameters and terms (P,) of the consistent inertias, for :attr:`regressor`."""
+        return parameter_vector(self.regressor, self.parameters, self.terms)
+
+    def predict(self, samples: FilteredSamples) -> Array:
+        """Predicted efforts (N, n) of samples, including terms that only the fit has, such as offsets."""
+        return predictions(self.regressor, samples, self.vector)
+
+    def prepare(self, recording: Recording, *, decimate: bool = False) -> list[FilteredSamples]:
+        """Samples of a recording, filtered as for the fit, without efforts known from the file."""
+        reduced = without_known_efforts(self.regressor, recording)
+        return filter_recording(reduced, self.regressor.terms, replace(self.filter, decimate=decimate))
+
+    @property
+    def sensor_bias(self) -> Array:
+        """Sensor bias (n,), removed before efforts are compared; zero where offsets belong to the arm."""
+        return values_not_in_file(self.regressor, self.options, self.terms).get("offset", np.zeros(self.robot.n))
+
+    @property
+    def term_identifiable(self) -> dict[str, NDArray[np.bool_]]:
+        """Whether each parameter of the terms is identifiable from the data, (n,) by name."""
+        return by_term(self.regressor, self.estimate.identifiable[self.regressor.inertial :])
+
+
+@one_blas_thread()
+def fit(
+    robot: Robot,
+    training: Recording | Sequence[Recording],
+    validation: Recording | Sequence[Recording] = (),
+    options: Options | None = None,
+    *,
+    progress: Callable[[str, float], None] | None = None,
+) -> Fit:
+    """Identify a robot's parameters from recordings.
+
+    Args:
+        robot: as its file describes it; its geometry must be right, its inertias are the prior.
+        training: recordings to fit.
+        validation: recordings to judge the result by; they are not used otherwise.
+        options: what is identified, and how.
+        progress: called with the name of the step and the fraction of it that is done.
+
+    Raises:
+        IdentificationError: nothing can be identified.
+    """
+    progress = progress or (lambda step, done: None)
+    training, validation = ([x] if isinstance(x, Recording) else list(x) for x in (training, validation))
+    options = (options or Options()).for_robot(robot)
+    assert options.terms is not None
+    if not training:
+        raise IdentificationError("there is no recording to train on")
+    notes = recording_notes(robot, [*training, *validation])
+    progress("compile the regressor", 0.0)
+    regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
+    reduced = [without_known_efforts(regressor, recording) for recording in training]
+    file = vector_of_file(regressor, options.side)
+    using, trials = choose_filter(regressor, reduced, file, options, lambda done: progress("choose the cut-off", done))
+    progress("filter", 0.0)
+    data = training_data(regressor, file, reduced, using, inertia=options.inertia)
+    progress("compare with the file", 0.0)
+    wrong = contradictions(regressor, data.samples, file) or too_short(training, validation)
+    late, lines = ([], []) if wrong else lag_notes(*lag(regressor, reduced, data.filter))
+    wrong += late
+    progress("estimate", 0.0)
+    linear = linear_estimate(data, options)
+    progress("physically consistent inertias", 0.0)
+    kept = np.full(robot.n, bool(wrong) and options.suspect == "keep")
+    scoring = _scoring_data(robot, options, data.filter, training, validation)
+    found = _best(data, linear, options, kept, scoring, progress)
+    if not kept.any() and (noise := unexplained(found.training)):
+        wrong += noise
+        if options.suspect == "keep":
+            found = _best(data, linear, options, np.ones_like(kept), scoring, progress)
+    notes += [*lines, *_notes(found)]
+    return replace(found, trials=trials, contradictions=tuple(x.words for x in wrong), notes=tuple(notes))
+
+
+def _notes(found: Fit) -> list[str]:
+    """Notes of the solution, on joints that stay as in the file, and on what is not identifiable."""
+    lines = list(found.notes)
+    if found.rejected is not None and not found.rejected.surely_worse.any():
+        lines.insert(0, f"{', '.join(found.kept)}: as in the file, whose predictions are as good; record more to tell")
+    if found.options.payload is None:
+        lines += base_parameters_without_data(found.regressor, found.base_deviations) if found.options.inertia else []
+        lines += doubtful_terms(found.robot, found.terms, found.term_deviations, found.term_of_file)
+    return lines
+
+
+def _best(
+    data: TrainingData,
+    linear: WeightedEstimate,
+    options: Options,
+    kept: NDArray[np.bool_],
+    scoring: Sequence[ScoringData],
+    progress: Callable[[str, float], None],
+) -> Fit:
+    """The fit, in which joints that it predicts worse than the file does keep the parameters of the file.
+
+    So do joints (n,) that are ``kept`` from the first. Notes are those of the solution.
+    """
+    regressor, robot = data.regressor, data.regressor.robot
+    rejected, given = None, options
+    for attempt in range(_TRIES + 1):
+        kept = np.ones_like(kept) if attempt == _TRIES else kept
+        solution = find_solution(
+            data, linear, options, kept, lambda done: progress("physically consistent inertias", done)
+        )
+        terms = by_term(regressor, solution.terms)
+        progress("verify", 0.0)
+        names = tuple(compress(robot.joint_names, kept))
+        found = with_parameters(robot, options, data.filter, solution.parameters, terms, names)
+        scores = _scores(scoring, robot if kept.all() else found, values_not_in_file(regressor, options, terms))
+        judged = scores[-1]
+        if not judged.worse.any() or kept.all():
+            break
+        rejected = rejected or judged
+        # A payload is one body, and the efforts of all joints before it are those of the same numbers. Nor does it help
+        # to keep a joint that is worse by the bodies of others.
+        everything = options.keep == "file" or options.payload is not None or not np.any(judged.worse & ~kept)
+        kept = np.ones_like(kept) if everything else kept | judged.worse
+        if (T := regressor.transmission) is not None and kept[coupled(T)].any():
+            kept = kept | coupled(T)  # the efforts of its motors are those of all of its joints
+        options = replace(options, prior_weight=solution.prior_weight or None)
+    return Fit(
+        robot=robot,
+        options=given,
+        regressor=regressor,
+        filter=data.filter,
+        estimate=linear.estimate,
+        base_deviations=linear.estimate.deviations(),
+        parameters=solution.parameters,
+        parameter_deviations=solution.deviations,
+        terms=terms,
+        term_deviations=by_term(regressor, solution.term_deviations),
+        term_of_file=by_term(regressor, solution.of_file),
+        prior_weight=solution.prior_weight,
+        training=scores[0],
+        validation=scores[1] if len(scores) > 1 else None,
+        kept=names,
+        rejected=rejected,
+        counts=data.counts,
+        notes=solution.notes,
+    )
+
+
+def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> Fit:
+    """The fit with the figures of another robot, such as one loaded from the written file.
+
+    If the feedforward of that robot predicts the efforts of a joint worse than the file that was given, all joints
+    count as kept, and the caller must write the given robot instead.
+    """
+    scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
+    scores = _scores(scoring, robot, values_not_in_file(found.regressor, found.options, found.terms))
+    judged = scores[-1]
+    if judged.worse.any():
+        scores = _scores(scoring, found.robot, {})
+        found = replace(found, kept=found.robot.joint_names, rejected=judged)
+    return replace(found, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
+
+
+def _scores(scoring: Sequence[ScoringData], robot: Robot, not_in_file: Mapping[str, Array]) -> list[Score]:
+    """Scores of a robot on training data, and on validation data if there are any."""
+    return [part.score(robot, not_in_file) for part in scoring]
+
+
+def _scoring_data(
+    given: Robot, options: Options, using: Filter, training: Sequence[Recording], validation: Sequence[Recording]
+) -> list[ScoringData]:
+    """Excerpts of the recordings for training, and recordings for validation if there are any."""
+    excerpts = [part for recording in training for part in recording.excerpts()]
+    return [ScoringData(x, using, given, motor_side=options.side == "motor") for x in (excerpts, validation) if x]
+
+
+def identified_robot(fit: Fit) -> Robot:
+    """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_parameters`."""
+    return with_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
+
+
+def not_in_file(fit: Fit) -> list[str]:
+    """Identified terms that a robot file cannot express, one line each."""
+    lines = []
+    for term in fit.regressor.terms:
+        values = zip(fit.robot.joint_names, fit.terms[term], fit.term_of_file[term], strict=True)
+        listed = ", ".join(f"{name} {value:.4g}" for name, value, of_file in values if not of_file)
+        if listed and term in terms_not_in_file(fit.options):
+            lines.append(f"{term}: {listed}")
+        elif listed and term == "stribeck" and fit.options.side == "joint":
+            lines.append(f"stribeck: {listed}; joint friction has none, only that of actuators does")
+    return lines

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of an identification, parameters of a robot's file as a vector, and identified ones written into a robot.
+
+The vector x (P,) of all parameters has base parameters beta, then those of the terms, joint by joint:
+x = (beta; x_1 … x_k),    beta = K pi,    each x_i (n,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...actuators.actuator import LOSSLESS
+from ...actuators.friction import Friction
+from ...arrays import Array
+from ...option_fields import check_options, option
+from ...recursion import PARAMETERS
+from ...robot import Joint, Robot
+from ...robot.inertia import symmetric
+from ..recording import IdentificationError, Recording
+from .consistent import KINDS
+from .equations import ESTIMATORS
+from .filtering import Filter
+from .regressor import Regressor, transmission_matrix
+from .terms import (
+    LINE,
+    SCALE,
+    TERMS,
+    constant_part,
+    coupled,
+    spring_effort,
+    spring_terms,
+    spring_values,
+    with_spring_values,
+)
+
+_COMMON_TERMS = ("viscous", "coulomb", "offset")
+
+# The others are entries of the law of a parallel spring, which follow from the robot's file.
+_ELECTIVE_TERMS = tuple(name for name in TERMS if not name.startswith("spring_"))
+
+# Terms whose parameters a robot cannot have negative.
+_NOT_NEGATIVE = ("viscous", "coulomb", "stribeck", "load", "rotor_inertia", SCALE)
+
+_FRICTION = ("viscous", "coulomb", "stribeck")
+
+_WITHOUT_PLACE = ("asymmetric", "load")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Identification of links.
+
+    Attributes:
+        side: where efforts were measured: at the joints, behind the gears, or at the motors, in units of the joints;
+            default: joint if the robot's joints have springs, else motor.
+        terms: terms besides inertias, or none; default: viscous, coulomb and offset, rotor_inertia on the motor side,
+            and parallel springs of the file; offset where springs and motors are identified, too.
+        inertia: if False, keep the inertias of the file, and identify terms alone.
+        estimator: linear estimator; huber is weighted where only terms are identified.
+        prior: distance from the file.
+        prior_weight: weight of that distance: 1 if inertias of the file are known to a factor of e; default: chosen by
+            held-out blocks of the training data.
+        cutoff: cut-off frequency of the filter, Hz; default: chosen in the same way.
+        measured_velocity: recorded velocities, or differences of positions; default: whichever predicts held-out
+            efforts better.
+        offset: whether offsets are constant efforts of the arm, such as a counterbalance, written to its file, or
+            sensor biases; one recording cannot distinguish them.
+        keep: if the identified parameters predict a joint worse than those of the file, the exit code is 1, and those
+            of the file are kept for that joint, or for the whole file.
+        suspect: if a recording contradicts the robot's file in signs, units, joint order or time, the exit code is 1
+            and the parameters of the file are kept, or it is used nevertheless.
+        payload: identify only a payload on the body of this joint, and offsets; all else as in the file.
+    """
+
+    side: str | None = option(choices=("joint", "motor"))
+    terms: tuple[str, ...] | None = option(choices=_ELECTIVE_TERMS, metavar="NAME,…")
+    inertia: bool = option(True)
+    estimator: str = option("huber", choices=ESTIMATORS)
+    prior: str = option("entropic", choices=KINDS)
+    prior_weight: float | None = option(rule="positive", metavar="W")
+    cutoff: float | None = option(rule="positive", metavar="HZ")
+    measured_velocity: bool | None = option(
+        flag="--velocity", choices={"auto": None, "measured": True, "position": False}
+    )
+    offset: str = option("arm", choices=("arm", "sensor"))
+    keep: str = option("joint", choices=("joint", "file"))
+    suspect: str = option("keep", choices=("keep", "use"))
+    payload: str | None = option(metavar="JOINT")
+
+    def __post_init__(self) -> None:
+        """Check names and numbers; raises IdentificationError."""
+        check_options(self, IdentificationError, terms=tuple(TERMS))
+
+    def for_robot(self, robot: Robot) -> Options:
+        """These options, completed by defaults that depend on the robot."""
+        side = self.side or ("joint" if any(not j.spring.is_rigid for j in robot.independent_joints) else "motor")
+        default = (*_COMMON_TERMS, "rotor_inertia") if side == "motor" else _COMMON_TERMS
+        terms = (*default, *spring_terms(robot)) if self.terms is None else self.terms
+        if LINE in terms:
+            terms = tuple(dict.fromkeys((*terms, *spring_terms(robot))))
+        return replace(self, side=side, terms=terms)
+
+
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+def parameter_vector(regressor: Regressor, inertial: Array, terms: Mapping[str, Array]) -> Array:
+    """Parameter vector x (P,) from inertial parameters pi (10 B,) and terms, (n,) by name."""
+    return np.concatenate([regressor.base(inertial), *(terms[name] for name in regressor.terms)])
+
+
+def vector_of_file(regressor: Regressor, side: str | None) -> Array:
+    """Parameter vector x (P,) of the robot's file, with joint or motor friction by ``side``.
+
+    Terms are zero where a file cannot have them.
+    """
+    joints = regressor.robot.independent_joints
+    laws = [joint.actuator.friction if side == "motor" else joint.friction_law for joint in joints]
+    terms: dict[str, Array] = {name: np.zeros(len(joints)) for name in TERMS}
+    friction = [(law.viscous, law.coulomb, float(law.static) - float(law.coulomb)) for law in laws]
+    terms |= dict(zip(_FRICTION, np.array(friction, dtype=float).T, strict=True))
+    for k, joint in enumerate(joints):
+        for name, value in spring_values(joint.parallel_spring).items():
+            terms[name][k] = value
+        terms["offset"][k] = joint.constant_effort + constant_part(joint.parallel_spring)
+    if side == "motor":
+        terms["rotor_inertia"] = np.asarray(regressor.robot.rotor_inertia)
+    if regressor.transmission is not None:
+        terms["offset"] = regressor.transmission.T @ terms["offset"]
+    return parameter_vector(regressor, regressor.dynamics.inertial_parameters, terms)
+
+
+def terms_in_effect(regressor: Regressor, file: Array, side: str | None) -> Array:
+    """Terms (k n,) of the file's x (P,), without joint friction if the robot's efforts exclude it."""
+    rubbing = side != "joint" or regressor.robot.joint_friction
+    effective = [rubbing or name not in _FRICTION for name in regressor.terms]
+    return np.where(np.repeat(effective, regressor.robot.n), file[regressor.inertial :], 0.0)
+
+
+def by_term(regressor: Regressor, values: NDArray[_Number]) -> dict[str, NDArray[_Number]]:
+    """Parameters (k n,) of all terms, split into (n,) by name."""
+    return dict(zip(regressor.terms, values.reshape(-1, regressor.robot.n), strict=True))
+
+
+def lower_bounds(regressor: Regressor) -> Array:
+    """Lower bounds (k n,) of the parameters of the terms."""
+    return np.repeat([0.0 if name in _NOT_NEGATIVE else -np.inf for name in regressor.terms], regressor.robot.n)
+
+
+def terms_not_in_file(options: Options) -> tuple[str, ...]:
+    """Terms that a robot file cannot hold."""
+    return _WITHOUT_PLACE if options.offset == "arm" else (*_WITHOUT_PLACE, "offset")
+
+
+def values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[str, Array]) -> dict[str, Array]:
+    """Terms (n,) by name as far as the robot's file does not have them."""
+    file = by_term(regressor, vector_of_file(regressor, options.side)[regressor.inertial :])
+    return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
+
+
+def with_parameters(
+    robot: Robot,
+    options: Options,
+    using: Filter,
+    parameters: Array,
+    terms: Mapping[str, Array],
+    kept: Collection[str] = (),
+) -> Robot:
+    """The robot with inertial parameters (10 B,), and terms (n,) by name.
+
+    Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
+    ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
+    efforts, and includes gear losses. The filter has the velocities of dry friction; joints that are ``kept`` stay as
+    they are.
+    """
+    joints, on_joints = list(robot.joints), options.side == "joint"
+    T = None if on_joints else transmission_matrix(robot)
+    if T is not None and "offset" in terms:  # of the motors, T' times those of the joints
+        terms = {**terms, "offset": np.linalg.solve(T.T, terms["offset"])}
+    for i, (mass, *rest) in enumerate(parameters.reshape(-1, PARAMETERS).tolist() if options.inertia else ()):
+        if mass:
+            center, inertia = np.array(rest[:3]) / mass, symmetric(*rest[3:])
+            joints[i] = replace(joints[i], mass=mass, center_of_mass=center, inertia_about_origin=inertia)
+    rubbing = on_joints and any(name in terms for name in ("viscous", "coulomb"))
+    for k, i in enumerate(robot.independent):
+        if joints[i].name in kept:
+            joints[i] = robot.joints[i]
+            if rubbing and not robot.joint_friction:  # friction that had no effect
+                joints[i] = replace(joints[i], damping=0.0, friction=0.0)
+            continue
+        own = {name: float(x[k]) for name, x in terms.items()}
+        velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
+        joint = _with_terms(joints[i], own, velocities, on_joints=on_joints)
+        # A constant effort, and a spring with the rest position of the file.
+        passive = {name: x for name, x in own.items() if name not in terms_not_in_file(options)}
+        spring = with_spring_values(joint.parallel_spring, passive)
+        offset = passive.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
+        joints[i] = replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
+    return replace(robot, joints=tuple(joints), joint_friction=rubbing or robot.joint_friction)
+
+
+def _with_terms(joint: Joint, terms: Mapping[str, float], velocities: tuple[float, float], *, on_joints: bool) -> Joint:
+    """The joint with rotor and friction; what was not identified stays as in the file."""
+    joint = replace(joint, rotor_inertia=terms.get("rotor_inertia", joint.rotor_inertia))
+    if on_joints:
+        damping, friction = terms.get("viscous", joint.damping), terms.get("coulomb", joint.friction)
+        return replace(joint, damping=damping, friction=friction)
+    if not any(name in terms for name in _FRICTION):
+        return joint
+    old = joint.actuator.friction
+    coulomb = terms.get("coulomb", float(old.coulomb))
+    law = Friction(
+        viscous=terms.get("viscous", float(old.viscous)),
+        coulomb=coulomb,
+        static=coulomb + terms.get("stribeck", max(0.0, float(old.static) - float(old.coulomb))),
+        smoothing_velocity=velocities[0],
+        stribeck_velocity=velocities[1],
+    )
+    return replace(joint, actuator=replace(joint.actuator, friction=law, gear=LOSSLESS))
+
+
+def without_known_efforts(regressor: Regressor, recording: Recording) -> Recording:
+    """The recording, with efforts less those of the file's constant loads and springs that stay as they are."""
+    robot, terms, T = regressor.robot, regressor.terms, regressor.transmission
+    among = np.zeros(robot.n, dtype=bool) if T is None else coupled(T)
+    known = np.zeros_like(recording.q)
+    for joint, row, shift in zip(robot.joints, *robot.coupling, strict=True):
+        own, spring, x = joint.mimic is None, joint.parallel_spring, recording.q @ row + shift
+        held = np.zeros_like(x)
+        if spring is not None and (not own or np.any(row[among]) or not set(spring_values(spring)) <= set(terms)):
+            held += spring_effort(spring, x) - constant_part(spring)
+        if not (own and "offset" in terms):
+            held += joint.constant_effort + constant_part(spring)
+        known += held[:, np.newaxis] * row
+    return replace(recording, tau=recording.tau - regressor.at_motors(known)) if np.any(known) else recording

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identification regressor: base inertial parameters, friction, rotors and sensor offsets.
+
+    tau = Y pi + sum over the terms of (basis of the joint) x,
+
+with the compiled :meth:`eom_dynamics.Dynamics.regressor` and the terms of :mod:`.terms`. Columns of Y depend linearly
+on each other for every motion: a body that turns about a fixed axis shows nothing of its inertia about others. With b
+independent columns Y_b, all others are Y_b times constants, so that
+
+    Y pi = Y_b beta,      beta = K pi,      K (b, 10 B), a unit matrix in the independent columns.
+
+M. Gautier, "Numerical calculation of the base inertial parameters of robots", Journal of Robotic Systems 8 (1991).
+Columns are taken body by body from the base to the tips, and of each body first those that its own joint always feels.
+The others join those of the parent, as in W. Khalil and E. Dombre, Modeling, Identification and Control of Robots
+(2002), section 9.4.
+
+Where efforts of motors were recorded, and a transmission theta = T phi is between them and the joints, each equation is
+that of a motor: its inertial columns are those of T' tau, and the bases of friction and rotor have the rates of phi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...arrays import Array
+from ...dynamics import Dynamics
+from ...recursion import PARAMETERS
+from ...robot import Joint, Robot
+from .terms import TERMS, Motion, check_terms, coupled
+
+# Random states that decide on independence, per parameter; each gives n equations.
+_STATES = 4
+
+# Standard deviations of their velocities and accelerations, rad/s and rad/s²: inertia then counts as much as gravity.
+_RATES = (3.0, 10.0)
+
+# Part of a column that is independent of others, relative to the column: rounding errors are at 1e-15, and the smallest
+# true parts of the packaged robots at 1e-2.
+_INDEPENDENT = 1e-7
+
+# Coefficients below are rounding errors; larger ones are lengths and products of them, m and m².
+_ZERO = 1e-9
+
+_MASS, _MOMENTS, _INERTIAS = 0, (1, 2, 3), ((4, 5, 6), (5, 7, 8), (6, 8, 9))
+"""Places of the mass, the first moments (3) and the inertias (3, 3) in the parameters of a body."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """Base parameters beta = K pi of a robot.
+
+    Attributes:
+        names: of the P = 10 B inertial parameters pi, such as ``m3``, ``mx3`` and ``Ixx3`` of the third body.
+        independent: (b,) indices of the parameters that beta is named after, one of which is in each combination.
+        combinations: K (b, P).
+    """
+
+    names: tuple[str, ...]
+    independent: NDArray[np.intp]
+    combinations: Array
+
+    def __len__(self) -> int:
+        return len(self.independent)
+
+    def __call__(self, parameters: Array) -> Array:
+        """Base parameters beta (…, b) of inertial parameters pi (…, P)."""
+        return np.asarray(parameters, dtype=float) @ self.combinations.T
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Each base parameter as a sum, such as ``Izz1 + Iyy2 + 0.0625 m3``; lengths in m."""
+        pairs = zip(self.independent.tolist(), self.combinations, strict=True)
+        return tuple(_sum(self.names, row, first) for first, row in pairs)
+
+    @cached_property
+    def without_effect(self) -> tuple[str, ...]:
+        """Names of the inertial parameters without effect on any joint effort."""
+        felt = np.any(self.combinations, axis=0)
+        return tuple(name for name, is_felt in zip(self.names, felt, strict=True) if not is_felt)
+
+
+def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
+    """Find the base parameters of a robot from the columns of its regressor in random states.
+
+    They depend neither on its inertias nor on how well a motion shows them. ``dynamics`` are those of the robot, if
+    there are any already.
+    """
+    dynamics = Dynamics(robot, order=0) if dynamics is None else dynamics
+    columns = PARAMETERS * len(robot.joints)
+    Y = dynamics.regressor(*random_states(robot.n, _STATES * columns, seed=1991)).reshape(-1, columns)
+    size = np.linalg.norm(Y, axis=0)
+    size[size <= _ZERO * np.max(size)] = 0.0
+    # Only inner products of columns are needed from here on, which R has too.
+    R: Array = np.asarray(np.linalg.qr(np.divide(Y, size, out=np.zeros_like(Y), where=size > 0), mode="r"))
+    chosen: list[int] = []
+    axes: Array = np.zeros((len(R), 0))
+    for k in (PARAMETERS * body + k for body, joint in enumerate(robot.joints) for k in _order(joint)):
+        rest = R[:, k]
+        for _ in range(2):  # the second time removes what rounding left
+            rest = rest - axes @ (axes.T @ rest)
+        length = float(np.linalg.norm(rest))
+        if length > _INDEPENDENT:
+            chosen.append(k)
+            axes = np.column_stack([axes, rest / length])
+    independent = np.array(sorted(chosen), dtype=np.intp)
+    K: Array = np.asarray(np.linalg.lstsq(R[:, independent], R, rcond=None)[0], dtype=float)
+    K *= size / size[independent, np.newaxis]
+    K[np.abs(K) < _ZERO] = 0.0
+    K[:, independent] = np.eye(len(independent))
+    return BaseParameters(parameter_names(robot), independent, K)
+
+
+def parameter_names(robot: Robot) -> tuple[str, ...]:
+    """Names of the inertial parameters pi, in their order; bodies are counted from 1 in the order of their joints."""
+    kinds = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+    return tuple(f"{kind}{body}" for body in range(1, len(robot.joints) + 1) for kind in kinds)
+
+
+def random_states(n: int, count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Random q, qd, qdd, each (count, n), in which columns that depend on each other do so for all motions."""
+    draw = np.random.default_rng(seed)
+    q = draw.uniform(-np.pi, np.pi, (count, n))
+    qd, qdd = (rate * draw.standard_normal((count, n)) for rate in _RATES)
+    return q, qd, qdd
+
+
+def _order(joint: Joint) -> list[int]:
+    """Order in which the ten parameters of a body are chosen: those that the parent can take come last."""
+    if joint.type == "prismatic":
+        return list(range(PARAMETERS))
+    z = int(np.argmax(np.abs(joint.axis)))
+    x, y = (z + 1) % 3, (z + 2) % 3
+    inertia = [_INERTIAS[i][j] for i, j in ((z, z), (x, x), (x, y), (x, z), (y, z))]
+    return [*inertia, _MOMENTS[x], _MOMENTS[y], _INERTIAS[y][y], _MOMENTS[z], _MASS]
+
+
+def _sum(names: tuple[str, ...], coefficients: Array, first: int) -> str:
+    """A sum of parameters in words; it starts with the one of index ``first``, whose coefficient is one."""
+    text = names[first]
+    for k in np.flatnonzero(coefficients).tolist():
+        if k != first:
+            size = abs(coefficients[k])
+            factor = "" if abs(size - 1) < _ZERO else f"{size:.4g} "
+            text += f" {'-' if coefficients[k] < 0 else '+'} {factor}{names[k]}"
+    return text
+
+
+def transmission_matrix(robot: Robot) -> Array | None:
+    """Transmission matrix T (n, n), identity at joints without a transmission; None if there is none at all."""
+    if robot.transmission is None:
+        return None
+    joints, transmission = robot.transmission
+    T = np.eye(robot.n)
+    T[np.ix_(joints, joints)] = transmission.matrix
+    return T
+
+
+class Regressor:
+    """Regressor of a robot's joint efforts, compiled and for batches.
+
+    Attributes:
+        robot: the robot.
+        dynamics: compiled dynamics of the robot.
+        base: its base parameters.
+        terms: names of the terms of joints, in their order.
+        names: (P,) of the parameters, such as ``Izz1 + Iyy2`` and ``viscous elbow``.
+        inertial: number of inertial columns, which come first.
+        transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
+    """
+
+    def __init__(
+        self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False, backend: str | None = None
+    ) -> None:
+        """Compile the regressor, or load it from the cache; raises StateError for unknown terms.
+
+        On the ``motor_side``, efforts are those of motors, behind the robot's transmission. The backend is as for
+        :class:`eom_dynamics.Dynamics`.
+        """
+        self.robot = robot
+        self.transmission = transmission_matrix(robot) if motor_side else None
+        self.dynamics = Dynamics(robot, order=0, backend=backend)
+        self.base: BaseParameters = base_parameters(robot, dynamics=self.dynamics)
+        self.terms = check_terms(terms)
+        self.inertial = len(self.base)
+        self.names = (*self.base.words, *(f"{term} {joint}" for term in self.terms for joint in robot.joint_names))
+
+    def __call__(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, **others: Any) -> Array:
+        """Regressor (n, P), or (N, n, P) of a batch.
+
+        Args:
+            q, qd, qdd: joint variables, velocities and accelerations, each (n,) or (N, n).
+            others: what else terms depend on, see :class:`.terms.Motion`.
+
+        Raises:
+            StateError: an argument has the wrong shape or is not finite.
+        """
+        Y = self.inertial_columns(q, qd, qdd)
+        positions, rates, accelerations = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
+        springs = [joint.parallel_spring for joint in self.robot.independent_joints]
+        if self.transmission is not None:
+            rates, accelerations = (x @ np.linalg.inv(self.transmission).T for x in (rates, accelerations))
+            others |= {"coupled": coupled(self.transmission)}
+        bases = self.bases(Motion(rates, accelerations, q=positions, springs=springs, **others))
+        # Column j of each term is felt by joint j alone.
+        return np.concatenate([Y, *(basis[..., np.newaxis] * np.eye(self.robot.n) for basis in bases)], axis=-1)
+
+    def inertial_columns(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """Columns of the base parameters alone, (n, inertial) or (N, n, inertial)."""
+        Y = self.dynamics.regressor(q, qd, qdd)[..., self.base.independent]
+        return Y if self.transmission is None else self.transmission.T @ Y
+
+    def inertial_efforts(self, q: Array, qd: Array, qdd: Array, x: Array) -> Array:
+        """Efforts (N, n) due to the inertial part of x (P,)."""
+        # Zeros cost less than a copy of the columns that count.
+        pi = np.zeros(len(self.dynamics.inertial_parameters))
+        pi[self.base.independent] = x[: self.inertial]
+        Y = self.dynamics.regressor(q, qd, qdd)
+        # One product of a matrix and a vector, rather than one for each sample.
+        return self.at_motors((Y.reshape(-1, len(pi)) @ pi).reshape(Y.shape[:-1]))
+
+    def at_motors(self, efforts: Array) -> Array:
+        """Efforts (N, n) at the motors, from those of the joints: T' tau behind a transmission."""
+        return efforts if self.transmission is None else efforts @ self.transmission
+
+    def bases(self, motion: Motion) -> list[Array]:
+        """Bases of the terms, each (n,) or (N, n)."""
+        return [TERMS[term].basis(motion) for term in self.terms]
+
+    def column(self, term: str, joint: int) -> int:
+        """Index of the column of a term of a joint."""
+        return self.inertial + self.terms.index(term) * self.robot.n + joint
+
+    @property
+    def parameters_of_file(self) -> Array:
+        """Base parameters beta (inertial,) of the robot as described."""
+        return self.base(self.dynamics.inertial_parameters)

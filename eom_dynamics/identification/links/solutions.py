@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters from training data: the linear estimate, then inertias that are physically consistent.
+
+The linear estimate of base parameters and terms is that of the chosen estimator, with the weights that residuals give.
+Consistent inertias are those of all bodies, of a payload, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...recursion import PARAMETERS
+from ..recording import IdentificationError
+from ..sampling import column_lengths, correlation_time
+from .consistent import Unknowns, free_bodies, solve
+from .equations import (
+    DEPENDENT,
+    FOLDS,
+    Equations,
+    Estimate,
+    TrainingData,
+    huber,
+    ordinary,
+    others,
+    predictions,
+    total,
+    weighted,
+)
+from .filtering import FilteredSamples, noise_of_motion
+from .parameters import Options, lower_bounds, terms_in_effect
+
+# Residuals below this share of the efforts are of rounding, and count as this.
+_FINEST = 1e-6
+
+# States of a mean over a motion.
+_STATES = 500
+
+WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
+"""Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
+
+# A payload to start from: a ball of 1 kg, radius of gyration 5 cm in each direction, at the origin of the body. The
+# weight of the distance from it is small, since nothing is known of a payload.
+_BALL = np.array([1.0, 0, 0, 0, *0.05**2 * np.array([2.0, 0, 0, 2, 0, 2])])
+
+_PAYLOAD_WEIGHT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedEstimate:
+    """A linear estimate with the equations that it solves in units of the standard deviation.
+
+    Attributes:
+        estimate: of x (P,); its R has the weights.
+        systems: equations of each block, with the weights that Huber's estimator gave them.
+        weights: of the joints (n,), one over the standard deviations of their residuals, and all over the root of the
+            mean of their correlation times; 0 without equations.
+    """
+
+    estimate: Estimate
+    systems: Sequence[Equations]
+    weights: Array
+
+
+def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
+    """Estimate all parameters, without a prior.
+
+    Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
+    sigma_j of the residuals of joint j and their correlation time T_j in samples. For inertias that all joints share,
+    the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
+
+    """
+    regressor, file, system, systems = data.regressor, data.file, data.system, data.systems
+    if options.estimator == "huber" and options.inertia:
+        estimate, systems = huber(regressor, data.folds, systems, file)
+    elif options.estimator == "ordinary":
+        estimate = ordinary(system, file)
+    else:
+        estimate = weighted(system, file)
+        if options.estimator == "total":
+            estimate = total(system, estimate, _regressor_errors(data))
+    errors = [predictions(regressor, part, estimate.x) - part.tau for part in data.samples]
+    times = correlation_time([np.where(part.used, x, 0.0) for part, x in zip(data.samples, errors, strict=True)])
+    with np.errstate(invalid="ignore"):
+        finest = _FINEST * np.sqrt(system.squares(np.zeros(system.parameters)) / system.counts)
+    weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
+    R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
+    mean = np.mean(times[weights > 0]) if weights.any() else 1.0
+    return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
+
+
+def _regressor_errors(data: TrainingData) -> list[Array]:
+    """Mean covariance (P, P) of the errors of the rows of each joint, by the noise of accelerations.
+
+    Rows are linear in qdd: with the variance s_k² of qdd_k, the covariance is the sum of s_k² dY/dqdd_k' dY/dqdd_k.
+    """
+    regressor = data.regressor
+    motions = [motion for recording in data.recordings for motion in recording.cleaned().motions()]
+    _, qdd = noise_of_motion(motions, data.filter)
+    n, P = regressor.robot.n, len(regressor.names)
+    errors: list[Array] = [np.zeros((P, P)) for _ in range(n)]
+    part = max(data.samples, key=len)[:: max(1, max(map(len, data.samples)) // _STATES)]
+    q, zero = part.q, np.zeros_like(part.q)
+    at_rest = regressor.inertial_columns(q, zero, zero)
+    ratio = np.eye(n) if regressor.transmission is None else np.linalg.inv(regressor.transmission)
+    for k in range(n):
+        unit = zero + np.eye(n)[k]
+        columns = regressor.inertial_columns(q, zero, unit) - at_rest
+        for j in range(n):
+            rows = np.zeros((len(at_rest), P))
+            rows[:, : regressor.inertial] = columns[:, j]
+            if "rotor_inertia" in regressor.terms:
+                rows[:, regressor.column("rotor_inertia", j)] = ratio[j, k]
+            errors[j] += qdd[k] ** 2 * rows.T @ rows / len(rows)
+    return errors
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Parameters of a robot with standard deviations.
+
+    Attributes:
+        parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
+        terms, term_deviations: parameters (k n,) of the terms, joint by joint.
+        of_file: (k n,), whether the value of a term is that of the file.
+        prior_weight: of the distance from the file; 0 without a prior.
+        notes: what else is to be known, a line each.
+    """
+
+    parameters: Array
+    deviations: Array
+    terms: Array
+    term_deviations: Array
+    of_file: NDArray[np.bool_]
+    prior_weight: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+def find_solution(
+    data: TrainingData,
+    linear: WeightedEstimate,
+    options: Options,
+    held: NDArray[np.bool_],
+    progress: Callable[[float], None],
+) -> Solution:
+    """Identify a payload, friction or all inertias, by the options; ``held`` joints (n,) stay as in the file.
+
+    Inertias of all bodies with mass, and terms, minimise |W (A (K pi; x_t) - b)|²/2 + prior_weight (sum of the
+    distances from the file) over consistent pi and terms x_t within their bounds. Terms have a distance where they are
+    not identifiable, and offsets always: one as large as the efforts of its joint is as far as a mass that is wrong by
+    a factor of e, or else offsets would take what masses explain.
+
+    Raises:
+        IdentificationError: there is no joint with the payload's name, or no body has mass.
+    """
+    if held.all():
+        return _as_in_file(data)
+    if options.payload is not None:
+        return _payload_alone(data, options.payload)
+    if not options.inertia:
+        return _terms_alone(data, linear, options, held)
+    regressor, k = data.regressor, data.regressor.inertial
+    robot = regressor.robot
+    free = set(range(len(robot.joints))) - {robot.independent[j] for j in np.flatnonzero(held).tolist()}
+    bodies = free_bodies(regressor.dynamics.inertial_parameters, options.prior, sorted(free))
+    if not bodies.free:
+        if held.any():
+            return _as_in_file(data)
+        raise IdentificationError(f"{robot.name}: no body has mass; give each body an estimate of its mass")
+    identifiable, file = linear.estimate.identifiable[k:], data.file[k:]
+    spread, of_file = _spread(data, linear.estimate)
+    unknowns = Unknowns(bodies, regressor.base.combinations, lower_bounds(regressor), file, spread)
+    weight = options.prior_weight
+    weight = _prior_weight(data, linear, unknowns, progress) if weight is None else weight
+    R, right = reduce(add, linear.systems).weighted(linear.weights)
+    if options.estimator == "total":
+        right = R @ linear.estimate.x
+    fixed = np.tile(held, len(regressor.terms))
+    file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
+    right = right - R[:, k:][:, fixed] @ file[fixed]
+    unknowns = replace(unknowns, expected=file, spread=np.where(fixed, 0.0, spread))
+    found = solve(unknowns, R, right, weight)
+    of_file |= fixed
+    terms, deviations = np.where(of_file, file, found.terms), np.where(identifiable, found.term_deviations, np.inf)
+    deviations = np.where(fixed, 0.0, deviations)
+    notes = () if found.converged else ("the optimiser stopped before it converged",)
+    return Solution(found.parameters, found.parameter_deviations, terms, deviations, of_file, weight, notes)
+
+
+def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
+    """Cross-validated parameters x (P,): for each block, consistent inertias fitted to all others."""
+    regressor, start, found_x = data.regressor, None, []
+    K, file = regressor.base.combinations, data.file[regressor.inertial :]
+    bodies = free_bodies(regressor.dynamics.inertial_parameters, prior)
+    unknowns = Unknowns(bodies, K, lower_bounds(regressor), file, _spread(data, estimate)[0])
+    weights = np.nan_to_num(1 / estimate.sigma)
+    for fold in range(len(data.folds)):
+        R, right = others(data.systems, fold).weighted(weights)
+        found = solve(unknowns, R, right, weight, start, draft=True)
+        start = found.relative
+        found_x.append(np.append(K @ found.parameters, found.terms))
+    return found_x
+
+
+def _spread(data: TrainingData, estimate: Estimate) -> tuple[Array, NDArray[np.bool_]]:
+    """Spreads (k n,) of the prior of the terms, infinite without one, and whether terms are as in the file."""
+    regressor, k = data.regressor, data.regressor.inertial
+    identifiable, file = estimate.identifiable[k:], data.file[k:]
+    of_file = _of_file(estimate, k)
+    spread = np.where(of_file | (~identifiable & (file != 0)), np.abs(file), np.inf)
+    unseen: NDArray[np.bool_] = np.all(estimate.R[:, k:] == 0, axis=0)
+    # Rotors of the file share what is left unexplained with the links that turn with them.
+    of_file &= (file == 0) | unseen
+    if "offset" in regressor.terms:
+        first = regressor.column("offset", 0) - k
+        offsets = slice(first, first + regressor.robot.n)
+        spread[offsets] = np.where(unseen[offsets], 0.0, _typical_efforts(data))
+        of_file[offsets] = unseen[offsets]
+    return spread, of_file
+
+
+def _typical_efforts(data: TrainingData) -> Array:
+    """RMS (n,) of the efforts, of those measured or those of the file's inertias, whichever are larger; N m or N."""
+    inertial = np.where(np.arange(len(data.file)) < data.regressor.inertial, data.file, 0.0)
+    part = FilteredSamples.joined(data.samples)
+    efforts = (part.tau, predictions(data.regressor, part, inertial))
+    squares = [np.sum(np.square(x), axis=0, where=part.used) for x in efforts]
+    return np.asarray(np.sqrt(np.maximum(*squares) / np.maximum(part.used.sum(axis=0), 1)))
+
+
+def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
+    """Terms (k,) that stay as in the file: not identifiable, and the others explain as much without them.
+
+    Of terms that are identifiable together only, such as Coulomb friction and offset of a joint that turns one way,
+    the first one stands for all.
+    """
+    R = estimate.R / column_lengths(estimate.R)
+    unknown = ~estimate.identifiable
+    unknown[:inertial] = False
+    for column in np.flatnonzero(unknown):
+        kept = ~unknown
+        rank = np.linalg.matrix_rank(R[:, kept], tol=DEPENDENT)
+        kept[column] = True
+        unknown[column] = np.linalg.matrix_rank(R[:, kept], tol=DEPENDENT) == rank
+    return np.asarray(unknown[inertial:])
+
+
+def _prior_weight(
+    data: TrainingData, linear: WeightedEstimate, unknowns: Unknowns, progress: Callable[[float], None]
+) -> float:
+    """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
+    systems = linear.systems
+    errors = np.zeros(len(WEIGHTS))
+    for fold, held_out in enumerate(systems if len(systems) > 1 else ()):
+        R, right = others(systems, fold).weighted(linear.weights)
+        start = None
+        for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
+            found = solve(unknowns, R, right, WEIGHTS[w], start, draft=True)
+            start = found.relative
+            x = np.append(unknowns.combinations @ found.parameters, found.terms)
+            errors[w] += float(np.sum(np.square(linear.weights) * held_out.squares(x)))
+            progress((fold * len(WEIGHTS) + len(WEIGHTS) - w) / (FOLDS * len(WEIGHTS) + 1))
+    return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
+
+
+def _terms_alone(data: TrainingData, linear: WeightedEstimate, options: Options, held: NDArray[np.bool_]) -> Solution:
+    """Terms of the linear estimate within their bounds, and the inertias and held joints (n,) of the file."""
+    k, estimate = data.regressor.inertial, linear.estimate
+    parameters = data.regressor.dynamics.inertial_parameters
+    fixed = np.tile(held, len(data.regressor.terms))
+    of_file = _of_file(estimate, k) | fixed
+    terms = np.where(fixed, terms_in_effect(data.regressor, data.file, options.side), data.file[k:])
+    # Columns of inertias are zero here, and those of the terms that are left are independent.
+    R = estimate.R[:, k:][:, ~of_file]
+    rest = estimate.R[:, k:][:, of_file] @ (estimate.x[k:] - terms)[of_file]
+    terms[~of_file] = estimate.x[k:][~of_file] + np.linalg.lstsq(R, rest, rcond=None)[0]
+    terms = np.where(of_file, terms, np.maximum(terms, lower_bounds(data.regressor)))
+    return Solution(parameters, np.zeros_like(parameters), terms, estimate.deviations()[k:], of_file)
+
+
+def _as_in_file(data: TrainingData) -> Solution:
+    """All parameters of the file."""
+    parameters, terms = data.regressor.dynamics.inertial_parameters, data.file[data.regressor.inertial :].copy()
+    none = np.zeros_like(terms)
+    return Solution(parameters, np.zeros_like(parameters), terms, none, np.ones(len(terms), dtype=bool))
+
+
+def _payload_alone(data: TrainingData, joint: str) -> Solution:
+    """A payload on the body of a joint, tau - tau_file = Y_body pi_payload + offsets; the rest is that of the file."""
+    regressor, k = data.regressor, data.regressor.inertial
+    names = [each.name for each in regressor.robot.joints]
+    if joint not in names:
+        raise IdentificationError(f"payload: {regressor.robot.name} has no joint {joint!r}; it has {', '.join(names)}")
+    body = slice(PARAMETERS * names.index(joint), PARAMETERS * (names.index(joint) + 1))
+    offsets = [regressor.column("offset", j) for j in range(regressor.robot.n) if "offset" in regressor.terms]
+    K, system, known = regressor.base.combinations[:, body], data.system, data.file.copy()
+    known[offsets] = 0.0
+    factors = [np.column_stack([M[:, :k] @ K, M[:, offsets], M[:, -1] - M[:, :-1] @ known]) for M in system.factors]
+    system = Equations(tuple(factors), system.counts)
+    none, free = np.zeros(len(offsets)), np.full(len(offsets), np.inf)
+    estimate = weighted(system, np.append(_BALL, none))
+    unknowns = Unknowns(free_bodies(_BALL), np.eye(PARAMETERS), -free, none, free)
+    payload = solve(unknowns, *system.weighted(np.nan_to_num(1 / estimate.sigma)), _PAYLOAD_WEIGHT)
+    pi, s = payload.parameters, payload.parameter_deviations
+    center = ", ".join(f"{x:.4g}" for x in pi[1:4] / pi[0])
+    inertia = ", ".join(f"{x:.3g} ± {spread:.1g}" for x, spread in zip(pi[4:], s[4:], strict=True))
+    words = (
+        f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, centre of mass [{center}] m, inertia about the origin "
+        f"of the body [{inertia}] kg m²"
+    )
+    found, own = _as_in_file(data), np.array(offsets, dtype=int) - k
+    found.parameters[body] += pi
+    found.deviations[body] = s
+    found.terms[own], found.term_deviations[own], found.of_file[own] = payload.terms, payload.term_deviations, False
+    return replace(found, notes=(words,))

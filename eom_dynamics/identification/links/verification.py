@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification: efforts predicted by a robot's feedforward, against recorded ones.
+
+All figures are those of a robot by itself, :meth:`eom_dynamics.ElasticArm.feedforward`, so that they hold for everyone
+who loads its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...robot import Robot
+from ..recording import IdentificationError, Recording
+from ..sampling import PER_PERIOD, correlation_time, mean_of_known, root_mean_square, whiteness
+from .filtering import Filter, filtered_motion
+from .terms import TERMS
+
+# Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
+_SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
+
+# Samples that are evaluated at once: enough for speed, few enough for memory.
+_CHUNK = 50_000
+
+# Positions, and the time derivatives that a feedforward takes.
+_DERIVATIVES = 4
+
+# Periods of the cut-off in the shortest motion.
+_PERIODS = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EffortErrors:
+    """Prediction errors of efforts, by joint (n,), N m or N; NaN without efforts.
+
+    Attributes:
+        before, after: RMS of predicted less measured efforts by the robot that was given, and by the one that was
+            found; motion and measured efforts filtered.
+        spread: standard deviation of the measured efforts.
+    """
+
+    before: Array
+    after: Array
+    spread: Array
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the RMS error of the identified robot is larger than that of the given one by 2 %."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.after > (1 + _WORSE) * self.before)
+
+    @property
+    def relative(self) -> Array:
+        """RMS residual after, relative to the standard deviation of the measured efforts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.after / self.spread)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Score(EffortErrors):
+    """Prediction errors of the feedforward of two robots, the given and the identified, by joint (n,).
+
+    Attributes:
+        before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
+        of_fit: RMS residual of the fit, with terms that only the fit has: dry friction that is filtered like the
+            efforts, and terms that no robot file has; N m or N.
+        noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
+        whiteness: fraction of the first autocorrelations of that residual within the band of white noise; 0.95 if it
+            is, and 0.65 to 0.95 if it is white noise that passed the filter.
+        samples: number of them.
+    """
+
+    before_unfiltered: Array
+    unfiltered: Array
+    of_fit: Array
+    noise: Array
+    whiteness: Array
+    samples: int
+
+    @property
+    def surely_worse(self) -> NDArray[np.bool_]:
+        """(n,) whether the identified robot predicts worse than the given one, beyond noise.
+
+        Its mean square is larger by more than three standard deviations of the difference, and its RMS by more than
+        0.1 %.
+        """
+        with np.errstate(invalid="ignore"):
+            more = np.square(self.after) - np.square(self.before)
+            return np.asarray((more > _SURE * self.noise) & (self.after > (1 + _NOTHING) * self.before))
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """(n,) whether it predicts worse, beyond noise or by 2 % of RMS, filtered or not."""
+        with np.errstate(invalid="ignore"):
+            unfiltered = self.unfiltered > (1 + _WORSE) * self.before_unfiltered
+        return np.asarray(self.surely_worse | super().worse | unfiltered)
+
+
+def feedforward_efforts(arm: ElasticArm, states: Sequence[Array], *, motor_side: bool) -> Array:
+    """Feedforward efforts (N, n) of joints, or summed over each joint's motors, N m or N, for q … qdddd (N, n)."""
+    parts = []
+    for start in range(0, len(states[0]), _CHUNK):
+        command = arm.feedforward(*(np.ascontiguousarray(x[start : start + _CHUNK]) for x in states))
+        if not motor_side:
+            parts.append(command.tau)
+        elif len(arm.motor_joint) == arm.robot.n:
+            parts.append(command.motor_effort)
+        else:  # two motors pull at one joint
+            parts.append(command.motor_effort @ (arm.motor_joint[:, np.newaxis] == np.arange(arm.robot.n)))
+    return np.concatenate(parts)
+
+
+class ScoringData:
+    """Recordings on which robots are scored, filtered once."""
+
+    def __init__(self, recordings: Sequence[Recording], using: Filter, given: Robot, *, motor_side: bool) -> None:
+        """Filter the recordings, and predict their efforts by the robot that was given."""
+        motions = [motion for recording in recordings for motion in recording.cleaned().motions()]
+        filtered = [filtered_motion(motion, using, _DERIVATIVES) for motion in motions]
+        self._motions = [motion for motion in filtered if motion.inner.stop > motion.inner.start]
+        if not self._motions:
+            raise IdentificationError(
+                f"{recordings[0].name}: too short for a cut-off of {using.cutoff:.3g} Hz, whose filter needs "
+                f"{_PERIODS / using.cutoff:.3g} s at least"
+            )
+        self._motor_side, self._using = motor_side, using
+        self._given = self._efforts(given)
+
+    def _efforts(self, robot: Robot) -> list[Array]:
+        """Efforts (N, n) that a robot's feedforward predicts for each motion, filter transients included."""
+        arm = ElasticArm(robot)
+        return [feedforward_efforts(arm, motion.states, motor_side=self._motor_side) for motion in self._motions]
+
+    def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
+        """Compare predictions of the robot that was given, and of another one, with recorded efforts.
+
+        They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
+
+        Args:
+            robot: the identified robot.
+            not_in_file: terms (n,) by name that the fit knows besides, and no robot has. Of these, an offset is a bias
+                of the sensors, which is taken out of what was recorded.
+        """
+        terms = dict(not_in_file)
+        bias, parts = terms.pop("offset", np.zeros(robot.n)), []
+        for motion, before, after in zip(self._motions, self._given, self._efforts(robot), strict=True):
+            raw = motion.recorded.tau - bias
+            measured = motion.smooth(raw)
+            state = self._using.motion(motion.states, np.nan_to_num(motion.smooth(motion.recorded.tau)))
+            besides = [values * TERMS[name].basis(state) for name, values in terms.items()]
+            of_fit = motion.smooth(after - raw + sum(besides, np.zeros_like(state.qd)))
+            errors = (before - measured, after - measured, before - raw, after - raw, of_fit)
+            parts.append([x[motion.inner] for x in (measured, *errors)])
+        joined = [np.concatenate(x) for x in zip(*parts, strict=True)]
+        absent, mean_effort = np.isnan(joined[0]).all(axis=0), mean_of_known(joined[0])
+        spacing = max(1, round(1 / (PER_PERIOD * self._using.cutoff * self._motions[0].recorded.period)))
+
+        def spaced(motions: Iterable[Array]) -> list[Array]:
+            # Some that are missing count as zero, which is all that is known of them.
+            return [np.where(absent, np.nan, np.nan_to_num(part))[::spacing] for part in motions]
+
+        mean_gain = mean_of_known(np.square(joined[2]) - np.square(joined[1]))
+        gains = spaced(np.square(part[2]) - np.square(part[1]) - mean_gain for part in parts)
+        spread = np.nan_to_num(root_mean_square(np.concatenate(gains)))
+        independent = np.maximum(sum(map(len, gains)) / correlation_time(gains), 1.0)
+        names = ("before", "after", "before_unfiltered", "unfiltered", "of_fit")
+        return Score(
+            **dict(zip(names, map(root_mean_square, joined[1:]), strict=True)),
+            spread=root_mean_square(joined[0] - mean_effort),
+            noise=spread / np.sqrt(independent),
+            whiteness=whiteness(spaced(part[5] for part in parts)),
+            samples=len(joined[0]),
+        )

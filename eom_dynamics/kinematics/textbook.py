@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse kinematics as in textbooks: the planar arm in closed form, and Newton-Raphson with all iterates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import lie
+from ..arguments import count, positive
+from ..arrays import Array
+from ..exceptions import StateError
+from ..robot import Robot
+from ..states import joint_vectors, real_array
+from .compiled import Kinematics, kinematics_of
+from .inverse import ALL, POSITION
+from .motion import differential_inverse_kinematics
+
+# Rounding of a distance, relative to the reach.
+_ROUNDING = 1e-15
+
+
+def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[Array, Array]:
+    """Both elbow configurations that reach a point of the plane, by the law of cosines.
+
+    Args:
+        lengths: of the links, m.
+        target: x, y (2,), m, from the first joint.
+
+    Returns:
+        Joint angles (2,), rad, with the elbow to the right of the line to the target (second angle not negative), and
+        to its left. They are equal at the border of the workspace.
+
+    >>> right, left = planar_2r_inverse((1.0, 1.0), (1.0, 1.0))
+    >>> right.round(6).tolist(), left.round(6).tolist()
+    ([0.0, 1.570796], [1.570796, -1.570796])
+
+    Raises:
+        StateError: the target is out of reach, or the first angle is not determined.
+    """
+    first, second = real_array(lengths, "lengths", (2,)).tolist()
+    x, y = real_array(target, "target", (2,)).tolist()
+    if not (first > 0 and second > 0 and np.isfinite(first + second + x + y)):
+        raise StateError(f"lengths must be positive and their sum finite, are {first:g} and {second:g}")
+    distance = float(np.hypot(x, y))
+    longest, shortest = first + second, abs(first - second)
+    away = max(distance - longest, shortest - distance)
+    if away > _ROUNDING * longest:
+        reach = f"more than {longest:.6g} m" if distance > longest else f"less than {shortest:.6g} m"
+        raise StateError(f"out of reach by {away:.6g} m: the target is {distance:.6g} m from the first joint, {reach}")
+    if distance <= _ROUNDING * longest:
+        raise StateError("the target is on the first joint, whose angle is therefore not determined")
+    # By half angles: the cosine of the elbow's angle loses digits at the border.
+    elbow = 2 * np.arctan2(
+        np.sqrt(max((longest - distance) * (longest + distance), 0.0)),
+        np.sqrt(max((distance - shortest) * (distance + shortest), 0.0)),
+    )
+
+    def configuration(angle: float) -> Array:
+        shoulder = np.arctan2(y, x) - np.arctan2(second * np.sin(angle), first + second * np.cos(angle))
+        return np.array([np.arctan2(np.sin(shoulder), np.cos(shoulder)), angle])
+
+    return configuration(elbow), configuration(-elbow)
+
+
+# Error of a rotation matrix, as of one with six digits.
+_ROTATION = 1e-5
+
+
+class NewtonRaphson(NamedTuple):
+    """Iterates of :func:`newton_raphson`.
+
+    Attributes:
+        q: (K + 1, n) the start and the configuration after each of K steps, rad or m.
+        error: (K + 1, 6) body twist from each to the target, rad and m; angular part first.
+        success: whether the last one is within the tolerance.
+    """
+
+    q: Array
+    error: Array
+    success: bool
+
+
+def newton_raphson(
+    robot: Robot | Kinematics,
+    target: ArrayLike,
+    start: ArrayLike,
+    frame: str | None = None,
+    *,
+    step: float = 1.0,
+    damping: float = 0.0,
+    length: float = 1.0,
+    tolerance: float = 1e-10,
+    iterations: int = 100,
+) -> NewtonRaphson:
+    """Newton-Raphson inverse kinematics, q + step J⁺ V, with its iterates: to teach, to compare and to plot.
+
+    V = log(C⁻¹ target) is the body twist of the error: K. Lynch and F. Park, Modern Robotics (2017), section 6.2.
+    Limits of joints are ignored, and it may diverge; :func:`.inverse_kinematics` solves poses.
+
+    Args:
+        robot: the robot, or its kinematics.
+        target: pose (4, 4) in the base frame; or a position (3,), m, for any orientation.
+        start: joint variables (n,), rad or m.
+        frame: name of the frame; by default the first tool.
+        step: share of each step, above 0.
+        damping, length: of the inverse of the Jacobian, as for :func:`.differential_inverse_kinematics`; with damping
+            the singularity-robust inverse in place of the pseudo-inverse.
+        tolerance: largest error, rad and m.
+        iterations: most steps.
+
+    >>> import numpy as np, eom_dynamics as eom
+    >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
+    >>> found = eom.kinematics.newton_raphson(kinematics, kinematics.pose([0.4, 0.9]), [0.2, 0.5])
+    >>> len(found.q), found.q[-1].round(9).tolist()
+    (4, [0.4, 0.9])
+
+    Raises:
+        StateError: an argument has the wrong shape, is not finite or out of range, or there is no such frame.
+    """
+    kinematics = kinematics_of(robot)
+    goal = real_array(target, "target")
+    if goal.shape not in ((3,), (4, 4)):
+        raise StateError(f"target must be a pose (4, 4) or a position (3,), has shape {goal.shape}")
+    if goal.shape == (4, 4) and not np.allclose(goal[:3, :3] @ goal[:3, :3].T, np.eye(3), rtol=0, atol=_ROTATION):
+        raise StateError("target must be a pose: a rotation matrix, a translation, and a last row 0 0 0 1")
+    (q,), most = joint_vectors(kinematics.robot.n, start), count(iterations, "iterations")
+    share, allowed = positive(step, "step"), positive(tolerance, "tolerance")
+    at_any_angle = goal.shape == (3,)
+
+    def error(q: Array) -> Array:
+        C = kinematics.pose(q, frame)
+        if at_any_angle:
+            return np.concatenate([np.zeros(3), C[:3, :3].T @ (goal - C[:3, 3])])
+        return lie.log(lie.inverse(C) @ goal)
+
+    iterates, errors = [np.array(q, dtype=float)], [error(q)]
+    while len(iterates) <= most and np.max(np.abs(errors[-1])) > allowed:
+        move = differential_inverse_kinematics(
+            kinematics,
+            iterates[-1],
+            (errors[-1],),
+            frame=frame,
+            task=POSITION if at_any_angle else ALL,
+            damping=damping,
+            length=length,
+        )
+        iterates.append(iterates[-1] + share * move.rates[0])
+        errors.append(error(iterates[-1]))
+    return NewtonRaphson(np.array(iterates), np.array(errors), bool(np.max(np.abs(errors[-1])) <= allowed))

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed kinematic loops: a spanning tree and the cut joints that close it.
+
+A cut joint is a pair of frames on two bodies, its predecessor and its successor. With the twist V_rel of the
+successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows
+J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With J_c and the joint rates of the
+spanning tree qd = F ud, J_c F = 0, in terms of the independent ones ud, the principle of virtual work gives the efforts
+at the independent joints from those of the tree,
+
+    tau_u = F' tau.
+
+Time derivatives follow from Leibniz' rule; those of F from J_c F = 0. A. Müller and S. Kumar, "Closed form time
+derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), name closed loops as
+future work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import least_squares
+
+from . import lie
+from .arguments import checked_pose, count
+from .arrays import AnyArray
+from .codegen.backends import require_robot
+from .constraints import FrameMotion, at_rest, body_motion, solve
+from .dynamics import Dynamics
+from .equations.system import SystemMatrices, system
+from .exceptions import RobotDescriptionError, StateError
+from .jet import Jet, leibniz
+from .kinematics import body_poses
+from .robot import Robot
+from .spelling import duplicates, shown
+from .states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, real_array, sequence, wrenches
+
+
+@dataclass(frozen=True, eq=False)
+class CutJoint:
+    """A joint that closes a loop.
+
+    Attributes:
+        name: name of the joint.
+        predecessor: index of the tree joint that moves the predecessor; -1 for the base.
+        predecessor_pose: pose (4, 4) of the joint's frame in the predecessor.
+        successor: index of the tree joint that moves the successor.
+        successor_pose: pose (4, 4) of the joint's frame in the successor. The loop is closed if the two frames differ
+            only by a motion of the joint.
+        screws: (k, 6), the motions that the joint allows, in its frame: one for a revolute joint, three for a
+            spherical one. They must generate a subgroup of SE(3), so that they are the same in both frames.
+    """
+
+    name: str
+    predecessor: int
+    predecessor_pose: AnyArray
+    successor: int
+    successor_pose: AnyArray
+    screws: AnyArray
+
+    @property
+    def forbidden(self) -> AnyArray:
+        """P (6 - k, 6): orthonormal basis of the constraints, orthogonal to the screws."""
+        _, values, rows = np.linalg.svd(np.atleast_2d(self.screws))
+        return rows[np.count_nonzero(values > 1e-9) :]
+
+    def gap(self, poses: list[AnyArray]) -> AnyArray:
+        """Pose (4, 4) of the successor's frame in the predecessor's, for poses of the bodies in the base frame."""
+        at = self.predecessor_pose if self.predecessor < 0 else poses[self.predecessor] @ self.predecessor_pose
+        return lie.inverse(at) @ poses[self.successor] @ self.successor_pose
+
+    def jacobian(self, body: SystemMatrices, poses: list[AnyArray]) -> Jet:
+        """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
+        J = body.J
+        predecessor = at_rest(J[0].shape[1], len(J) - 1)
+        if self.predecessor >= 0:
+            predecessor = body_motion(body, poses, self.predecessor)
+        return self.rows(predecessor, body_motion(body, poses, self.successor))
+
+    def rows(self, predecessor: FrameMotion, successor: FrameMotion) -> Jet:
+        """J_c (6 - k, n), from the motion of the two bodies."""
+        relative = successor.at(self.successor_pose).relative_to(predecessor.at(self.predecessor_pose))
+        P = self.forbidden
+        return Jet([P @ J for J in relative.jacobian])
+
+
+# Largest closure error (rad, m) of a closed loop: about 1000 times the rounding error.
+_CLOSED = 1e-11
+
+# Largest closure error (rad, m) of joint variables that are given.
+_OPEN = 1e-6
+
+# Relative size of rates that open the loops, and of singular values that count for the degree of freedom: above what
+# a closure error of _OPEN makes of constraints that are redundant where the loops are closed.
+_RATE = 1e-4
+
+# Relative size of the smallest singular value of the constraints below which a configuration is singular.
+_SINGULAR = 1e-8
+
+
+class ClosedLoopArm:
+    """A mechanism with closed loops, driven at its independent joints.
+
+    Attributes:
+        tree: the spanning tree, the robot without its cut joints.
+        loops: the cut joints.
+        independent: names of the independent (actuated) joints, in the order of the vectors u.
+    """
+
+    def __init__(self, tree: Robot, loops: Sequence[CutJoint], independent: Sequence[str]) -> None:
+        """Compile the dynamics of the tree.
+
+        Raises:
+            RobotDescriptionError: an independent joint is not in the tree, or is listed twice; or a body of a cut joint
+                is not in the tree.
+            StateError: a pose or the screws of a cut joint have the wrong shape or are not finite.
+            TypeError: ``tree`` is not a Robot.
+        """
+        require_robot(tree)
+        names = sequence(independent, "independent", "names of joints")
+        for name in names:
+            if not isinstance(name, str) or name not in tree.joint_names:
+                raise RobotDescriptionError(
+                    f"{tree.name}: independent joint {shown(name)} is not one of {', '.join(tree.joint_names)}"
+                )
+        if duplicates(names):
+            raise RobotDescriptionError(f"{tree.name}: an independent joint is listed twice")
+        self.tree = tree
+        self.loops = tuple(sequence(loops, "loops", "cut joints"))
+        self.independent = tuple(names)
+        for loop in self.loops:
+            _require_cut_joint(loop, tree)
+        self._dynamics = Dynamics(tree)
+        self._free = [tree.joint_names.index(name) for name in names]
+        self._bound = [i for i in range(tree.n) if i not in self._free]
+
+    def close(self, u: ArrayLike, guess: ArrayLike) -> AnyArray:
+        """Joint variables of the tree (n,) that close the loops for given independent ones.
+
+        Args:
+            u: independent joint variables.
+            guess: (n,), near the solution; selects one of several assembly modes.
+
+        Raises:
+            StateError: the loops cannot be closed near the guess, or there are too many independent joints to close
+                them.
+        """
+        q = real_array(guess, "guess", (self.tree.n,)).copy()
+        q[self._free] = real_array(u, "u", (len(self._free),))
+
+        def residual(bound: AnyArray) -> AnyArray:
+            q[self._bound] = bound
+            return self._gaps(q)
+
+        start = q[self._bound].copy()
+        # Where the loops cannot be closed, the solver may divide by zero, and its joint variables are then NaN.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            try:
+                if self._bound:
+                    q[self._bound] = least_squares(residual, start, xtol=None, ftol=None, gtol=1e-15, max_nfev=200).x
+            except StateError:
+                q[self._bound] = start
+        error = self._closure_error(q)
+        if error > _CLOSED:
+            reason = self._too_many(self._constraints(q, [])[0])
+            raise StateError(
+                f"{self.tree.name}: the loops do not close near this guess, by {error:.2g} rad or m"
+                + (f": {reason}" if reason else "")
+            )
+        return q
+
+    def motion(self, q: ArrayLike, *rates: ArrayLike) -> tuple[list[AnyArray], Jet]:
+        """Motion of the tree for a motion of the independent joints.
+
+        Args:
+            q: joint variables of the tree (n,) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            rates: ud, udd, …, time derivatives of the independent joint variables.
+
+        Returns:
+            qd, qdd, …, each (n,), one for each rate; and F (n, number of independent joints) with one derivative less.
+
+        Raises:
+            StateError: the loops are open; the configuration is singular; or there are more or fewer independent
+                joints than the mechanism has degrees of freedom.
+        """
+        q = real_array(q, STATE_NAMES[0], (self.tree.n,))
+        error = self._closure_error(q)
+        if error > _OPEN:
+            raise StateError(
+                f"{self.tree.name}: q does not close the loops, by {error:.2g} rad or m: take it from close()"
+            )
+        names = derivative_names(STATE_NAMES[0], len(rates) + 1)[1:]
+        u = [real_array(rate, name, (len(self._free),)) for rate, name in zip(rates, names, strict=True)]
+        moved: list[AnyArray] = []
+        F: list[AnyArray] = []
+        for k in range(len(u)):
+            # The k-th derivative of F depends on the rates up to the k-th, which are known from the last iteration.
+            F.append(self._map_rate(q, moved, F, k))
+            moved.append(leibniz(F, u, k))
+        return moved, Jet(F)
+
+    def inverse_dynamics(
+        self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()
+    ) -> tuple[AnyArray, ...]:
+        """Efforts at the independent joints and their first two time derivatives.
+
+        Args:
+            q: joint variables of the tree (n,) or (N, n) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one state or N.
+            wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
+
+        Returns:
+            tau, taud, taudd, one entry for each independent joint, of a batch with a leading axis N.
+
+        Raises:
+            StateError: as in :meth:`motion`, or a vector has the wrong shape.
+        """
+        if len(rates) != 4:
+            raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
+        if (N := number_of_states(q)) is not None:
+            (q,) = joint_vectors(self.tree.n, q, samples=(N,))
+            u = joint_vectors(len(self._free), *rates, first=1, samples=(N,))
+            at_tools = wrenches(wrench, None, self.tree.wrench_shape, (N,))
+            each = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
+            return tuple(map(np.stack, zip(*each, strict=True)))
+        moved, F = self.motion(q, *rates)
+        efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
+        return tuple(F.T @ Jet(efforts))
+
+    def forward_dynamics(self, q: ArrayLike, ud: ArrayLike, tau: ArrayLike) -> tuple[AnyArray, tuple[AnyArray, ...]]:
+        """Accelerations under efforts at the independent joints, and the wrenches in the cut joints.
+
+        From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
+
+        Args:
+            q: joint variables of the tree (n,) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            ud, tau: rates of the independent joint variables, and efforts at these joints.
+
+        Returns:
+            udd, and for each cut joint the wrench (6,) that it exerts on its successor, in the successor's frame of the
+            joint; moment first. Wrenches of redundant constraints are of least norm.
+
+        Raises:
+            StateError: as in :meth:`motion`.
+            RobotDescriptionError: the mass matrix of the tree is not positive definite.
+        """
+        q = real_array(q, STATE_NAMES[0], (self.tree.n,))
+        efforts = np.zeros(self.tree.n)
+        efforts[self._free] = real_array(tau, "tau", (len(self._free),))
+        (qd,), _ = self.motion(q, ud)
+        J_c = self._constraints(q, [qd])
+        inertia = self._dynamics.mass_matrix(q)
+        found = solve(self.tree.name, inertia, efforts - self._dynamics.bias(q, qd), J_c[0], -J_c[1] @ qd)
+        P = [loop.forbidden for loop in self.loops]
+        parts = np.split(found.forces, np.cumsum([len(rows) for rows in P])[:-1])
+        return found.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
+
+    def _gaps(self, q: AnyArray) -> AnyArray:
+        """Closure errors of all loops, rad or m."""
+        poses = body_poses(self.tree, q)
+        return np.concatenate([loop.forbidden @ lie.log(loop.gap(poses)) for loop in self.loops])
+
+    def _closure_error(self, q: AnyArray) -> float:
+        return float(np.max(np.abs(self._gaps(q)), initial=0.0))
+
+    def _freedom(self, J_c: AnyArray) -> int:
+        """Degrees of freedom of the mechanism: joints of the tree less the rank of the constraints."""
+        values = np.linalg.svd(J_c, compute_uv=False)
+        return self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
+
+    def _too_many(self, J_c: AnyArray) -> str:
+        """What is wrong with the number of independent joints, if there are too many."""
+        freedom = self._freedom(J_c)
+        return "" if len(self._free) <= freedom else self._counted(freedom)
+
+    def _counted(self, freedom: int) -> str:
+        names = ", ".join(self.independent) or "none"
+        return (
+            f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here, but {len(self._free)} "
+            f"independent joint{'s' * (len(self._free) != 1)} ({names}): name as many as it has degrees of freedom"
+        )
+
+    def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
+        """Constraint Jacobian J_c of all loops, and as many time derivatives as rates qd, qdd, …."""
+        # The jets take one rate more than they depend on.
+        body, poses = system(self.tree, q, [*rates, np.zeros(self.tree.n)]), body_poses(self.tree, q)
+        J = [loop.jacobian(body, poses) for loop in self.loops]
+        return Jet([np.concatenate(rows) for rows in zip(*J, strict=True)])
+
+    def _map_rate(self, q: AnyArray, moved: list[AnyArray], F: list[AnyArray], k: int) -> AnyArray:
+        """k-th derivative of F from that of J_c F = 0, given q … q^(k) and lower derivatives of F."""
+        J_c = self._constraints(q, moved[:k])
+        # The rows of F for the independent joints are constant: those of the identity matrix.
+        known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
+        bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)
+        if len(values) < len(self._bound) or (self._bound and values[-1] < _SINGULAR * values[0]):
+            freedom = self._freedom(J_c[0])
+            raise StateError(
+                f"{self.tree.name}: singular configuration: the independent joints do not determine the others"
+                + (f"; {self._counted(freedom)}" if freedom > len(self._free) else "")
+            )
+        result = np.zeros((self.tree.n, len(self._free)))
+        result[self._bound] = bound
+        if k == 0:
+            result[self._free] = np.eye(len(self._free))
+            if np.max(np.abs(J_c[0] @ result), initial=0.0) > _RATE * np.max(np.abs(J_c[0]), initial=0.0):
+                reason = self._too_many(J_c[0]) or "the independent joints would open the loops"
+                raise StateError(f"{self.tree.name}: {reason}")
+        return result
+
+
+def _require_cut_joint(loop: CutJoint, tree: Robot) -> None:
+    """Raise RobotDescriptionError or StateError unless this is a cut joint between bodies of the tree."""
+    if not isinstance(loop, CutJoint):
+        raise RobotDescriptionError(f"{tree.name}: loops must be cut joints, one is {shown(loop)}")
+    for name, least in (("predecessor", -1), ("successor", 0)):
+        what = f"{tree.name}: {loop.name}: {name}, the index of a joint,"
+        count(getattr(loop, name), what, least, len(tree.joints) - 1, RobotDescriptionError)
+    for name in ("predecessor_pose", "successor_pose"):
+        checked_pose(real_array(getattr(loop, name), f"{loop.name}: {name}", (4, 4)), f"{loop.name}: {name}")
+    screws = real_array(loop.screws, f"{loop.name}: screws")
+    if screws.ndim not in (1, 2) or screws.shape[-1] != 6:
+        raise StateError(f"{loop.name}: screws must have shape (k, 6), has {screws.shape}")
+
+
+__all__ = ["ClosedLoopArm", "CutJoint"]

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses, twists, wrenches and the motion of the base in messages as arrays, and back.
+
+A message has wrenches as ``geometry_msgs/Wrench``, force and torque by name. In arrays, as everywhere in the Python
+API, a wrench is (6,), moment first: [m_x, m_y, m_z, f_x, f_y, f_z] in N m and N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from math import hypot, isfinite
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from .. import lie
+from ..arrays import Array
+from ..elastic import BaseMotion
+from ..exceptions import StateError
+from ..robot import Robot
+from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, first_not_finite, getter
+from .joint_order import shown
+
+# Largest deviation of a quaternion's length from one; it is then made one.
+_UNIT = 1e-3
+
+_DERIVATIVES = ("twist", "acceleration", "jerk", "snap")
+
+
+class ToolSetpoint(NamedTuple):
+    """Motion of a frame at one time.
+
+    Attributes:
+        pose: C (4, 4), m.
+        twists: world-aligned twist with three derivatives, (6,) each; rad/s and m/s, and per s, s², s³.
+    """
+
+    pose: Array
+    twists: tuple[Array, ...]
+
+
+def read_task_setpoint(message: Any) -> ToolSetpoint:
+    """Motion of the tool in a TaskSetpoint.
+
+    Raises:
+        StateError: the orientation is not a unit quaternion, or a number is not finite.
+    """
+    pose = read_pose(message.pose.position, message.pose.orientation, "pose")
+    return ToolSetpoint(pose, tuple(read_twist(getattr(message, name), name) for name in _DERIVATIVES))
+
+
+def read_pose(position: Any, orientation: Any, name: str) -> Array:
+    """Pose (4, 4) from a point or vector and a quaternion.
+
+    Raises:
+        StateError: the quaternion is not of unit length, or a number is not finite; with the name of the pose.
+    """
+    numbers = [position.x, position.y, position.z, orientation.x, orientation.y, orientation.z, orientation.w]
+    if not all(map(isfinite, numbers)):
+        raise StateError(f"{name} must be finite, is {numbers[:3]}, {numbers[3:]}")
+    length = hypot(*numbers[3:])
+    if abs(length - 1.0) > _UNIT:
+        raise StateError(f"the orientation of {name} must be a quaternion of length 1, has {length:.4g}")
+    return lie.pose(lie.rotation_from_quaternion(numbers[3:]), numbers[:3])
+
+
+def read_twist(message: Any, name: str) -> Array:
+    """Vector (6,), angular first, from a message with linear and angular parts.
+
+    Raises:
+        StateError: a number is not finite; with the name of the vector.
+    """
+    angular, linear = message.angular, message.linear
+    twist = [angular.x, angular.y, angular.z, linear.x, linear.y, linear.z]
+    if not all(map(isfinite, twist)):
+        (k,) = first_not_finite(np.array(twist))
+        raise StateError(f"{name}.{('angular', 'linear')[k // 3]}.{'xyz'[k % 3]} is {twist[k]}")
+    return np.array(twist)
+
+
+_FIELDS = ANGULAR_FIELDS + FORCE_FIELDS
+
+
+def read_base_motion(message: Any) -> BaseMotion | None:
+    """Base motion of a setpoint or request; None for a base at rest.
+
+    Args:
+        message: a setpoint or request; the entry of its field is a ``BaseMotion``, or rows of an array (7, 3).
+
+    A specific force of exactly zero is refused: it is that of a message whose fields were not filled in, and would
+    take gravity off the arm. A base in true free fall has a force that is not exactly zero, such as 1e-9 m/s².
+
+    Raises:
+        StateError: there are several entries, a number is not finite, or the specific force is not set.
+    """
+    entries: Any = getattr(message, BASE_FIELD, ())  # older recordings do not have the field
+    if not len(entries):
+        return None
+    if len(entries) > 1:
+        raise StateError(f"base has {len(entries)} entries, must have one or none")
+    values = entries[0]
+    if not isinstance(values, np.ndarray):
+        values = np.array([[vector.x, vector.y, vector.z] for vector in getter(_FIELDS)(values)])
+    if not np.isfinite(values).all():
+        row, column = first_not_finite(values)
+        raise StateError(f"base[0].{_FIELDS[row]}.{'xyz'[column]} is {values[row, column]}")
+    if force_is_unset(values):
+        raise StateError(
+            "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at "
+            "rest and upright 9.81 m/s² along z; where the base does fall, set it to 1e-9"
+        )
+    return base_of_rows(values)
+
+
+def force_is_unset(values: Array) -> Any:
+    """Whether the specific force is exactly zero, in vectors of the fields (7, 3), or in each of (7, N, 3)."""
+    return np.all(values[len(ANGULAR_FIELDS)] == 0, axis=-1)
+
+
+def base_of_rows(values: Array) -> BaseMotion:
+    """Base motion from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
+    return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
+
+
+_COMPONENTS = ("torque.x", "torque.y", "torque.z", "force.x", "force.y", "force.z")
+
+
+def read_wrenches(message: Any, fields: tuple[str, ...], robot: Robot, count: int = 1) -> tuple[Array, ...]:
+    """Wrenches at a robot's tools with their time derivatives, moment first; () where all fields are empty.
+
+    Args:
+        message: a setpoint or request; the entries of its fields are ``geometry_msgs/Wrench``, or rows of an array
+            (number of entries, 6), moment first.
+        fields: some of WRENCH_FIELDS; an empty one is zero.
+        robot: has k tools.
+        count: number N of samples in the message.
+
+    Returns:
+        For each field an array (6,), or (k, 6) where there are several tools; of a field with an entry for each
+        sample (N, 6) or (N, k, 6).
+
+    Raises:
+        StateError: a field has the wrong number of entries, or a number that is not finite.
+    """
+    given = getter(fields)(message)
+    if not any(map(len, given)):
+        return ()
+    k = len(robot.tools)
+    for field, entries in zip(fields, given, strict=True):
+        check_length(field, len(entries), k, count, "tool")
+    # All fields in one array: a setpoint has one entry or a few.
+    values = np.array([_moment_first(entry) for entry in chain.from_iterable(given)])
+    if not np.isfinite(values).all():
+        _refuse_number(fields, given, values, robot)
+    results, start = [], 0
+    for entries in given:
+        part = values[start : (start := start + len(entries))] if len(entries) else np.zeros((k, 6))
+        results.append(part.reshape((count, *robot.wrench_shape) if len(part) > k else robot.wrench_shape))
+    return tuple(results)
+
+
+def wrench_messages(values: Array) -> list[Any]:
+    """List of ``geometry_msgs/Wrench`` from wrenches (…, 6), moment first; needs ROS 2."""
+    from geometry_msgs.msg import Vector3, Wrench
+
+    return [
+        Wrench(torque=Vector3(x=row[0], y=row[1], z=row[2]), force=Vector3(x=row[3], y=row[4], z=row[5]))
+        for row in np.asarray(values, dtype=float).reshape(-1, 6).tolist()
+    ]
+
+
+def _moment_first(entry: Any) -> Any:
+    """A message or row as six numbers."""
+    if isinstance(entry, np.ndarray):
+        return entry
+    torque, force = entry.torque, entry.force
+    return torque.x, torque.y, torque.z, force.x, force.y, force.z
+
+
+def _refuse_number(fields: Sequence[str], given: Sequence[Any], values: Array, robot: Robot) -> NoReturn:
+    """Raise StateError for the first number of all entries (number of them, 6) that is not finite."""
+    row, component = first_not_finite(values)
+    ends = np.cumsum([len(entries) for entries in given])
+    which = int(np.searchsorted(ends, row, side="right"))
+    place, k = row - ends[which] + len(given[which]), len(robot.tools)
+    where = [f"sample {place // k}"] if len(given[which]) > k else []
+    where += [f"tool {shown(robot.tools[place % k].name)}"] if k > 1 else []
+    details = f" ({', '.join(where)})" if where else ""
+    raise StateError(f"{fields[which]}[{place}].{_COMPONENTS[component]}{details} is {values[row, component]}")

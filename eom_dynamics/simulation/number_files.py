@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers in files: tables in CSV, and arrays in NumPy archives."""
+
+from __future__ import annotations
+
+import csv
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..spelling import duplicates, listed, shown
+from ..states import STATE_NAMES
+from ..trajectory import Samples
+
+# Exceptions of NumPy and zipfile for archives that are damaged, encrypted, or claim more than the memory holds.
+_UNREADABLE = (
+    *(ValueError, KeyError, EOFError, BadZipFile, TypeError, OverflowError, RuntimeError, MemoryError),
+    *(NotImplementedError, zlib.error, struct.error),
+)
+
+
+@contextmanager
+def archive(path: Path) -> Iterator[Any]:
+    """Open a NumPy archive, in whose context arrays are read by name.
+
+    Raises:
+        ValueError: it cannot be read, on one line.
+        OSError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            if not is_zipfile(file):
+                raise ValueError("is not a .npz archive")
+        with np.load(path, allow_pickle=False) as data:
+            yield data
+    except _UNREADABLE as error:
+        lines = str(error.args[0] if error.args else error).splitlines()
+        raise ValueError(lines[0] if lines else type(error).__name__) from None
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read all arrays of a NumPy archive by name; errors as for :func:`archive`."""
+    with archive(path) as data:
+        entries = {name: data[name] for name in data.files}
+    return {name: entry for name, entry in entries.items() if isinstance(entry, np.ndarray)}
+
+
+def read_table(path: Path) -> tuple[list[str] | None, Array]:
+    """Read a CSV file of numbers.
+
+    Returns:
+        The names in its first line, None if that has numbers, too, and the numbers (N, k).
+
+    Raises:
+        ValueError: names are equal, or a line has no numbers or not as many, on one line.
+        OSError: the file cannot be read.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a file without rows
+        first = file.readline()
+        try:
+            names = [name.strip() for name in next(csv.reader([first], strict=True), [])]
+            has_names = not all(map(_is_number, names))
+            table = np.loadtxt(file if has_names else chain([first], file), delimiter=",", ndmin=2)
+        except csv.Error as error:
+            raise ValueError(str(error)) from None
+        except ValueError as error:
+            raise ValueError(_wrong_line(path, has_names) or " ".join(str(error).split())) from None
+    if has_names and (twice := duplicates(names)):
+        raise ValueError(f"has columns of the same name: {listed(twice)}; remove one of each")
+    if not table.size:
+        raise ValueError("has no rows of numbers")
+    if table.shape[1] != len(names):
+        raise ValueError(f"the first line names {len(names)} columns, the others have {table.shape[1]}")
+    return names if has_names else None, table
+
+
+def _wrong_line(path: Path, has_names: bool) -> str:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            if number > has_names and line.strip() and not all(map(_is_number, line.split(","))):
+                return f"line {number} must have numbers, separated by commas, is {shown(line.strip())}"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def write_table(path: Path, header: Sequence[str], columns: Sequence[Array]) -> None:
+    """Write columns (N,) and (N, n) as CSV; names with a comma are quoted, against formula injection."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow(header)
+        np.savetxt(file, np.column_stack(columns), fmt="%.17g", delimiter=",")
+
+
+def write_states(folder: Path, samples: Samples, joint_names: Sequence[str]) -> None:
+    """Write setpoints.npz and trajectory.csv with the states of a motion."""
+    arrays: dict[str, Any] = dict(zip(STATE_NAMES, samples[1:], strict=True))
+    np.savez_compressed(folder / "setpoints.npz", t=samples.t, joint_names=np.array(joint_names), **arrays)
+    header = ["t", *(f"{state}.{joint}" for state in STATE_NAMES for joint in joint_names)]
+    write_table(folder / "trajectory.csv", header, samples)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of the command line from dataclasses of options, and the options of parsed arguments.
+
+Each field of :func:`eom_dynamics.option_fields.option` becomes an argument of its type, with its default, choices and
+number rule; the help is the attribute's text in the class's docstring. A dataclass in a field becomes a group. Words
+of a field, all optional:
+
+    flag        name in place of the field's; without dashes, a positional argument
+    metavar     ``[JOINT=]X`` for values by name, ``NAME,…`` for a list in one argument
+    parse       type, in place of the field's; its ValueError is shown
+    nargs, const as in argparse
+    without     group of options that exclude each other
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from ...option_fields import choices_of
+from .types import listed, named, number, one_of, path, shown_errors, some_of
+
+_Options = TypeVar("_Options")
+
+
+def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
+    """Add a group with an argument for each option of a dataclass, titled with its docstring's first line."""
+    text = inspect.getdoc(cls) or ""
+    texts = _attributes(text)
+    first = text.partition("\n")[0].rstrip(".")
+    group: Any = parser.add_argument_group(first[:1].lower() + first[1:])
+    exclusive: dict[str, Any] = {}
+    for entry, kind in _options(cls):
+        if not _nested(kind):
+            place = group
+            if name := entry.metadata.get("without"):
+                place = exclusive[name] = exclusive.get(name) or group.add_mutually_exclusive_group()
+            place.add_argument(_flag(entry), **_keywords(entry, kind, texts.get(entry.name, "")))
+    for _, kind in _options(cls):
+        if _nested(kind):
+            add_options(parser, kind)
+
+
+def options_of(cls: type[_Options], arguments: argparse.Namespace, **values: Any) -> _Options:
+    """Make the dataclass of parsed arguments; ``values`` are those of other fields, or take the place of arguments."""
+    for entry, kind in _options(cls):
+        if entry.name in values:
+            continue
+        if _nested(kind):
+            values[entry.name] = options_of(kind, arguments)
+            continue
+        value, choices = getattr(arguments, _flag(entry).lstrip("-").replace("-", "_")), choices_of(entry)
+        if isinstance(value, list):
+            value = dict(value) if get_origin(kind) is Mapping else tuple(value)
+        values[entry.name] = choices[value] if isinstance(choices, Mapping) else value
+    return cls(**values)
+
+
+def _options(cls: type) -> list[tuple[Field[Any], Any]]:
+    """Fields that are options, or dataclasses of options, and their types."""
+    hints = get_type_hints(cls)
+    of: Any = cls
+    return [
+        (entry, hints[entry.name]) for entry in fields(of) if "rule" in entry.metadata or _nested(hints[entry.name])
+    ]
+
+
+def _nested(kind: Any) -> bool:
+    return is_dataclass(kind) and bool(_options(cast("type", kind)))
+
+
+def _flag(entry: Field[Any]) -> str:
+    no = "no-" if entry.default is True else ""
+    return str(entry.metadata.get("flag") or f"--{no}{entry.name.replace('_', '-')}")
+
+
+def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
+    """Keywords of :meth:`argparse.ArgumentParser.add_argument`."""
+    words, default, choices = entry.metadata, entry.default, choices_of(entry)
+    if isinstance(default, bool):
+        return {"action": "store_false" if default else "store_true", "help": text.removeprefix("if False, ")}
+    keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
+    metavar, leaf = words.get("metavar", ""), _leaf(kind)
+    several, by_name, in_one = get_origin(kind) in (tuple, Sequence, Mapping), "=]" in metavar, metavar.endswith(",…")
+    read: Any = number(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
+    read = shown_errors(words["parse"]) if "parse" in words else one_of(choices) if choices else read
+    if in_one:
+        read = some_of(choices) if choices else listed(read)
+    keywords["type"] = named(metavar, read) if by_name else read
+    if not _flag(entry).startswith("-"):
+        return {"nargs": "+" if several else None} | keywords | {"help": text}
+    if several and (by_name or not in_one) and "nargs" not in words:
+        keywords["action"], text, default = "append", f"{text}; may be repeated", []
+    elif choices and not in_one:
+        keywords["choices"] = tuple(choices)
+        if isinstance(choices, Mapping):
+            default = next(name for name, value in choices.items() if value == default)
+    if choices and metavar:
+        text += f"; names: {', '.join(choices)}"
+    if default not in (None, (), []) and "default: " not in text:
+        text += f"; default: {_shown(default)}"
+    return keywords | {"default": default, "help": text.replace("%", "%%")}
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, tuple):
+        return ",".join(map(_shown, default))
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _leaf(kind: Any) -> Any:
+    """Type of the innermost values of a type, such as float of ``tuple[tuple[str | None, float], ...] | None``."""
+    parts = [part for part in get_args(kind) if part not in (NoneType, ...)]
+    return _leaf(parts[-1]) if parts else kind
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """Texts of the attributes in a docstring, without the marks of reStructuredText."""
+    found = re.findall(r"^    (\w[\w, ]*): (.+(?:\n        .+)*)", text.partition("\nAttributes:\n")[2], re.MULTILINE)
+    plain = [(names, re.sub(r":\w+:`[.~]?|`", "", " ".join(about.split())).rstrip(".")) for names, about in found]
+    return {name: about for names, about in plain for name in names.split(", ")}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of ``excite``: collision spheres to read; result, bags and tables of an optimal excitation to write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ..bags import BagWriter, Layout, Storage
+from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
+from ..exceptions import RobotDescriptionError
+from ..identification.excitation.excitation import Excitation, OptimalExcitation
+from ..messages.fields import STATE_FIELDS
+from ..robot.formats import PARAMETER_FILE, format_of
+from ..robot.readers.files import read_text
+from ..robot.readers.xml import MAX_CHARACTERS, parse
+from ..simulation.number_files import write_states
+from ..trajectory import Trajectory, sample
+from .quantity_text import number
+from .results import Result, ResultSection, TextTable
+from .writing import whole_folder
+
+START = 1_000_000_000
+"""Stamp of the first message, ns; a stamp of zero would stand for the present."""
+
+_SECOND = 1_000_000_000
+
+
+def excitation_result(task: Excitation, found: OptimalExcitation, folder: Path) -> Result:
+    """Make the result of an excitation, whose files are in a folder."""
+    motion, P = found.trajectory, len(task.model.columns)
+    improved = found.information != found.start_information
+    return Result(
+        lead=[
+            f"{task.robot.name}: {motion.end:g} s, {motion.sine.shape[1]} harmonics of {motion.frequency:.4g} Hz, "
+            f"{P} parameters, {task.limits.share:.0%} of the limits"
+        ],
+        sections=[ResultSection(tables=[_gains(found, P)]), ResultSection(tables=[_used(found)])],
+        notes=()
+        if improved
+        else ["no better motion than the start was found; where springs may go slack, limit efforts by --effort"],
+        failures=() if found.verdict.ok else [f"exceeds limits: {found.verdict}"],
+        files={"folder": folder},
+        json=as_json(task, found),
+    )
+
+
+def as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]:
+    """Return settings, coefficients and results."""
+    motion = found.trajectory
+    return {
+        "robot": task.robot.name,
+        "joints": list(task.robot.joint_names),
+        "parameters": list(task.model.names),
+        "frequency": motion.frequency,
+        "periods": motion.periods,
+        "duration": motion.end,
+        "share": task.limits.share,
+        "sine": motion.sine.tolist(),
+        "cosine": motion.cosine.tolist(),
+        "offset": motion.offset.tolist(),
+        "start": found.start_information._asdict(),
+        "optimized": found.information._asdict(),
+        "iterations": found.iterations,
+        "ended": found.message,
+        "limits": [
+            {"joint": peak.name, **{key: getattr(peak, key) for key in ("quantity", "value", "limit", "unit", "ratio")}}
+            for peak in found.verdict.peaks
+            if np.isfinite(peak.limit)
+        ],
+        "within_limits": found.verdict.ok,
+    }
+
+
+def _gains(found: OptimalExcitation, parameters: int) -> TextTable:
+    before, after = found.start_information, found.information
+    smallest = after.smallest / before.smallest
+    deviation = np.exp((before.log_det - after.log_det) / (2 * parameters))
+    rows = [
+        *(
+            (name, number(old), number(new), f"{number(old / new)} ×")
+            for name, old, new in (
+                ("condition number", before.condition, after.condition),
+                ("condition number, columns scaled", before.scaled_condition, after.scaled_condition),
+            )
+        ),
+        ("smallest singular value", number(before.smallest), number(after.smallest), f"{number(smallest)} ×"),
+        ("log det of the information", number(before.log_det), number(after.log_det), ""),
+        ("standard deviation, mean of all parameters", "1", number(deviation), f"{number(1 / deviation)} ×"),
+    ]
+    return TextTable(("", "start", "optimised", "gain"), rows)
+
+
+def _used(found: OptimalExcitation) -> TextTable:
+    """Share of each limit that the motion uses; empty where there is none."""
+    ratios = {
+        (peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in found.verdict.peaks if np.isfinite(peak.limit)
+    }
+    names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))
+    rows = [(name, *(ratios.get((name, quantity), "") for quantity in quantities)) for name in names]
+    return TextTable(("largest share of limits", *(quantity.replace("_", " ") for quantity in quantities)), rows)
+
+
+def write_outputs(
+    folder: Path,
+    task: Excitation,
+    found: OptimalExcitation,
+    *,
+    rate: float,
+    waypoints: float,
+    storage: Storage = Storage.MCAP,
+    force: bool = False,
+) -> None:
+    """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
+
+    Args:
+        rate: of setpoints and states, Hz.
+        waypoints: rate of the points of the JointTrajectory, Hz.
+    """
+    names, motion = task.robot.joint_names, found.trajectory
+    with whole_folder(folder, force=force) as aside:
+        for name, write, hz in (("setpoint", write_setpoints, rate), ("joint_trajectory", write_trajectory, waypoints)):
+            (aside / name).mkdir()
+            write(aside / name, motion, names, hz, storage)
+        fields = trajectory_fields(motion, names, waypoints)
+        (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
+        (aside / "excitation.json").write_text(f"{json.dumps(as_json(task, found), indent=2)}\n", encoding="utf-8")
+        write_states(aside, sample(motion, rate), names)
+
+
+def write_setpoints(
+    folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
+) -> None:
+    """Write a bag with the topic ``setpoint``.
+
+    Args:
+        folder: an empty folder, whose name is that of the bag's file.
+        motion: with a start and an end.
+        rate: of the setpoints, Hz.
+    """
+    samples = sample(motion, rate)
+    since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
+    still = np.zeros(len(joint_names))
+    layout = Layout.of(SETPOINT, joint_names=joint_names, **dict.fromkeys(STATE_FIELDS, still))
+    rows = np.tile(layout.template, (len(since), 1))
+    layout.set_stamps(rows, START + since)
+    for field, values in zip(STATE_FIELDS, samples[1:], strict=True):
+        layout.set_numbers(rows, field, values)
+    with BagWriter(folder, folder.name, storage, {"/setpoint": SETPOINT}) as writer:
+        writer.write(START + since, [rows])
+
+
+def write_trajectory(
+    folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
+) -> None:
+    """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`write_setpoints`."""
+    header = {"stamp": {"sec": START // _SECOND}}
+    message = serialized(JOINT_TRAJECTORY, header=header, **trajectory_fields(motion, joint_names, rate))
+    with BagWriter(folder, folder.name, storage, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
+        writer.write(np.array([START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
+
+
+def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:
+    """Return a JointTrajectory as nested dictionaries, as for ``ros2 topic pub``; positions to accelerations."""
+    samples = sample(motion, rate)
+    since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
+    points = [
+        {
+            "positions": q.tolist(),
+            "velocities": qd.tolist(),
+            "accelerations": qdd.tolist(),
+            "time_from_start": {"sec": int(sec), "nanosec": int(nanosec)},
+        }
+        for q, qd, qdd, sec, nanosec in zip(*samples[1:4], *np.divmod(since, _SECOND), strict=True)
+    ]
+    return {"joint_names": list(joint_names), "points": points}
+
+
+def read_spheres(path: Path) -> dict[str, Any]:
+    """Read spheres, rows x, y, z, radius in m by name of frame.
+
+    Args:
+        path: a .urdf file, whose ``collision`` elements with a ``sphere`` are read; or a YAML file of lists
+            ``link: [[x, y, z, radius], …]``.
+    """
+    text = read_text(path, MAX_CHARACTERS)
+    found = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
+    if not found:
+        raise RobotDescriptionError(f"{path}: has no collision spheres; other shapes are not read, see --spheres")
+    return found
+
+
+def _of_urdf(text: str, source: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for link in parse(text, source).children:
+        for collision in link.children if link.tag == "link" else ():
+            geometry = collision.child("geometry") if collision.tag == "collision" else None
+            sphere = geometry.child("sphere") if geometry is not None else None
+            if sphere is not None:
+                origin, zero = collision.child("origin"), (0.0, 0.0, 0.0)
+                center = zero if origin is None else origin.vector("xyz", zero)
+                found.setdefault(link.attributes.get("name", ""), []).append([*center, sphere.number("radius")])
+    return found
+
+
+def _of_yaml(text: str, path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise RobotDescriptionError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise RobotDescriptionError(f"{path}: must hold lists of spheres by name of a link")
+    return {str(name): rows for name, rows in document.items()}

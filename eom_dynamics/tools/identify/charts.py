@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charts of an identification: efforts, friction over velocity, springs with data, resonances, choice of the filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ...arrays import Array
+from ...identification import Fit, Recording, frequency_response
+from ...identification.elastic.arm import measured
+from ...identification.links.filtering import FilteredSamples
+from ...identification.links.terms import TERMS, Motion
+from ...identification.sampling import LowPass, rate_of
+from ...robot import Joint
+from ..pages.charts import CURVE_POINTS, add_line, chart, color, over_time, short, thinned
+from ..quantity_text import effort_units, position_units, together
+from ..results import ResultSection
+from .elastic import ElasticFit, ResonanceResult
+
+Charts = dict[str, go.Figure]
+
+# Dots of a chart: more hide each other. Points of a curve.
+_DOTS, _CURVE = 1500, 201
+
+# Samples beyond which curves show those alone that the cut-off needs.
+_LONG = 20_000
+
+# Apart on light and on dark ground, in all charts alike.
+_MEASURED, _PREDICTED = color(0), color(1)
+
+_FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
+
+
+def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[Recording]) -> list[ResultSection]:
+    """Return sections with efforts, and with friction over velocity unless friction is that of the motors."""
+    which, recordings = ("validation", validation) if validation else ("training", training)
+    sections = [
+        ResultSection("Measured and predicted effort", charts=_efforts(fit, recordings, which)),
+        ResultSection(
+            "Friction over velocity",
+            caption="Dots: measured effort less that of the identified inertias and offsets. Line: identified "
+            "friction.",
+            charts=_friction(fit, training),
+        ),
+    ]
+    return [section for section in sections if section.charts]
+
+
+def filter_section(fit: Fit) -> ResultSection:
+    """Return the section with the error of held-out efforts over the cut-off, if it was chosen."""
+    if not fit.trials:
+        return ResultSection("Choice of the filter", caption="The cut-off was given.")
+    return ResultSection("Choice of the filter", charts=_trials(fit))
+
+
+def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:
+    """Draw measured and predicted efforts of the longest motion of the first recording that has any."""
+    samples, name = _longest(fit, recordings)
+    predicted = fit.predict(samples)
+    t = samples.t
+    figures = {}
+    for j, (joint, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
+        if np.isnan(samples.tau[:, j]).all():
+            continue
+        figure = over_time(f"{joint}: {name}, {which}", f"effort [{unit}]", t[0], t[-1])
+        curves: dict[str, tuple[Array, dict[str, Any]]] = {
+            "as recorded": (samples.measured[:, j], {"color": _MEASURED, "width": 1, "dash": "dot"}),
+            "measured": (samples.tau[:, j], {"color": _MEASURED}),
+            "predicted": (predicted[:, j], {"color": _PREDICTED, "width": 1}),
+            "residual": (predicted[:, j] - samples.tau[:, j], {"color": "gray", "width": 1}),
+        }
+        for label, (values, line) in curves.items():
+            kept = thinned(values, CURVE_POINTS)
+            add_line(figure, t[kept], values[kept], label, line, unit=unit)
+        figure.update_traces(visible="legendonly", selector={"name": "as recorded"})
+        figures[f"effort_{j}"] = figure.update_layout(showlegend=True)
+    return figures
+
+
+def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
+    """Draw what is left of efforts without inertias and offsets, over velocity; empty without friction of joints."""
+    own = [name for name in _FRICTION if name in fit.regressor.terms]
+    if not own:
+        return {}
+    samples = [part for recording in training for part in fit.prepare(recording, decimate=True)]
+    step = max(1, sum(map(len, samples)) // _DOTS)
+    samples = [part[::step] for part in samples]
+    laws = zip(fit.robot.joint_names, effort_units(fit.robot), position_units(fit.robot), strict=True)
+    figures = {}
+    rest = [_rest(fit, part, own) for part in samples]
+    for j, (joint, unit, position) in enumerate(laws):
+        used = [part.used[:, j] for part in samples]
+        v = np.concatenate([fit.filter.rates(part.qd)[rows, j] for part, rows in zip(samples, used, strict=True)])
+        if not len(v):
+            continue
+        effort = np.concatenate([values[rows, j] for values, rows in zip(rest, used, strict=True)])
+        figure = chart(joint, f"velocity [{position}/s]", f"friction [{unit}]")
+        _add_dots(figure, v, effort, _MEASURED)
+        u = np.linspace(-1, 1, 401)
+        grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
+        motion = Motion(
+            grid,
+            np.zeros_like(grid),
+            smoothing_velocity=float(fit.filter.smoothing_velocity[j]),
+            stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
+        )
+        law = sum((fit.terms[name][j] * TERMS[name].basis(motion) for name in own), np.zeros_like(grid))
+        add_line(figure, grid, law, "identified", {"color": _PREDICTED})
+        figures[f"friction_{j}"] = figure
+    return figures
+
+
+def _trials(fit: Fit) -> Charts:
+    """Draw the error of held-out efforts over the cut-off."""
+    figure = chart(
+        "RMS error of held-out efforts as recorded, geometric mean of the joints",
+        "cut-off [Hz]",
+        f"error [{together(effort_units(fit.robot))}]",
+        group="",
+    )
+    for k, is_measured in enumerate((False, True)):
+        found = [t for t in fit.trials if t.measured_velocity == is_measured and np.isfinite(t.error)]
+        if found:
+            cutoffs, errors = [t.cutoff for t in found], np.exp([t.error for t in found])
+            label = "measured velocities" if is_measured else "differences of positions"
+            add_line(figure, cutoffs, errors, label, {"color": color(k)}, mode="lines+markers")
+    return {"trials": figure.update_xaxes(type="log", dtick="D2").update_layout(showlegend=True)}
+
+
+def elastic_charts(found: ElasticFit | ResonanceResult) -> Charts:
+    """Draw responses of the motors to their efforts, or springs and motor friction."""
+    return _responses(found) if isinstance(found, ResonanceResult) else _springs(found) | _motor_friction(found)
+
+
+def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples, str]:
+    """The longest motion of the first recording that has any, and the recording's name."""
+    for recording in recordings:
+        if samples := fit.prepare(recording, decimate=len(recording) > _LONG):
+            return max(samples, key=len), recording.name
+    raise AssertionError("a fit was judged by one of them")
+
+
+def _rest(fit: Fit, samples: FilteredSamples, own: Sequence[str]) -> Array:
+    """Measured efforts (N, n) less all that is predicted but friction."""
+    friction = sum((samples.bases[name] * fit.terms[name] for name in own), np.zeros_like(samples.tau))
+    return np.asarray(samples.tau - fit.predict(samples) + friction)
+
+
+def _springs(found: ElasticFit) -> Charts:
+    figures = {}
+    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
+    for k, (joint, (effort, position)) in enumerate(zip(found.robot.independent_joints, units, strict=True)):
+        spring = found.elasticity.springs.get(joint.name)
+        if spring is None:
+            continue
+        delta, tau = _filtered_springs(found, k)
+        offset = spring.parameters.get("offset", (0.0, 0.0))[0]
+        figure = chart(f"{joint.name}: spring", f"deflection [{position}]", effort)
+        if len(tau):
+            _add_dots(figure, delta, tau - offset, color(k))
+        reach = delta if len(delta) else np.array([-1e-2, 1e-2])
+        grid: Array = np.linspace(min(0.0, float(np.min(reach))), max(0.0, float(np.max(reach))), _CURVE, dtype=float)
+        if not joint.spring.is_rigid:
+            before = joint.spring.load(grid, np.zeros_like(grid))
+            add_line(figure, grid, before, "file", {"color": "gray", "dash": "dash"})
+        add_line(figure, grid, spring.spring.load(grid, np.zeros_like(grid)), "identified", {"color": "black"})
+        if spring.table is not None:
+            x, y, deviation = spring.table
+            figure.add_scatter(
+                x=x,
+                y=short(y),
+                error_y={"type": "data", "array": short(deviation)},
+                mode="markers",
+                marker={"color": "black", "symbol": "circle-open"},
+                name="table",
+            )
+        figures[f"spring_{k}"] = figure.update_layout(showlegend=True)
+    return figures
+
+
+def _motor_friction(found: ElasticFit) -> Charts:
+    figures = {}
+    identified = found.applied_to(found.robot).independent_joints
+    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
+    for k, (joint, (effort, position)) in enumerate(zip(identified, units, strict=True)):
+        motor = found.elasticity.motors.get(joint.name)
+        if motor is None or motor.of_current:
+            continue
+        v, rest = _friction_samples(found, joint, k)
+        if not len(v):
+            continue
+        figure = chart(f"{joint.name}: friction of the motor", f"velocity [{position}/s]", effort)
+        _add_dots(figure, v, rest - motor.parameters.get("offset", (0.0, 0.0))[0], color(k))
+        grid = float(np.max(np.abs(v))) * np.sign(u := np.linspace(-1, 1, _CURVE)) * np.square(u)  # denser around zero
+        add_line(figure, grid, motor.friction.effort(grid), "identified", {"color": "black"})
+        figures[f"motor_friction_{k}"] = figure.update_layout(showlegend=True)
+    return figures
+
+
+def _responses(found: ResonanceResult) -> Charts:
+    """Charts of the response of each motor to its own effort, with the identified resonances."""
+    figures = {}
+    motors, fit = found.motors, found.fit
+    t = motors.t[0] + motors.period * np.arange(len(motors))
+    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
+    for k, (name, (effort, position)) in enumerate(zip(found.robot.joint_names, units, strict=True)):
+        response = frequency_response(t, motors.q[:, k], motors.tau[:, k])
+        inside = (response.frequency >= fit.band[0]) & (response.frequency <= fit.band[1])
+        figure = chart(f"{name}: motion over effort", "frequency [Hz]", f"{position}/({effort})")
+        gain = np.abs(response.response[inside])
+        add_line(figure, response.frequency[inside], gain, "measured", {"color": color(k)})
+        for label, frequencies, dash in (
+            ("antiresonance", fit.antiresonance, "dot"),
+            ("resonance", fit.resonance, "dash"),
+        ):
+            for f in frequencies:
+                figure.add_vline(x=float(f), line={"color": "black", "dash": dash, "width": 1}, annotation_text=label)
+        figure.update_xaxes(type="linear")
+        figures[f"response_{k}"] = figure.update_yaxes(type="log")
+    return figures
+
+
+def _filtered_springs(found: ElasticFit, k: int) -> tuple[Array, Array]:
+    """Deflections and efforts (N,) of the spring of a joint, without those of parts that are too short."""
+    pairs = []
+    for x in found.training:
+        low_pass = _low_pass(found, k, x.t)
+        if low_pass is not None and measured(x.tau[:, k]):
+            pairs.append((low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k])))
+    return _joined(pairs)
+
+
+def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
+    """Velocities, and motor efforts less those of rotor, spring and gear loss (N,)."""
+    pairs = []
+    for x in found.training:
+        low_pass = _low_pass(found, k, x.t)
+        if low_pass is None or not measured(x.tau[:, k]) or not measured(x.motor_effort[:, k]):
+            continue
+        velocity = rate_of(x.theta[:, k], low_pass.period)
+        columns = (velocity[2:-2], rate_of(velocity, low_pass.period), x.tau[4:-4, k], x.motor_effort[4:-4, k])
+        v, acceleration, tau, effort = (low_pass.thinned(s) for s in columns)
+        pairs.append((v, effort - joint.rotor_inertia * acceleration - joint.actuator.gear.load(tau, v)))
+    return _joined(pairs)
+
+
+def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    nothing = np.zeros(0)
+    return np.concatenate([nothing, *(x for x, _ in pairs)]), np.concatenate([nothing, *(y for _, y in pairs)])
+
+
+def _low_pass(found: ElasticFit, k: int, t: Array) -> LowPass | None:
+    """The filter of the fit of a motor; None if it or the part is too short."""
+    motor = found.elasticity.motors.get(found.robot.joint_names[k])
+    if motor is None:
+        return None
+    low_pass = LowPass((t[-1] - t[0]) / (len(t) - 1), motor.cutoff)
+    return low_pass if len(t) > 4 * low_pass.reach + 16 else None
+
+
+def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
+    """Draw measured values, thinned."""
+    kept = slice(None, None, max(1, len(x) // _DOTS))
+    figure.add_scatter(
+        x=short(x[kept]),
+        y=short(y[kept]),
+        mode="markers",
+        marker={"size": 4, "color": shade, "opacity": 0.4},
+        name="measured",
+        hoverinfo="skip",
+    )

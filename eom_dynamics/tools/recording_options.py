@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of reading recordings: conventions, sampling, where links and motors are in a file, and replay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..exceptions import EomDynamicsError
+from ..messages.fields import MEASURED_FIELDS
+from ..messages.setpoint_to_command import LIMIT_POLICIES
+from ..option_fields import option
+from ..spelling import hint
+
+
+def renaming(text: str) -> tuple[str, str]:
+    """Pattern and replacement of ``PATTERN=REPLACEMENT``; raises ValueError for another text."""
+    pattern, assigned, replacement = text.rpartition("=")
+    if not (pattern and assigned):
+        raise ValueError(f"must be PATTERN=REPLACEMENT, is {text!r}")
+    try:
+        # A template is checked where it is used: a group that does not exist is found by a match only.
+        re.sub(f"{pattern}|", replacement, "")
+    except (re.error, IndexError) as error:
+        raise ValueError(f"must be a regular expression and its replacement, is {text!r}: {error}") from None
+    return pattern, replacement
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """Conventions of the recording, by default those of the robot.
+
+    Attributes:
+        rename: regular expression and its replacement in the names of joints, such as ^left_= to remove a prefix;
+            applied in this order.
+        effort_scale: effort for a recorded 1, such as N m/A, of all joints or of one of the robot.
+        effort_offset: effort to add after that, N m or N, of all joints or of one of the robot.
+    """
+
+    rename: tuple[tuple[str, str], ...] = option((), metavar="PATTERN=REPLACEMENT", parse=renaming)
+    effort_scale: tuple[tuple[str | None, float], ...] = option((), metavar="[JOINT=]X")
+    effort_offset: tuple[tuple[str | None, float], ...] = option((), metavar="[JOINT=]X")
+
+    def names(self, recorded: Iterable[str]) -> list[str]:
+        """Return the robot's names for those of a recording."""
+        names = list(recorded)
+        for pattern, replacement in self.rename:
+            names = [re.sub(pattern, replacement, name) for name in names]
+        return names
+
+    def efforts(self, joints: Sequence[str], recorded: Array) -> Array:
+        """Return efforts (N, n) of the robot's joints for recorded ones, N m or N."""
+        if not self.effort_scale and not self.effort_offset:
+            return recorded
+        scale, offset = _of(joints, self.effort_scale, 1.0), _of(joints, self.effort_offset, 0.0)
+        return recorded * scale + offset
+
+    def check(self, robot: str, joints: Sequence[str]) -> None:
+        """Raise EomDynamicsError if an effort is given for a joint that the robot does not have."""
+        for flag, given in (("--effort-scale", self.effort_scale), ("--effort-offset", self.effort_offset)):
+            for joint, _ in given:
+                if joint is not None and joint not in joints:
+                    raise EomDynamicsError(f"{flag}: robot {robot} has no joint {joint!r}; {hint(joint, joints)}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the conventions that are not the defaults, ready for JSON."""
+        given = {"rename": self.rename, "effort_scale": self.effort_scale, "effort_offset": self.effort_offset}
+        return {name: [list(pair) for pair in pairs] for name, pairs in given.items() if pairs}
+
+
+DEFAULT = Conventions()
+"""Names and efforts are the robot's."""
+
+
+def _of(joints: Sequence[str], given: Iterable[tuple[str | None, float]], default: float) -> Array:
+    values: Mapping[str | None, float] = dict(given)
+    return np.array([values.get(joint, values.get(None, default)) for joint in joints])
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sampling of motions that are not setpoints.
+
+    Attributes:
+        cutoff: cut-off frequency of the fit to measured positions, Hz.
+        rate: sampling rate of a JointTrajectory, Hz.
+        conventions: conventions of the recording.
+    """
+
+    cutoff: float = option(5.0, rule="positive", metavar="HZ")
+    rate: float = option(1000.0, rule="positive", metavar="HZ")
+    conventions: Conventions = DEFAULT
+
+
+@dataclass(frozen=True)
+class Source:
+    """Recordings.
+
+    Attributes:
+        topic: topic of the joint states, if a bag has several.
+        effort_topic: topic of the efforts, such as motor_states or feedforward; default: that of the joint states.
+        position_unit: unit of recorded positions; default: degrees if positions are within the robot's limits only
+            then.
+        effort_delay: time by which recorded efforts are late, s.
+        conventions: names of joints, and units of efforts.
+        columns: first parts of the names of a table's columns of positions, velocities and efforts.
+        side: whether topics are ``motors``, of drives in their units, or their ``currents``, whose efforts are A; by
+            default judged by their names.
+    """
+
+    topic: str | None = option(metavar="NAME")
+    effort_topic: str | None = option(metavar="NAME")
+    position_unit: str = option("auto", choices=("auto", "rad", "deg"))
+    effort_delay: float = option(0.0, metavar="S")
+    conventions: Conventions = DEFAULT
+    columns: tuple[str, ...] = MEASURED_FIELDS
+    side: str | None = None
+
+
+@dataclass(frozen=True)
+class MotorSource:
+    """Recordings of motors.
+
+    Attributes:
+        topic: joint states of the motors; default: the topic whose name ends in motor_states. Tables have columns
+            motor_position.NAME, motor_effort.NAME and current.NAME.
+        effort_topic: topic of the motor efforts, such as feedforward; default: that of the motors.
+        current_topic: joint states whose efforts are motor currents, A: identifies k_t.
+        unit: unit of motor positions: on the link side of the gears (rad, deg), or of the shafts, with their torques;
+            default: the one in which motors move as far as links.
+        delay: delay of motor efforts and currents, s, such as half a step where they are means of the last step.
+    """
+
+    topic: str | None = option(flag="--motor-topic", metavar="NAME")
+    effort_topic: str | None = option(flag="--motor-effort-topic", metavar="NAME")
+    current_topic: str | None = option(metavar="NAME")
+    unit: str = option("auto", flag="--motor-unit", choices=("auto", "rad", "deg", "shaft"))
+    delay: float = option(0.0, flag="--motor-delay", rule="not negative", metavar="S")
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """Parameters of the node, by their names there.
+
+    Attributes:
+        effort_command: entries of the topic effort_command.
+        limits: what to do with setpoints that exceed limits of joints or motors: report them, refuse them, clip efforts
+            and report it, do not check, or (not in the node) report them and exit with code 1.
+        hold_last_command: which refused setpoints are answered with the last valid command: those with an unusable
+            stiffness, all, or none.
+        command_lead: time by which commands are ahead of setpoints, s; default: that of the recording, or else that of
+            the robot's file; measured and planned motions: 0.
+    """
+
+    effort_command: str = option("motor", choices=("motor", "joint"))
+    limits: str = option("warn", choices=(*LIMIT_POLICIES, "fail"))
+    hold_last_command: str = option("stiffness", choices=("stiffness", "always", "never"))
+    command_lead: float | None = option(rule="not negative", metavar="S")

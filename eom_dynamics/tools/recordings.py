@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings as arrays: streams of messages, and motors in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..bags import Bag, BagError, Topic
+from ..bags.layout import read_blocks
+from ..bags.types import JOINT_STATE
+from ..elastic import DriveState, ElasticArm
+from ..messages.fields import MEASURED_FIELDS
+from ..robot import Robot
+from ..spelling import listed
+
+# Both are JointStates: of the node, and of a simulated robot.
+_MOTOR_TOPICS = ("motor_setpoint", "motor_states")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """N messages of one topic, or rows of a table.
+
+    Attributes:
+        topic: its name; of computed samples a description.
+        stamp: (N,) times of the headers, ns; those of recording if no message has a stamp.
+        recorded: (N,) times of recording, ns.
+        names: of the joints or motors (n,).
+        values: (N, n) by field of the message, SI units; NaN where a message lacks it.
+        is_recorded: False if the samples were computed from other messages.
+        is_fitted: whether they are a fit to measured positions.
+        unreadable: number of messages or rows that could not be read, and are left out.
+    """
+
+    topic: str
+    stamp: NDArray[np.int64]
+    recorded: NDArray[np.int64]
+    names: tuple[str, ...]
+    values: Mapping[str, Array]
+    is_recorded: bool = True
+    is_fitted: bool = False
+    unreadable: int = 0
+
+    def __len__(self) -> int:
+        return len(self.stamp)
+
+    def __getitem__(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Stream:
+        values = {field: values[rows] for field, values in self.values.items()}
+        return replace(self, stamp=self.stamp[rows], recorded=self.recorded[rows], values=values)
+
+    def ordered(self, names: tuple[str, ...]) -> Stream:
+        """Select and order the columns by ``names``, all of which the stream has."""
+        columns = [self.names.index(name) for name in names]
+        values = {field: values[:, columns] for field, values in self.values.items()}
+        return replace(self, names=names, values=values)
+
+    def seconds(self, origin: int) -> Array:
+        """Stamps (N,) since another one, s."""
+        since: Array = np.multiply(self.stamp - origin, 1e-9, dtype=float)
+        return since
+
+
+def read_streams(
+    bag: Bag,
+    topic: Topic,
+    contents: Callable[[Any], Iterable[tuple[str, Sequence[str], Sequence[str]]]],
+    unreadable: Callable[[str, int], object],
+) -> Iterator[tuple[str, Stream]]:
+    """Read a topic in parts for :func:`joined`, each of messages that differ in numbers only.
+
+    Args:
+        contents: of a message: kinds of streams, each with the names of joints or motors, and fields of the message;
+            those with another number of entries are left out.
+        unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
+
+    Yields:
+        Kinds and parts.
+    """
+    for block in read_blocks(bag, topic, unreadable):
+        stamps = block.stamps()
+        for kind, names, fields in contents(block.message):
+            values = block.values(fields, len(names))
+            yield kind, Stream(topic.name, stamps.header, stamps.recorded, tuple(names), values)
+
+
+def joined(topic: str, parts: Sequence[Stream]) -> Stream:
+    """Join parts of a stream; it has all joints that any of them names, with NaN where a message lacks one."""
+    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    stamp, recorded = (
+        np.concatenate([np.zeros(0, dtype=np.int64), *times])
+        for times in ([part.stamp for part in parts], [part.recorded for part in parts])
+    )
+    fields = {field: np.full((len(stamp), len(names)), np.nan) for part in parts for field in part.values}
+    start = 0
+    for part in parts:
+        rows = slice(start, start := start + len(part))
+        columns = [names.index(name) for name in part.names]
+        for field, numbers in part.values.items():
+            fields[field][rows, columns] = numbers
+    return Stream(topic, stamp if stamp.any() else recorded, recorded, names, fields)
+
+
+def is_of_motors(topic: Topic) -> bool:
+    """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
+    return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
+
+
+def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
+    """The topic of this kind; raises BagError if there are several, of which an option names one."""
+    names = sorted({topic.name for topic in topics})
+    if len(names) > 1:
+        raise BagError(f"{bag.path}: has {len(names)} topics {kind}; name one of them, {option}: {listed(names)}")
+    if len(topics) > 1:
+        raise BagError(f"{bag.path}: topic {names[0]} was recorded with several definitions; split the bag by them")
+    return topics[0]
+
+
+class DriveNumbers:
+    """Takes recorded motors of a robot into SI units, link side; those of others remain as they are."""
+
+    def __init__(self, robot: Robot | None) -> None:
+        self._robot = robot
+
+    @cached_property
+    def _arm(self) -> ElasticArm | None:
+        if self._robot is None or not self._robot.has_own_drives:
+            return None
+        return ElasticArm(self._robot, backend="numpy")
+
+    @property
+    def motor_names(self) -> tuple[str, ...]:
+        """Names of the motors whose numbers are taken."""
+        return () if self._arm is None else self._arm.motor_names
+
+    def in_si_units(
+        self, topic: Topic, names: Sequence[str], values: Mapping[str, Array], of_motors: bool = False
+    ) -> dict[str, Array]:
+        """Fields of a JointState, each (N, length), of the motors of the robot in SI units.
+
+        Efforts of a topic ``motor_setpoint`` were sent: those that the robot adds itself are added, at the positions of
+        the motors brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors
+        that are not named count as at rest at zero. Topics of JointState are of motors by their names, or if said so.
+        """
+        arm, result = self._arm, dict(values)
+        own = [k for k, name in enumerate(self.motor_names) if name in names]
+        if arm is None or not own or not values:
+            return result
+        if not (is_of_motors(topic) or (of_motors and topic.type == JOINT_STATE)):
+            return result
+        places = [list(names).index(arm.motor_names[k]) for k in own]
+        shape = len(next(iter(values.values()))), len(arm.motor_names)
+        # In the place of unknown numbers: those of drives at zero, which has an offset.
+        numbers = [x.copy() for x in arm.drive_report(DriveState(*np.zeros((len(MEASURED_FIELDS), *shape))))]
+        known = np.zeros((len(MEASURED_FIELDS), shape[0], len(own)), dtype=bool)
+        for k, name in enumerate(MEASURED_FIELDS):
+            if name in values:
+                recorded = values[name][:, places]
+                known[k] = np.isfinite(recorded)
+                numbers[k][:, own] = np.where(known[k], recorded, numbers[k][:, own])
+        found, sent = arm.drive_state(*numbers), topic.name.endswith(_MOTOR_TOPICS[0])
+        added = arm.robot.compensated_by_robot
+        if sent:
+            # References are those of the age of the drives' feedback.
+            theta = found.motor_position + arm.robot.drive_feedback_delay.position * found.motor_velocity
+            found = found._replace(motor_position=theta)
+        if sent and added:
+            at = joints_of_motors(arm, found.motor_position), joints_of_motors(arm, found.motor_velocity)
+            found = found._replace(motor_effort=arm.drive_state(*numbers, sent_at=at).motor_effort)
+            states = known[: 1 if added == ("gravity",) else 2]
+            known[2] &= np.all(states, axis=(0, 2), keepdims=True)[0]
+        for name, there, x in zip(MEASURED_FIELDS, known, found, strict=True):
+            if name in values:
+                result[name] = values[name].copy()
+                result[name][:, places] = np.where(there, x[:, own], np.nan)
+        return result
+
+
+def joints_of_motors(arm: ElasticArm, x: Array) -> Array:
+    """Joint positions (N, n), or rates, of motors (N, m) on undeflected springs; of two motors their mean."""
+    sides = np.transpose(arm.side.joint_sides(list(x.T)))
+    return np.column_stack([sides[:, arm.motor_joint == joint].mean(axis=1) for joint in range(arm.robot.n)])

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs for commands: bags with the node's messages, and Parquet tables, which appear only when complete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...bags import BagWriter, Layout, Storage
+from ...bags.layout import Bytes
+from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
+from ...extras import require
+from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
+from ...robot import Robot
+from ..contents import file_hash
+from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
+from .evaluation import Commands
+from .job import Format, Job, Report, add_to_manifest, read_manifest
+
+# The templates of so many combinations of names are kept.
+_MOST_TEMPLATES = 32
+
+Sink = Callable[[Commands], None]
+"""Writes commands to an output."""
+
+
+def output_topics(namespace: str) -> dict[str, str]:
+    """Types of the node's topics by their names in a namespace, such as ``/`` or ``/arm``."""
+    prefix = namespace.rstrip("/")
+    return {
+        f"{prefix}/feedforward": COMMAND,
+        f"{prefix}/motor_setpoint": JOINT_STATE,
+        f"{prefix}/effort_command": NUMBERS,
+    }
+
+
+@contextmanager
+def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+    """Begin an output; it appears, and its line in the manifest, when the context ends without an error.
+
+    Args:
+        report: on the replay, complete when the context ends.
+
+    Raises:
+        FolderError: the output cannot be written, exists, or is the user's and must not be overwritten.
+    """
+    if job.format is Format.PARQUET:
+        require("parquet")
+    _superseded(job)
+    with (whole_file if job.is_file else whole_folder)(job.output, force=job.force) as target:
+        folder = target.parent if job.is_file else target
+        table = job.format is Format.PARQUET
+        with _table_sink(target, robot, motor_names) if table else _bag_sink(folder, job, report.topic) as write:
+            yield write
+        files = {name: file_hash(folder / name) for name in job.files}
+        superseded = _superseded(job)  # again: computing takes its time
+    for path in superseded:
+        path.unlink(missing_ok=True)
+    add_to_manifest(job, report, files)
+
+
+def _superseded(job: Job) -> list[Path]:
+    """Return the files of an earlier replay that ``force`` removes, as the new output has others.
+
+    Raises:
+        FolderError: something is not as a replay wrote it: a recording cannot be repeated.
+    """
+    output = job.output
+    if not job.force or not os.path.lexists(output):
+        return []
+    if output.is_dir() and all(path.name.startswith(TEMPORARY) for path in output.iterdir()):
+        return []
+    if output.exists() and output.resolve() == job.bag.resolve():
+        raise FolderError(f"{output}: is the bag to replay; name another output")
+    entry = read_manifest(job.manifest).get(job.name)
+    folder = output.parent if job.is_file else output
+    names = dict.fromkeys([*job.files, *entry.files]) if entry else ()
+    existing = [folder / name for name in names if os.path.lexists(folder / name)]
+    if entry is None or not existing:
+        raise FolderError(f"{output}: was not made by eom_dynamics replay and is not overwritten; name another output")
+    for path in existing:
+        if not entry.wrote(path):
+            what = "is not what eom_dynamics replay wrote and is not overwritten"
+            raise FolderError(f"{path}: {what}; move it elsewhere, or name another output")
+    return [path for path in existing if path.name not in job.files]
+
+
+@contextmanager
+def _bag_sink(folder: Path, job: Job, topic: str) -> Iterator[Sink]:
+    """Messages in the namespace of the topic that is replayed."""
+    layouts: dict[tuple[Any, ...], list[Layout]] = {}
+    topics = output_topics(topic.rpartition("/")[0])
+    with BagWriter(folder, job.bag_name, Storage(job.format.value), topics) as writer:
+        yield lambda commands: writer.write(commands.stamps.recorded, _messages(commands, layouts))
+
+
+def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) -> list[Bytes]:
+    """Serialise commands as messages (N, size) of each of :func:`output_topics`; ``layouts`` are kept from before."""
+    held = commands.held[:, np.newaxis]
+    # STATUS_HELD is 1.
+    single = {"held": held, "status": held.astype(np.uint8), "command_lead": np.full(held.shape, commands.lead)}
+    header, motors = {"frame_id": commands.frame}, commands.motor_names
+    kinds: list[tuple[str, dict[str, Any], dict[str, NDArray[Any]]]] = [
+        (COMMAND, {"header": header, "joint_names": commands.joint_names, "motor_names": motors}, commands.values),
+        (JOINT_STATE, {"header": header, "name": motors}, commands.motor_setpoint),
+        (NUMBERS, {}, {"data": commands.effort_command}),
+    ]
+    # What differs within a topic besides numbers, and with it the layout.
+    key = (commands.frame, commands.joint_names, motors, commands.effort_command.shape[1])
+    if key not in layouts:
+        if len(layouts) >= _MOST_TEMPLATES:
+            layouts.clear()
+        layouts[key] = [
+            Layout.of(kind, **texts, **{name: np.zeros(x.shape[1]) for name, x in fields.items()})
+            for kind, texts, fields in kinds
+        ]
+    results = []
+    for layout, (kind, texts, fields) in zip(layouts[key], kinds, strict=True):
+        rows = np.tile(layout.template, (len(commands), 1))
+        if "header" in texts:
+            layout.set_stamps(rows, commands.stamps.header)
+        for name, values in {**fields, **(single if kind == COMMAND else {})}.items():
+            layout.set_numbers(rows, name, values)
+        results.append(rows)
+    return results
+
+
+@contextmanager
+def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+    """Columns ``recorded`` and ``stamp`` (ns), ``frame``, ``held``, and one for each field and joint or motor."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    names_of = {name: robot.joint_names if name in EFFORT_FIELDS else motor_names for name in COMMAND_FIELDS}
+    time = pa.timestamp("ns", tz="UTC")
+    columns = [("recorded", time), ("stamp", time), ("frame", pa.string()), ("held", pa.bool_())]
+    columns += [(f"{field}.{name}", pa.float64()) for field, names in names_of.items() for name in names]
+    schema = pa.schema(columns)
+
+    def write(commands: Commands) -> None:
+        values: list[Any] = [commands.stamps.recorded, commands.stamps.header, [commands.frame] * len(commands)]
+        values.append(commands.held)
+        for field, names in names_of.items():
+            there = commands.joint_names if field in EFFORT_FIELDS else commands.motor_names
+            values += list(np.ascontiguousarray(commands.values[field][:, [there.index(name) for name in names]].T))
+        arrays = [pa.array(column, type=kind.type) for column, kind in zip(values, schema, strict=True)]
+        writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+    with parquet.ParquetWriter(file, schema) as writer:
+        yield write

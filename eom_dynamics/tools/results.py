@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of a command, which is shown on the console, as JSON and on an HTML page.
+
+A command's ``run`` returns a :class:`Result`; :func:`.cli.console.show` prints it and gives the exit code, and
+:func:`.pages.page.html_page` makes the page of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..terminal import printable
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Table of text.
+
+    Attributes:
+        header: titles of the columns.
+        rows: cells.
+        title: what the table shows, if its section does not say it.
+        text_columns: number of first columns that are text; the others are numbers.
+        failed: cells that fail a check, by row and column.
+        menu: name of a menu on the page that selects rows by their first cell; empty for none.
+        page_only: whether the console leaves out the table.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    text_columns: int = 1
+    failed: Collection[tuple[int, int]] = ()
+    menu: str = ""
+    page_only: bool = False
+
+    def lines(self) -> list[str]:
+        """Return lines with aligned columns."""
+        cells = [list(map(printable, row)) for row in (self.header, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return [
+            "  ".join(
+                cell.rjust(width) if column >= self.text_columns else cell.ljust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in cells
+        ]
+
+
+@dataclass(frozen=True)
+class ResultSection:
+    """Section of a result: lines, charts and tables.
+
+    Attributes:
+        title: of the section; empty for none.
+        lines: sentences.
+        caption: explanation of charts and tables, for the page alone.
+        charts: Plotly figures by name, for the page alone.
+        picture: PNG, for the page alone.
+        tables: below the charts.
+    """
+
+    title: str = ""
+    lines: Sequence[str] = ()
+    caption: str = ""
+    charts: Mapping[str, go.Figure] = field(default_factory=dict)
+    tables: Sequence[TextTable] = ()
+    picture: bytes = b""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of a command.
+
+    Attributes:
+        title: heading of the page.
+        lead: first sentences.
+        facts: key figures by name.
+        passed: sentence in place of failures if there are none.
+        sections: lines, charts and tables.
+        notes: on the data, on stderr if the console shows JSON.
+        warnings: on stderr, for the console alone.
+        failures: failed checks, one sentence each; any gives exit code 1.
+        parts: results of several recordings by name, of which the page shows one at a time, the console the notes.
+        files: paths of outputs by name; members of JSON that is an object.
+        json: for ``--json``.
+        about: names and values at the foot of the page, besides date and software.
+        verbatim: text for the console alone, such as code.
+    """
+
+    title: str = ""
+    lead: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    passed: str = ""
+    sections: Sequence[ResultSection] = ()
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    failures: Sequence[str] = ()
+    parts: Mapping[str, Result] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+    json: Any = None
+    about: Mapping[str, str] = field(default_factory=dict)
+    verbatim: str = ""
+
+    def as_text(self, *, whole: bool = False) -> str:
+        """Return the text for the console, lines that end in a line feed; ``whole`` with tables of the page alone."""
+        passed = [self.passed] if self.passed and not self.failures else []
+        notes = [*self.notes, *(f"{name}: {note}" for name, part in self.parts.items() for note in part.notes)]
+        blocks = [
+            [*self.lead, *(f"{name}: {value}" for name, value in self.facts.items()), *passed],
+            *(block for section in self.sections for block in _blocks(section, whole=whole)),
+            [*(f"note: {note}" for note in notes), *(f"{name}: {path}" for name, path in self.files.items())],
+        ]
+        text = "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
+        return (f"{text}\n" if text else "") + self.verbatim
+
+    def as_json(self) -> str:
+        """Return JSON, with the files if it is an object."""
+        files = {name: str(path) for name, path in self.files.items()}
+        return json.dumps({**self.json, **files} if isinstance(self.json, Mapping) else self.json, indent=2)
+
+
+def _blocks(section: ResultSection, *, whole: bool) -> Iterator[list[str]]:
+    """Blocks of lines of a section on the console; tables with titles are blocks of their own."""
+    tables = [table for table in section.tables if whole or not table.page_only]
+    if not (section.lines or tables):
+        return
+    block = [*([section.title] if section.title else []), *section.lines]
+    for table in tables:
+        if table.title and block:
+            yield block
+            block = []
+        block += [*([table.title] if table.title else []), *table.lines()]
+    yield block
+
+
+def operation_counts(costs: Mapping[str, Mapping[str, int]]) -> TextTable:
+    """Return a table of the operations of programs by kind; ``costs`` are those of :meth:`Program.costs` by name."""
+    # Not all programs have operations of all kinds.
+    kinds = max(map(list, costs.values()), key=len)
+    rows = [(name, *(f"{counts.get(kind, 0):,}" for kind in kinds)) for name, counts in costs.items()]
+    return TextTable(("operations per state", *(kind.replace("_", " ") for kind in kinds)), rows)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of a fastest motion: speed along the path with its limits, and shares of all limits over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ...arrays import Array
+from ...elastic import ElasticArm
+from ...elastic.bounds import Bounds, bounds
+from ...trajectory import FastestMotion, sample
+from ...trajectory.fastest.motion import motion_rate
+from ...trajectory.quantities import Load, quantities
+from ..pages.charts import CURVE_POINTS, add_joints, add_line, chart, color, over_time, short
+from ..quantity_text import position_units, together
+from ..results import Result, ResultSection, TextTable
+
+_RATE = 1000.0
+
+# Share of the largest rate below which the limit that is used most is not shown: at rest it is that of gravity.
+_SLOW = 0.02
+
+# Active limits in the table, the longest ones.
+_SHOWN = 40
+
+
+def fastest_motion_result(
+    arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]
+) -> Result:
+    """Make the result of a fastest motion.
+
+    Args:
+        arm: the arm, whose limits the motion meets.
+        motion: the motion.
+        waypoints: of the path (K, n).
+        page: path of the page.
+        about: names and values for the foot of the page.
+    """
+    limits = bounds(arm)
+    samples = sample(motion, motion_rate(motion, _RATE))
+    charts = {
+        quantity: _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
+        for quantity, share in _used(arm, limits, samples[1:]).items()
+    }
+    longest = sorted(motion.active, key=lambda limit: limit.start - limit.end)[:_SHOWN]
+    rows = [
+        [limit.name, limit.quantity.replace("_", " "), f"{limit.start:.3f}", f"{limit.end:.3f}"]
+        for limit in sorted(longest)
+    ]
+    used = sorted({f"{limit.quantity} of {limit.name}" for limit in motion.active})
+    return Result(
+        title=f"The fastest motion of {arm.robot.name} along a path",
+        lead=["From rest to rest, continuous from position to snap, within all limits."],
+        facts={"duration": f"{motion.duration:.4f} s", "time to compute": f"{motion.computing_time:.3f} s"},
+        sections=[
+            ResultSection(
+                "Speed along the path",
+                caption="Colours are those of the limit that is used most at each point. Dashed: where a joint reaches "
+                "its velocity limit.",
+                charts={"speed": _speed(arm, limits, motion)},
+            ),
+            ResultSection(
+                "Joints",
+                caption="Circles are the waypoints.",
+                charts={"path": _path(arm, samples.t, samples.q, waypoints)},
+            ),
+            ResultSection("Shares of limits", charts=charts),
+            ResultSection(
+                "Active limits",
+                lines=[", ".join(used) or "none"],
+                tables=[
+                    TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
+                ],
+            ),
+        ],
+        files={"page": page},
+        json={
+            "duration": motion.duration,
+            "computing_time": motion.computing_time,
+            "active": [limit._asdict() for limit in motion.active],
+        },
+        about=about,
+    )
+
+
+def _used(arm: ElasticArm, limits: Bounds, states: tuple[Array, ...]) -> dict[str, Array]:
+    """Shares of the limits (N, number of names), for the quantities that have one."""
+    return {
+        quantity: np.abs(x) / limits.largest[quantity]
+        for quantity, x in quantities(arm, Load(states)).items()
+        if np.any(limits.largest[quantity] < np.inf)
+    }
+
+
+def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
+    """Rate of the path's parameter over the parameter, coloured by the quantity whose limit is used most."""
+    # Between knots, where differences of the parameter are accurate.
+    parameter, t = (0.5 * (x[1:] + x[:-1]) for x in (motion.parameters, motion.t))
+    rate = np.diff(motion.parameters) / np.diff(motion.t)
+    shares = _used(arm, limits, motion.derivatives(t))
+    used = np.argmax([np.max(share, axis=1) for share in shares.values()], axis=0)
+    moving = rate > _SLOW * np.max(rate)
+    figure = chart("Rate of the path's parameter", "parameter of the path", "1/s")
+    for k, quantity in enumerate(shares):
+        own = used == k
+        if np.any(own & moving):
+            # Up to the first point of the next colour, so that the curve has no gaps.
+            own[1:] |= own[:-1]
+            label = quantity.replace("_", " ")
+            add_line(figure, short(parameter), np.where(own, rate, np.nan), label, {"color": color(k), "width": 3})
+    if "velocity" in shares:
+        most = np.where(moving, rate / np.max(shares["velocity"], axis=1), np.nan)
+        style = {"color": color(list(shares).index("velocity")), "width": 1, "dash": "dash"}
+        add_line(figure, short(parameter), most, "limit of velocity", style)
+    return figure.update_layout(showlegend=True).update_yaxes(range=[0.0, 1.5 * float(np.max(rate))])
+
+
+def _path(arm: ElasticArm, t: Array, q: Array, waypoints: Array) -> go.Figure:
+    names, units = arm.robot.joint_names, position_units(arm.robot)
+    figure = over_time("Positions", together(units), t[0], t[-1])
+    nearest = [int(np.argmin(np.sum((q - each) ** 2, axis=1))) for each in waypoints]
+    add_joints(figure, names, units, t, q, points=CURVE_POINTS)
+    add_joints(figure, names, units, t[nearest], waypoints, points=len(nearest), kind="waypoint", markers=True)
+    return figure
+
+
+def _shares(title: str, names: tuple[str, ...], t: Array, share: Array) -> go.Figure:
+    figure = over_time(f"{title[0].upper()}{title[1:]}", "share of the limit", t[0], t[-1])
+    used = np.flatnonzero(np.any(share > 0, axis=0)).tolist()
+    colors = [color(i) for i in used]
+    shown = [names[i] for i in used]
+    add_joints(figure, shown, [""] * len(used), t, share[:, used], points=CURVE_POINTS, colors=colors)
+    return figure

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of a feedforward comparison: numbers, charts, picture and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from ...arrays import Array
+from ...simulation.energy import EnergyAudit
+from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
+from ...terminal import printable
+from ..pages.charts import CURVE_POINTS, INK, add_line, chart, color, frame, logarithmic, over_time, thinned
+from ..pages.page import html_page
+from ..quantity_text import for_json, milli, number, position_units, together
+from ..results import Result, ResultSection, TextTable
+from ..writing import whole_folder
+
+LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
+"""Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`."""
+
+COLORS = (color(6), color(1), color(0))
+"""Colours of the feedforwards: grey, red and blue."""
+
+# Allowed relative difference between energy and work; above it the integration is not accurate.
+_ENERGY_TOLERANCE = 1e-8
+
+
+def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, str], *, audited: bool = False) -> Result:
+    """Make the result of a comparison.
+
+    Args:
+        page: path of the page.
+        about: names and values for its foot.
+        audited: add energy, work and heat of the arm with the feedforward by flatness and the highest gain.
+    """
+    failures, endings = energy_failures(comparison.energy_imbalance), _endings(comparison)
+    arm = shown_gain(comparison) * len(FEEDFORWARDS) + FEEDFORWARDS.index("flatness")
+    audit = comparison.audit.of_arm(arm).thinned()
+    numbers = {
+        "robot": comparison.robot.name,
+        "feedforwards": list(FEEDFORWARDS),
+        "stiffness_error": comparison.stiffness_error,
+        "mass_error": comparison.mass_error,
+        "natural_frequency": comparison.natural_frequency.tolist(),
+        "rms": for_json(comparison.rms),
+        "peak": for_json(comparison.peak),
+        "energy_imbalance": comparison.energy_imbalance,
+        "endings": endings,
+        "failures": failures,
+    }
+    return Result(
+        title=f"Tracking error of {comparison.robot.name} under three kinds of feedforward",
+        sections=[
+            ResultSection(
+                caption="One arm with elastic joints, one trajectory, one motor PD; only the feedforward and its motor "
+                "reference differ. Errors are those of the links, which no sensor measures: RMS over time and joints; "
+                "peak of any joint at any time.",
+                tables=[_table(comparison)],
+            ),
+            ResultSection(lines=[f"simulated arm: {model_error(comparison)}"]),
+            ResultSection(
+                "Over time",
+                caption=f"With {feedback(comparison, shown_gain(comparison))}. At each time, the error of the joint "
+                "with the largest one.",
+                charts={"time": _over_time(comparison)},
+            ),
+            ResultSection("Over the feedback gain", charts={"gain": _over_gain(comparison)}),
+            *([ResultSection("Energy", tables=[energy_table(audit)])] if audited else ()),
+        ],
+        notes=endings,
+        failures=failures,
+        files={"page": page},
+        json=numbers | ({"audit": {name: for_json(x) for name, x in asdict(audit).items()}} if audited else {}),
+        about=about,
+    )
+
+
+def energy_table(audit: EnergyAudit) -> TextTable:
+    """Return energy, work and heat of one arm over time."""
+    *columns, imbalance = asdict(audit)
+    rows = [
+        (*(f"{value:.7g}" for value in values), f"{rest:.1e}")
+        for *values, rest in zip(*asdict(audit).values(), strict=True)
+    ]
+    return TextTable(
+        [f"{name} [{'s' if name == 't' else 'J'}]" for name in (*columns, imbalance)], rows, text_columns=0
+    )
+
+
+def energy_failures(imbalance: float) -> list[str]:
+    """Return a sentence if energy and work differ, relative to the largest of them, by more than the tolerance."""
+    if imbalance <= _ENERGY_TOLERANCE:
+        return []
+    return [f"energy and work differ by {imbalance:.1e}, tolerance {_ENERGY_TOLERANCE:.0e}, relative"]
+
+
+def write_results(folder: Path, comparison: Comparison, result: Result, *, force: bool = False) -> None:
+    """Write index.html, tracking.png and data.npz."""
+    with whole_folder(folder, force=force) as aside:
+        np.savez_compressed(
+            aside / "data.npz",
+            t=comparison.t,
+            q=comparison.q,
+            natural_frequency=comparison.natural_frequency,
+            error=comparison.error,
+            joint_names=np.array(comparison.robot.joint_names),
+        )
+        _write_picture(aside / "tracking.png", comparison)
+        (aside / "index.html").write_text(html_page("simulate", result), encoding="utf-8")
+
+
+def unit(comparison: Comparison) -> str:
+    """Return the unit of displayed errors: mrad, mm, or both."""
+    return together(milli(position_units(comparison.robot)))
+
+
+def feedback(comparison: Comparison, gain: int) -> str:
+    """Return the motor feedback gain in words."""
+    natural_frequency = comparison.natural_frequency[gain]
+    return f"a PD of {natural_frequency:g} rad/s on the motors" if natural_frequency else "no feedback at all"
+
+
+def distance(comparison: Comparison) -> Array:
+    """Return the largest error of any joint (T, G, F), rad or m."""
+    largest: Array = np.max(np.abs(comparison.error), axis=3)
+    return largest
+
+
+def model_error(comparison: Comparison) -> str:
+    """Return the error of the model that the feedforwards use, in words."""
+    stiffness, mass = comparison.stiffness_error, comparison.mass_error
+    return (
+        f"springs {100 * stiffness:+.3g}%, masses {100 * mass:+.3g}% against the model"
+        if stiffness or mass
+        else "exact model"
+    )
+
+
+def compared(ratio: float) -> str:
+    """Compare an error with another in words, by the other's ratio to it: below 1, the error is larger."""
+    if ratio < 1:
+        return f"{number(1 / ratio)} × larger"
+    return f"{number(ratio)} × smaller"
+
+
+def shown_gain(comparison: Comparison) -> int:
+    """Return the index of the highest gain, whose errors are drawn over time."""
+    return int(np.argmax(comparison.natural_frequency))
+
+
+def _floor(comparison: Comparison) -> float:
+    """Return the lower end of the logarithmic error axis, rad or m; only the start and zero crossings lie below."""
+    return max(0.3 * float(np.nanpercentile(distance(comparison)[:, shown_gain(comparison)], 2)), 1e-16)
+
+
+def _endings(comparison: Comparison) -> list[str]:
+    """Return one line for each arm whose simulation ended early, with time and reason."""
+    names = {"none": "no feedforward"}
+    arms = [(gain, name) for gain in range(len(comparison.natural_frequency)) for name in FEEDFORWARDS]
+    return [
+        f"with {names.get(name, f'feedforward by {name}')} and {feedback(comparison, gain)}, the simulation ends at "
+        f"{end.t:.3g} s: {end.reason}"
+        for (gain, name), end in zip(arms, comparison.ends, strict=True)
+        if end
+    ]
+
+
+def _table(comparison: Comparison) -> TextTable:
+    """Return a table with a row for each gain and feedforward."""
+    shown = unit(comparison)
+
+    def with_unit(value: float, unit: str) -> str:
+        return number(value) if np.isnan(value) else f"{number(value)} {unit}"
+
+    rows = [
+        (
+            f"{gain:g}" if gain else "open loop",
+            name,
+            with_unit(1e3 * comparison.rms[g, k], shown),
+            with_unit(1e3 * comparison.peak[g, k], shown),
+            with_unit(comparison.rms[g, 1] / comparison.rms[g, k], "×"),
+        )
+        for g, gain in enumerate(comparison.natural_frequency)
+        for k, name in enumerate(FEEDFORWARDS)
+    ]
+    return TextTable(("PD [rad/s]", "feedforward", "RMS", "peak", "RMS of rigid / this"), rows, text_columns=2)
+
+
+def _over_time(comparison: Comparison) -> go.Figure:
+    """Draw the largest link error over time for each feedforward, at the highest gain."""
+    t = comparison.t
+    figure = over_time("Largest link error", unit(comparison), t[0], t[-1], group="")
+    off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
+    for errors, label, shade in zip(off.T, LABELS, COLORS, strict=True):
+        kept = thinned(errors, CURVE_POINTS)
+        # A logarithmic axis has no zero, which errors reach where a link crosses its path.
+        shown = np.maximum(errors[kept], 1e-13)
+        add_line(figure, t[kept], shown, label, {"color": shade}, unit=unit(comparison))
+    return _of_feedforwards(figure, 1e3 * _floor(comparison), 2 * float(np.nanmax(off)))
+
+
+def _over_gain(comparison: Comparison) -> go.Figure:
+    figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", unit(comparison))
+    rms = 1e3 * comparison.rms
+    for errors, label, shade in zip(rms.T, LABELS, COLORS, strict=True):
+        style = {"color": shade}
+        add_line(
+            figure, comparison.natural_frequency, errors, label, style, unit=unit(comparison), mode="lines+markers"
+        )
+    return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
+
+
+def _of_feedforwards(figure: go.Figure, low: float, high: float) -> go.Figure:
+    """Return the figure with a legend and a logarithmic error axis."""
+    figure.update_layout(showlegend=True)
+    return logarithmic(figure, max(low, 1e-13), max(high, 1e-12))
+
+
+def _write_picture(path: Path, comparison: Comparison) -> None:
+    """Write the picture as PNG for a light background, legible at half its size."""
+    figure = Figure(figsize=(13, 6.5), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, rect=(0, 0, 1, 0.845)))
+    axes, others = figure.subplots(1, 2, width_ratios=(1.2, 1))
+    _draw_over_time(axes, comparison)
+    _draw_over_gain(others, comparison)
+    title = f"Link tracking error of an arm with elastic joints ({printable(comparison.robot.name)})"
+    about = f"Same trajectory, same motor PD; only the feedforward differs. Simulated arm: {model_error(comparison)}."
+    figure.text(0.012, 0.98, title, fontsize=18.5, color=INK, va="top", weight="bold", parse_math=False)
+    figure.text(0.012, 0.905, about, fontsize=13.5, color=INK, va="top")
+    legend = figure.legend(
+        handles=axes.get_lines(), loc="outside lower center", ncols=len(LABELS), frameon=False, fontsize=15
+    )
+    for text, shade in zip(legend.get_texts(), COLORS, strict=True):
+        text.set_color(shade)
+        text.set_fontweight("bold")
+    figure.savefig(path, dpi=130)
+
+
+def _draw_over_time(axes: Axes, comparison: Comparison) -> None:
+    gain = shown_gain(comparison)
+    frame(axes, f"Largest link error  [{unit(comparison)}]\nwith {feedback(comparison, gain)}")
+    error = 1e3 * distance(comparison)[:, gain]
+    for k, name in enumerate(LABELS):
+        axes.plot(comparison.t, error[:, k], color=COLORS[k], linewidth=2.6, label=name)
+    axes.set_ylim(bottom=0.0)
+    axes.margins(x=0.02)
+
+
+def _draw_over_gain(axes: Axes, comparison: Comparison) -> None:
+    frame(
+        axes,
+        f"RMS link error  [{unit(comparison)}]\nover the feedback gain",
+        "natural frequency of the motor PD  [rad/s]",
+    )
+    rms = 1e3 * comparison.rms
+    for k in range(len(LABELS)):
+        axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=COLORS[k], linewidth=2.6, markersize=7)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    _label_factors(axes, comparison.natural_frequency, rms)
+
+
+def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
+    """Label the ratio of the errors of rigid-arm and flatness feedforward at the highest gain."""
+    last = int(np.argmax(gains))
+    _, rigid, flatness = rms[last]
+    if not np.isfinite(rigid / flatness):
+        return
+    axes.annotate(
+        "",
+        xy=(gains[last], flatness),
+        xytext=(gains[last], rigid),
+        arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 1.4, "shrinkA": 6, "shrinkB": 6},
+    )
+    axes.annotate(
+        f"{compared(rigid / flatness)} ",
+        xy=(gains[last], np.sqrt(rigid * flatness)),
+        ha="right",
+        va="center",
+        fontsize=14,
+        color=COLORS[2] if flatness <= rigid else COLORS[1],
+        weight="bold",
+    )

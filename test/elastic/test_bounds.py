@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of joints and motors: checks of states and commands, and violations."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import packaged_parameters
+
+from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
+from eom_dynamics.elastic import LimitCheck, spring_set
+from eom_dynamics.elastic.limit_violations import beyond, limit_violations, nearest_end, range_ratio, summary
+from eom_dynamics.trajectory import Samples, check
+
+LIMITS = {
+    "lower": -1.0,
+    "upper": 0.8,
+    "velocity": 1.5,
+    "acceleration": 2.0,
+    "jerk": 2.5,
+    "effort": 30.0,
+    "effort_rate": 60.0,
+}
+MOTOR = {
+    "torque_constant": 0.1,
+    "resistance": 0.5,
+    "limits": {"torque": 0.5, "speed": 30.0, "current": 4.0, "voltage": 6.0},
+}
+
+MIMIC = """<robot name="gripper">
+  <link name="base"/>
+  <link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="leader" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" velocity="3" effort="20"/></joint>
+  <joint name="follower" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="1 0 0"/>
+    <limit lower="-0.1" upper="0.4" velocity="0.8" effort="20"/>
+    <mimic joint="leader" multiplier="-0.5" offset="0.1"/></joint>
+</robot>"""
+
+
+def planar(**changes: Any) -> ElasticArm:
+    """A planar arm with limits of every kind at its first joint, and at the motor of its second."""
+    parameters = packaged_parameters("planar_2r")
+    parameters["joints"]["joint_1"]["limits"] = LIMITS
+    parameters["joints"]["joint_2"] |= {"actuator": MOTOR | changes, "gear_ratio": 20.0}
+    return ElasticArm(robot_from_parameters(parameters))
+
+
+ARMS = {"planar": planar(), "mimic": ElasticArm(load_robot(MIMIC)), "panda": ElasticArm(load_robot("panda"))}
+
+
+def rows(states: np.ndarray, command: Feedforward) -> np.ndarray:
+    return np.concatenate((*states, *command), axis=1)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_violations_are_those_of_the_check_of_trajectories(name: str) -> None:
+    arm = ARMS[name]
+    states = np.random.default_rng(1).normal(size=(5, 300, arm.robot.n)) * 1.5
+    command = arm.feedforward(*states)
+    found = LimitCheck(arm)
+    violated = found.violated(rows(states, command))
+    assert 10 < np.count_nonzero(violated) < 300 or name == "panda"
+    for k in range(300):
+        one = states[:, k]
+        expected = {
+            (peak.name, peak.quantity.removeprefix("motor_"))
+            for peak in check(arm, Samples(np.zeros(1), *one[:, None])).exceeded
+        }
+        answer = found.violations(one, Feedforward(*(x[k] for x in command)))
+        assert {(violation.name, violation.quantity) for violation in answer} == expected
+        assert violated[k] == found.violated(rows(states, command)[k]) == bool(expected)
+
+
+def test_worst_sample_of_a_batch_is_reported_with_its_sign() -> None:
+    arm = ARMS["planar"]
+    states = np.zeros((5, 3, 2))
+    states[0, :, 0] = -1.0, -1.45, 0.9
+    states[1, :, 0] = 1.5, -3.0, 2.0
+    position, velocity = (
+        next(v for v in LimitCheck(arm).violations(states, arm.feedforward(*states)) if v.quantity == quantity)
+        for quantity in ("position", "velocity")
+    )
+    assert position[:5] == ("joint_1", "position", -1.45, pytest.approx(-1.0, rel=1e-8), "rad")
+    assert position.ratio == pytest.approx(1.5) and position.sample == 1
+    assert position.violation == pytest.approx(0.45)
+    assert velocity.ratio == pytest.approx(2.0) and velocity.sample == 1
+    assert str(velocity) == "joint_1: velocity -3 rad/s, limit -1.5 rad/s"
+
+
+def test_a_state_at_its_limits_violates_none() -> None:
+    arm = ARMS["planar"]
+    states = np.zeros((5, 1, 2))
+    states[:4, 0, 0] = 0.8, -1.5, 0.0, 2.5
+    found = {v.quantity for v in LimitCheck(arm).violations(states, arm.feedforward(*states))}
+    assert not found & {"position", "velocity", "acceleration", "jerk"}
+
+
+def test_clipped_command_meets_the_limits_of_efforts() -> None:
+    arm = planar(limits={"torque": 0.5})
+    states = np.array([[0.5, 0.4], [0.0, 0.0], [40.0, 30.0], [0.0, 0.0], [0.0, 0.0]])
+    command = arm.feedforward(*states)
+    clipped = LimitCheck(arm).clipped(command)
+    assert clipped.tau[0] == 30.0 and command.tau[0] > 30.0
+    assert clipped.motor_effort[1] == pytest.approx(10.0) and command.motor_effort[1] > 10.0
+    for name in ("taud", "taudd", "motor_position", "motor_velocity", "motor_acceleration"):
+        np.testing.assert_array_equal(getattr(clipped, name), getattr(command, name))
+
+
+def test_an_arm_without_limits() -> None:
+    arm = ElasticArm(load_robot("iiwa"))
+    found = LimitCheck(arm)
+    states = np.full((5, 1, 7), 1e6)
+    assert not found.limited and not found.violated(rows(states, arm.feedforward(*states))).any()
+
+
+# A mimic joint widens what its leader may do, so that its own range is not that of a row.
+@pytest.mark.parametrize("name", ["planar", "panda"])
+def test_excess_is_the_worst_ratio_from_a_start_within_limits(name: str) -> None:
+    arm = ARMS[name]
+    rng = np.random.default_rng(2)
+    states = rng.normal(size=(5, 200, arm.robot.n)) * 0.8
+    home = np.zeros((5, arm.robot.n))
+    if name == "panda":
+        home[0] = [0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]
+    found = LimitCheck(arm)
+    start = np.concatenate((*home, *arm.feedforward(*home)))
+    assert not found.violated(start[None])[0]
+    command = arm.feedforward(*states)
+    excess = found.excess(rows(states, command), start)
+    np.testing.assert_array_equal(excess > 0, found.violated(rows(states, command)))
+    assert np.count_nonzero(excess > 0) > 10 and excess.max() > 0.3
+    for k in np.flatnonzero(excess > 0):
+        one = Feedforward(*(x[k] for x in command))
+        worst = found.violations(states[:, k], one)[0]
+        # The ranges of this check are wider by rounding, 1e-9 of their ends.
+        assert excess[k] == pytest.approx(worst.ratio - 1, rel=1e-7, abs=1e-8)
+
+
+def test_excess_counts_from_what_the_start_exceeds_already() -> None:
+    arm = ARMS["panda"]
+    start = np.zeros((5, 7))
+    start[0], start[1, 0] = [0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0], 5.0
+    more, less = start.copy(), start.copy()
+    more[1, 0], less[1, 0] = 6.0, 4.0
+    first, *others = (np.concatenate((*x, *arm.feedforward(*x))) for x in (start, more, less))
+    excess = LimitCheck(arm).excess(np.array([first, *others]), first)
+    assert excess[0] <= 0 and excess[2] <= 0
+    # Half of the range from -2.175, the limit, to 5.
+    assert excess[1] == pytest.approx(1.0 / (0.5 * (5.0 + 2.175)), rel=1e-6)
+
+
+def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = planar()
+    found = LimitCheck(arm)
+    found.prepare()
+    states = np.full((5, arm.robot.n), 1e3)
+    command = arm.feedforward(*states)
+    monkeypatch.setattr(spring_set, "compiled_program", lambda *_: pytest.fail("compiled"))
+    assert found.violated(np.concatenate((*states, *command)))
+    assert found.violations(states, command)
+    found.clipped(command)
+
+
+def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
+    """Within a turn, without limits, and at lengths, they are not refused; the range of a follower counts."""
+    arm, check = ARMS["planar"], LimitCheck(ARMS["planar"])
+    turn = 2 * np.pi * (1 - 1e-6)
+    for q, far in ((0.8 + turn, False), (-1.0 - turn, False), (0.8 + 6.3, True), (-1.0 - 6.3, True)):
+        np.testing.assert_array_equal(check.far(np.array([[q, 1e3]])), [[far, False]])
+        check.refuse_far(np.zeros(2))
+    assert arm.robot.joint_names[0] == "joint_1"
+    words = (
+        "position of joint_1 is 90 rad, its range -1 to 0.8 rad, more than a turn beyond its limit: angles are in rad, "
+        "not in degrees; set limits to ignore to take it all the same"
+    )
+    with pytest.raises(StateError, match=f"^{re.escape(words)}$"):
+        check.refuse_far(np.array([90.0, 1e3]))
+    # The follower, a length, is within its range from -0.6 to 0.4 rad of the leader.
+    np.testing.assert_array_equal(LimitCheck(ARMS["mimic"]).far(np.array([[6.6], [6.8]])), [[False], [True]])
+    parameters = packaged_parameters("planar_2r")
+    parameters["joints"]["joint_1"] |= {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
+    slider = LimitCheck(ElasticArm(robot_from_parameters(parameters)))
+    assert slider.limited and not slider.far(np.array([90.0, 0.0])).any()
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+def test_distance_beyond_the_nearest_end() -> None:
+    values = np.array([NAN, 0.5, 0.0, 2.0, -3.0, INF, -INF])
+    np.testing.assert_array_equal(beyond(values, -1.0, 1.0), [-INF, -0.5, -1.0, 1.0, 2.0, INF, INF])
+    np.testing.assert_array_equal(beyond(values, -INF, INF), np.full(7, -INF))
+    np.testing.assert_array_equal(beyond(values[1:5], -INF, 1.0), [-0.5, -1.0, 1.0, -4.0])
+
+
+@pytest.mark.parametrize(
+    ("distance", "lower", "upper", "ratio"),
+    [
+        (0.5, -1.0, 1.0, 1.5),
+        (-0.5, -1.0, 1.0, 0.5),
+        (-1.0, 2.0, 4.0, 0.0),
+        (-3.0, -1.0, 1.0, 0.0),
+        (0.1, -INF, 1.0, INF),
+        (-0.1, -INF, 1.0, 0.0),
+        (0.0, -1.0, INF, 0.0),
+        (0.1, 2.0, 2.0, INF),
+        (0.0, 2.0, 2.0, 1.0),
+    ],
+)
+def test_distance_relative_to_half_the_range(distance: float, lower: float, upper: float, ratio: float) -> None:
+    assert range_ratio(distance, lower, upper) == ratio
+
+
+def test_nearest_end() -> None:
+    assert [nearest_end(x, -1.0, 3.0) for x in (-5.0, 0.9, 1.0, 1.1, 5.0)] == [-1.0, -1.0, 3.0, 3.0, 3.0]
+    assert nearest_end(-9.0, -INF, 3.0) == 3.0 and nearest_end(9.0, -1.0, INF) == -1.0
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_violations_of_states_and_batches(samples: int) -> None:
+    """NaN violates nothing; of a batch, the sample that is farthest out is found."""
+    values = np.array([[0.0, NAN, -4.0, 6.0], [0.5, NAN, -3.0, 7.0]])[:samples]
+    lower, upper = np.array([-1.0, -1.0, -2.0, -INF]), np.array([1.0, 1.0, 2.0, 5.0])
+    found = limit_violations("abcd", "position", ["rad"] * 4, values, lower, upper)
+    worst = samples - 1
+    assert [tuple(x) for x in found] == [
+        ("c", "position", -4.0, -2.0, "rad", 2.0, 0),
+        ("d", "position", 6.0 + worst, 5.0, "rad", INF, worst),
+    ]
+    assert [x.violation for x in found] == [2.0, 1.0 + worst]
+    assert not limit_violations("abcd", "position", ["rad"] * 4, values, -INF, INF)
+
+
+def test_summary() -> None:
+    assert summary(["a", "b"], shown=2) == "a; b"
+    assert summary(["a", "b", "c", "d"], shown=2) == "a; b; and 2 more"
+    assert summary([str(k) for k in range(6)]) == "0; 1; 2; 3; 4; and 1 more"
+    assert summary([]) == ""

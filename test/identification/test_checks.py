@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings that contradict the file: each is named, and the one that does not is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from excited import recording, true_robot
+
+from eom_dynamics import Robot, load_robot
+from eom_dynamics.identification import Options, Recording, Regressor
+from eom_dynamics.identification.links.checks import contradictions, lag, lag_notes
+from eom_dynamics.identification.links.equations import training_data
+from eom_dynamics.identification.links.filtering import Filter, default_filter
+from eom_dynamics.identification.links.parameters import vector_of_file
+
+RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
+
+Case = tuple[str, str]
+
+CASES: tuple[Case, ...] = (("ur5e", "joint"), ("ur5e", "motor"), ("panda", "joint"), ("sea_planar_2r", "joint"))
+
+
+@cache
+def source(case: Case) -> tuple[Robot, Robot, Recording, Regressor]:
+    name, side = case
+    robot = load_robot(name)
+    true = true_robot(robot, side)
+    terms = Options(side=side).for_robot(robot).terms
+    assert terms is not None
+    return robot, true, recording(robot, true, side, rate=RATE), Regressor(robot, terms)
+
+
+def filter_of(case: Case) -> Filter:
+    return default_filter(source(case)[0], 5.0, motor_side=case[1] == "motor")
+
+
+def checked(case: Case, recorded: Recording) -> tuple[list, tuple[float, float]]:
+    """Contradictions, and the lag of efforts with the share of squares that is left without it."""
+    regressor, using = source(case)[3], filter_of(case)
+    file = vector_of_file(regressor, case[1])
+    samples = training_data(regressor, file, [recorded], using).samples
+    return contradictions(regressor, samples, file), lag(regressor, [recorded], using)
+
+
+def scaled(recorded: Recording, *factors: float) -> Recording:
+    n = recorded.tau.shape[1]
+    return replace(recorded, tau=recorded.tau * np.resize(np.array(factors), n))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_said_of_a_recording_as_it_should_be(case: Case) -> None:
+    found, (late, left) = checked(case, source(case)[2])
+    assert found == [] and late == 0.0
+    assert lag_notes(late, left) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "case", [case if case in CASES[1::2] else pytest.param(case, marks=pytest.mark.soak) for case in CASES]
+)
+@pytest.mark.parametrize(
+    ("change", "start"),
+    [
+        (lambda r: scaled(r, -1.0), "efforts of {all} have the opposite sign"),
+        (lambda r: scaled(r, 1.0, -1.0, *5 * (1.0,)), "efforts of {second} have the opposite sign"),
+        (lambda r: scaled(r, 0.01), "efforts are another unit's, by factors of the file's prediction of {first} 0.01"),
+        (lambda r: scaled(r, 1 / 8, 1 / 15, 1 / 14), "efforts are another unit's"),
+        (lambda r: replace(r, tau=r.tau[:, [1, 0, *range(2, r.tau.shape[1])]]), "efforts of {first} and {second} look"),
+        (
+            lambda r: replace(r, **{x: getattr(r, x)[:, [1, 0, *range(2, r.q.shape[1])]] for x in ("q", "tau")}),
+            "{first} and {second} look swapped",
+        ),
+    ],
+    ids=["all signs", "one sign", "unit", "amperes", "efforts swapped", "joints swapped"],
+)
+def test_contradictions(case: Case, change: Callable[[Recording], Recording], start: str) -> None:
+    robot, _, recorded, _ = source(case)
+    names = robot.joint_names
+    expected = start.format(all=", ".join(names), first=names[0], second=names[1])
+    assert checked(case, change(recorded))[0][0].words.startswith(expected)
+
+
+@pytest.mark.parametrize(("wrong", "named"), [(None, []), (0, ["shoulder_pan_joint"]), (2, ["elbow_joint"])])
+def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named: list[str]) -> None:
+    """Centres of mass that are off can turn the effort of a wrist, but not that of a shoulder; there is no friction."""
+    robot = load_robot("ur5e")
+    true = true_robot(robot, seed=135)
+    true = replace(true, joints=tuple(replace(joint, damping=0.0, friction=0.0) for joint in true.joints))
+    regressor, recorded = Regressor(robot, ("offset",)), recording(robot, true, rate=50.0)
+    recorded = scaled(recorded, *np.where(np.arange(robot.n) == wrong, -1.0, 1.0))
+    file = vector_of_file(regressor, "joint")
+    samples = training_data(regressor, file, [recorded], default_filter(robot, 5.0)).samples
+    assert [each.joints for each in contradictions(regressor, samples, file)] == ([tuple(named)] if named else [])
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("delay", [0.05, -0.05])
+def test_lag(case: Case, delay: float) -> None:
+    recorded = source(case)[2]
+    _, (late, left) = checked(case, recorded.without_delay(-delay))
+    assert late == pytest.approx(delay, abs=1e-3)
+    ((found,), notes) = lag_notes(late, left)
+    assert f"--effort-delay {late:.2g}" in found.words and not notes
+    # Noise and friction of a real arm leave more.
+    assert lag_notes(late, 0.7)[0] == [] and len(lag_notes(late, 0.7)[1]) == 1

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trajectory messages: paths of tools, bad messages by place, and the identity of trajectories with the same header."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from zlib import crc32
+
+import numpy as np
+import pytest
+from differences import deviation
+from tool_messages import transform, twist, world_aligned
+
+from eom_dynamics import StateError, TrajectoryError, lie
+from eom_dynamics.messages.waypoints import RequestNames, checksum, read_tool_trajectory
+
+TIMES = (0.5, 1.0, 2.5)
+POSES = [lie.exp(x) for x in np.random.default_rng(2).uniform(-0.5, 0.5, (3, 6))]
+TWISTS = np.random.default_rng(3).uniform(-1, 1, (2, 6))
+
+
+def point(t, C, velocities=(), accelerations=()):
+    return SimpleNamespace(
+        time_from_start=SimpleNamespace(sec=int(t), nanosec=round(t % 1 * 1e9)),
+        transforms=[transform(C)],
+        velocities=list(velocities),
+        accelerations=list(accelerations),
+    )
+
+
+def message(names=("flange",), times=TIMES, poses=POSES):
+    points = [point(t, C) for t, C in zip(times, poses, strict=True)]
+    return SimpleNamespace(joint_names=list(names), points=points)
+
+
+def test_a_path_through_the_poses_at_rest_at_both_ends():
+    frame, path = read_tool_trajectory(message())
+    assert frame == "flange" and read_tool_trajectory(message(names=())).frame is None
+    reached, *twists = path.derivatives(np.array(TIMES))
+    assert deviation(reached, POSES, floor=1.0) < 1e-15
+    assert not np.any(np.array(twists)[:, [0, -1]])
+
+
+def test_velocities_and_accelerations_at_the_ends():
+    given = message()
+    V, Vd = map(twist, world_aligned(POSES[0], TWISTS))
+    given.points[0].velocities, given.points[0].accelerations = [V], [Vd]
+    given.points[-1].velocities = [twist(world_aligned(POSES[-1], TWISTS[:1])[0])]
+    _, path = read_tool_trajectory(given)
+    _, *twists = path.derivatives(np.array(TIMES))
+    assert deviation(np.array(twists)[:2, 0], TWISTS, floor=1.0) < 1e-14
+    assert deviation(twists[0][-1], TWISTS[0], floor=1.0) < 1e-14
+    assert np.max(np.abs(np.array(twists)[1:, -1])) < 1e-15
+
+
+def broken(change):
+    given = message()
+    change(given)
+    return given
+
+
+ANY = twist(np.zeros(6))
+
+BAD = {
+    "names": (lambda m: m.joint_names.append("wrist"), "must have the name of one frame or be empty, has 2"),
+    "one point": (lambda m: m.points.__delitem__(slice(1, None)), "must have two points or more"),
+    "no transform": (lambda m: m.points[1].transforms.clear(), r"points\[1\].transforms must have one entry, has 0"),
+    "quaternion": (
+        lambda m: setattr(m.points[2].transforms[0].rotation, "w", 9.0),
+        r"the orientation of points\[2\].transforms\[0\] must be a quaternion of length 1",
+    ),
+    "times": (
+        lambda m: setattr(m.points[2].time_from_start, "sec", 0),
+        r"points\[2\].time_from_start is 0.5 s, must be later",
+    ),
+    "inner velocity": (lambda m: m.points[1].velocities.append(ANY), r"points\[1\] has velocities or accelerations"),
+    "acceleration alone": (
+        lambda m: m.points[0].accelerations.append(ANY),
+        r"points\[0\] has accelerations without velocities",
+    ),
+    "two velocities": (
+        lambda m: m.points[2].velocities.extend([ANY, ANY]),
+        r"points\[2\].velocities must have one entry or none, has 2",
+    ),
+    "velocity": (
+        lambda m: m.points[0].velocities.append(twist([0, 0, 0, np.nan, 0, 0])),
+        r"points\[0\].linear.x is nan",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "text"), BAD.values(), ids=BAD)
+def test_bad_messages(change, text):
+    with pytest.raises(StateError, match=text):
+        read_tool_trajectory(broken(change))
+
+
+def test_half_a_turn_is_refused():
+    with pytest.raises(TrajectoryError, match="half a turn"):
+        read_tool_trajectory(message(poses=[POSES[0], POSES[0] @ lie.exp([np.pi, 0, 0, 0, 0, 0]), POSES[2]]))
+
+
+def joints(*rows):
+    return SimpleNamespace(points=[SimpleNamespace(positions=row) for row in rows])
+
+
+def test_a_sender_can_compute_the_checksum():
+    rows = [[0.1, 0.2], [0.3, -0.4]]
+    assert checksum(joints(*rows)) == crc32(np.array(rows, dtype="<f8").tobytes())
+    assert checksum(SimpleNamespace(coefficients=np.array([1.0, 2.0]))) == crc32(np.array([1.0, 2.0]).tobytes())
+    pose = SimpleNamespace(
+        translation=SimpleNamespace(x=1.0, y=2.0, z=3.0), rotation=SimpleNamespace(x=0.0, y=0.0, z=0.6, w=0.8)
+    )
+    tool = SimpleNamespace(points=[SimpleNamespace(transforms=[pose])])
+    assert checksum(tool) == crc32(np.array([1, 2, 3, 0, 0, 0.6, 0.8]).tobytes())
+    assert checksum(joints()) == 0
+
+
+def test_names_tell_equal_and_different_trajectories_apart():
+    names = RequestNames("joint_trajectory")
+    one, other = joints([0.1]), joints([0.2])
+    first, again, third = names.next(one), names.next(one), names.next(other)
+    assert first == f"joint_trajectory/1/{checksum(one):08x}"
+    assert len({first, again, third}) == 3
+    assert first.rpartition("/")[2] == again.rpartition("/")[2] != third.rpartition("/")[2]
+
+
+def test_a_name_of_its_own_stays():
+    message = SimpleNamespace(coefficients=np.zeros(3), request="6f1e")
+    assert RequestNames("spline_trajectory").next(message) == "6f1e"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``eom_dynamics excite``: files, tables and errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.simulation.reference import read_motion
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.trajectory import Fourier
+
+MISSING = [name for name in ("rich", "rosbags") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
+
+ROBOT = "sea_planar_2r"
+RANGE = ("--lower=-1,-2", "--upper", "1.5", "--upper", "joint_2=2", "--velocity", "3")
+QUICK = ("--period", "2", "--harmonics", "4", "--candidates", "2", "--iterations", "3", "--rate", "500")
+
+
+def excite(*arguments: str | Path, robot: str = ROBOT) -> int:
+    return main(["excite", robot, *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Output of a short optimisation."""
+    place = tmp_path_factory.mktemp("excite") / "new" / "out"
+    assert excite("-o", place, *RANGE, *QUICK, "--share", "0.8", "--periods", "2") == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def motion(folder: Path) -> Fourier:
+    """The motion by the coefficients written."""
+    said = json.loads((folder / "excitation.json").read_text())
+    return Fourier(said["frequency"], said["sine"], said["cosine"], said["offset"], periods=said["periods"])
+
+
+def test_csv_and_npz_are_motions_of_the_robot(folder: Path, motion: Fourier) -> None:
+    robot = eom.load_robot(ROBOT)
+    for name in ("trajectory.csv", "setpoints.npz"):
+        samples = read_motion(folder / name, robot)
+        assert len(samples.t) == 2001 and samples.t[-1] == 4.0
+        for one, other in zip(samples.derivatives(samples.t), motion.derivatives(samples.t), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-12 * np.max(np.abs(other)))
+
+
+@pytest.mark.parametrize("topic", ["setpoint", "joint_trajectory"])
+def test_replay_reads_the_bag(folder: Path, motion: Fourier, topic: str, tmp_path: Path) -> None:
+    """The efforts of the replay are those of the motion; the points at 100 Hz are fitted."""
+    output = tmp_path / "replayed.parquet"
+    arguments = ["replay", str(folder / topic), "--robot", ROBOT, "-o", str(output)]
+    assert main([*arguments, "--rate", "500"]) == 0
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow missing: make build")
+    table = parquet.read_table(output).to_pydict()
+    t = np.array(
+        [(stamp.replace(tzinfo=None) - datetime(1970, 1, 1, 0, 0, 1)).total_seconds() for stamp in table["stamp"]]
+    )
+    assert len(t) == 2001
+    tau = eom.ElasticArm(eom.load_robot(ROBOT)).feedforward(*motion.derivatives(t)).tau
+    found = np.stack([table["effort.joint_1"], table["effort.joint_2"]], axis=1)
+    # The spline through points every 10 ms misses the motion of 2 Hz by some 1e-7.
+    tolerance = 1e-9 if topic == "setpoint" else 1e-5
+    np.testing.assert_allclose(found, tau, atol=tolerance * np.max(np.abs(tau)))
+
+
+def test_joint_trajectory(folder: Path, motion: Fourier) -> None:
+    said = json.loads((folder / "joint_trajectory.json").read_text())
+    assert said["joint_names"] == ["joint_1", "joint_2"]
+    times = [point["time_from_start"]["sec"] + 1e-9 * point["time_from_start"]["nanosec"] for point in said["points"]]
+    np.testing.assert_allclose(times, np.arange(401) / 100, atol=1e-9)
+    for k, field in enumerate(("positions", "velocities", "accelerations")):
+        np.testing.assert_allclose([p[field] for p in said["points"]], motion.derivatives(times)[k], atol=1e-7)
+
+
+def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert excite("-o", tmp_path / "a", *RANGE, *QUICK) == 0
+    text = capsys.readouterr().out
+    for part in ("start  optimised", "condition number", "log det", "motor torque", "joint_2", "90% of the limits"):
+        assert part in text, part
+    assert excite("-o", tmp_path / "b", *RANGE, *QUICK, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["within_limits"] and said["optimized"]["smallest"] > said["start"]["smallest"]
+    assert max(each["ratio"] for each in said["limits"]) <= 0.9 * (1 + 1e-6)
+    assert {abs(each["limit"]) for each in said["limits"] if each["quantity"] == "velocity"} == {3.0}
+
+
+def test_files_of_one_seed_agree(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert excite("-o", tmp_path / name, *RANGE, *QUICK) == 0
+    names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*"))
+    assert len(names) == 8
+    for name in names:
+        if name.suffix != ".npz":  # archives hold the time of writing
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "have no lower, upper; give them in the robot's file, or by --lower, --upper"),
+        ((*RANGE, "--velocity", "1,2,3"), "--velocity: 3 numbers, must be 1 or 2: joint_1, joint_2"),
+        ((*RANGE, "--effort", "knee=3"), "--effort: sea_planar_2r has no joint 'knee'; it has joint_1, joint_2"),
+        ((*RANGE, "--effort-rate", "joint_1=0"), "joint_1: limit effort_rate must be positive, is 0"),
+        ((*RANGE, "--noise", "joint_1=1"), "--noise: no number for joint_2"),
+        ((*RANGE, "--velocity", "joint_1=3,4"), "--velocity: 2 numbers, must be 1 or 1: joint_1"),
+        ((*RANGE, "--term", "viscos"), "did you mean viscous?"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:
+    assert excite("-o", tmp_path / "out", *arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("eom_dynamics excite: ") and message in line
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--velocity", "fast"), "--velocity: must be a number, is 'fast'"),
+        (("--velocity", "=3"), "--velocity: must be [JOINT=]X,…, is '=3'"),
+        (("--harmonics", "2"), "--harmonics: must be within [3, 50], is 2"),
+        (("--share", "1.5"), "--share: must be within (0, 1]"),
+        (("--seed", "-1"), "--seed: must not be negative"),
+        (("--period", "0"), "--period: must be positive"),
+    ],
+)
+def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        excite("-o", tmp_path / "out", *arguments)
+    assert ended.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_note_where_nothing_is_gained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("eom_dynamics.identification.Excitation.cost", lambda *_: 0.0)
+    assert excite("-o", tmp_path / "out", *RANGE, *QUICK) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("note: "))
+    assert "no better motion than the start" in line and "--effort" in line
+
+
+def test_folder_that_is_not_empty(folder: Path, capsys: Any) -> None:
+    before = (folder / "trajectory.csv").read_bytes()
+    assert excite("-o", folder, *RANGE, *QUICK) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (folder / "trajectory.csv").read_bytes() == before

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One result on the console, as JSON, on a page, and as an exit code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from html_page import Page
+
+from eom_dynamics.tools.cli.console import show
+from eom_dynamics.tools.results import Result, ResultSection, TextTable
+
+TABLE = TextTable(("joint", "RMS"), [("a", "1.5"), ("b\n", "10")], "errors", failed={(1, 1)}, menu="Joint")
+RESULT = Result(
+    title="Title <i>",
+    lead=["first"],
+    facts={"duration": "2 s"},
+    passed="all well",
+    sections=[
+        ResultSection("Section", lines=["a line"], caption="a caption", tables=[TABLE]),
+        ResultSection(tables=[replace(TABLE, title="", page_only=True)]),
+    ],
+    notes=["a note"],
+    warnings=["a warning"],
+    parts={"one": Result(lead=["first part"], notes=["of one"]), "two": Result(lead=["second part"])},
+    files={"page": Path("page.html")},
+    json={"errors": [1.5, 10]},
+    about={"robot": "arm"},
+)
+TEXT = """\
+first
+duration: 2 s
+all well
+
+Section
+a line
+
+errors
+joint  RMS
+a      1.5
+b\\n     10
+
+note: a note
+note: one: of one
+page: page.html
+"""
+
+
+def test_the_console_shows_text_and_the_exit_code_tells_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show("command", RESULT) == 0
+    assert capsys.readouterr() == (TEXT, "command: warning: a warning\n")
+    assert show("command", replace(RESULT, failures=["too large"])) == 1
+    output = capsys.readouterr()
+    assert output.out == TEXT.replace("all well\n", "") and output.err.endswith("command: failed: too large\n")
+    assert RESULT.as_text(whole=True).count("joint  RMS") == 2
+    assert show("command", Result(verbatim="code\n")) == 0 and capsys.readouterr() == ("code\n", "")
+
+
+def test_json_has_the_files_and_notes_are_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show("command", RESULT, as_json=True) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out) == {"errors": [1.5, 10], "page": "page.html"}
+    assert output.err == "command: note: a note\ncommand: warning: a warning\n"
+    assert json.loads(replace(RESULT, json=[1]).as_json()) == [1]
+    assert show("command", Result(failures=["no motion"]), as_json=True) == 1
+    assert capsys.readouterr() == ("", "command: failed: no motion\n")
+
+
+def test_the_page_has_all_of_it() -> None:
+    pytest.importorskip("plotly", reason="pages need plotly")
+    from eom_dynamics.tools.pages.page import html_page
+
+    html = html_page("command", replace(RESULT, sections=[*RESULT.sections, ResultSection("A", picture=b"png")]))
+    page = Page(html)
+    assert page.references == ["data:,", "data:image/png;base64,cG5n"]
+    for text in (
+        "Title <i>",
+        "2 sduration",
+        "all well",
+        "a caption",
+        "a line",
+        "errors",
+        "1 note",
+        "softwareeom_dynamics",
+    ):
+        assert text in page.text
+    assert html.count('<td class="number off">10</td>') == 2 and html.count('<tr data-group="a">') == 2
+    assert '<div data-part="1" hidden>' in html and '<option value="1">two</option>' in html
+    failed = html_page("command", replace(RESULT, failures=["too large"]))
+    assert "Failed: too large." in failed and "all well" not in failed
