@@ -160,7 +160,7 @@ class CenterOfMassCoordinates:
     They make the mass matrix block-diagonal. In place of the twist V0 of the base stand the average angular velocity w
     of the whole robot and the velocity cd of its centre of mass, both along the inertial axes:
 
-        xi = (w, cd, qd) = T nu,    h = (I_c w, m cd),    T_kin = (w' I_c w + m |cd|² + qd' M_q qd) / 2
+        xi = (w, cd, qd) = T nu,    h = (I_c w, m cd),    T_kin = (w' I_c w + m cd' cd + qd' M_q qd) / 2
 
     with the centroidal momentum h and the inertia I_c of the robot about its centre of mass, as if its joints were
     locked. This is König's theorem for a robot: its kinetic energy is that of the centre of mass, of the average

@@ -350,7 +350,7 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
     A linear-quadratic regulator with integral action: with the deviations x of links and motors from their references
     and z the integral of those of the links, it adds the motor efforts u = -F (x, z), which minimize
 
-        integral of  g² (|e|² + w² |z|²) + |u / kp|²,
+        integral of  g² (e' e + w² z' z) + u' u / kp²,
 
     with errors e of the links, the stiffness kp of the motors' PD, and w their lowest frequency on the springs:
     B. D. O. Anderson, J. B. Moore, "Optimal Control: Linear Quadratic Methods" (1990), sections 3.2 and 9.1. Errors
