@@ -4,6 +4,10 @@
 A robot that compensates gravity, or other efforts, adds them itself, at its measured state and on the link side of the
 gears: they are taken out of what is sent, at the state of the command. At the motors they are those of a transmission,
 without gear loss, which remains in what is sent; two motors of a joint have half each.
+
+A drive compares its references with measurements of an age, so that they are sent for the motion of that age,
+
+    theta(t - a) = theta - a thetad + a²/2 thetadd,    thetad(t - a) = thetad - a thetadd.
 """
 
 from __future__ import annotations
@@ -90,7 +94,7 @@ class DriveState(NamedTuple):
 def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
     """What is sent for a command; with payloads that the robot compensates, too, on request."""
     n, m = robot.n, len(side.motor_joint)
-    inputs: dict[str, int] = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES[:2]), n) | dict.fromkeys(OWN_MOTORS, m)
+    inputs: dict[str, int] = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES[:2]), n) | dict.fromkeys(MOTOR_NAMES, m)
     inputs |= {SHARE: 2} | (dict.fromkeys(PAYLOAD_NAMES[:2], PARAMETERS * len(robot.tools)) if payload else {})
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
@@ -100,8 +104,8 @@ def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Pr
         changing += [(PAYLOAD_NAMES[0], PAYLOAD_NAMES[1])] if payload else []
         pairs = [pair for name, rate in changing for pair in zip(x[name], x[rate], strict=True)]
         along = Partials(pairs[0][0], along=pairs)
-        position, velocity, effort = (x[name] for name in OWN_MOTORS)
-        rows = zip(scales(robot, side), position, velocity, effort, motors, strict=True)
+        position, velocity = _aged(robot, *(x[name] for name in MOTOR_NAMES[:3]))
+        rows = zip(scales(robot, side), position, velocity, x[MOTOR_NAMES[3]], motors, strict=True)
         drives = [
             [own.position * a + own.offset, own.velocity * b, own.effort * (c - share * by_robot)]
             for own, a, b, c, by_robot in rows
@@ -112,6 +116,18 @@ def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Pr
         return dict(zip((*DRIVE_NAMES, *SENT_NAMES), (*zip(*drives, strict=True), sent, sent_rate), strict=True))
 
     return trace("drive_command" + payload * WITH_PAYLOAD, inputs, compute)
+
+
+def _aged(robot: Robot, position: Sequence[Any], *rates: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Positions and velocities of motors at the times at which the drives measure them."""
+    velocity, acceleration = rates
+    age, rate_age = robot.drive_feedback_delay
+    if age:
+        rows = zip(position, velocity, acceleration, strict=True)
+        position = [theta - (thetad - thetadd * (0.5 * age)) * age for theta, thetad, thetadd in rows]
+    if rate_age:
+        velocity = [thetad - thetadd * rate_age for thetad, thetadd in zip(velocity, acceleration, strict=True)]
+    return position, velocity
 
 
 def drive_state(robot: Robot, side: MotorSide) -> Program:

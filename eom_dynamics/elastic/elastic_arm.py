@@ -36,7 +36,7 @@ from ..states import EFFORT_NAMES, PAYLOAD_NAMES, joint_states, real_array, sequ
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors
-from .drive_programs import OWN_MOTORS, Drive, DriveCommand, DriveState, drive_command, drive_state
+from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
 from .feedforward import Feedforward, FeedforwardMethods, like_joints, method_name
 from .limit_violations import LimitViolation, limit_violations
 from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
@@ -276,6 +276,8 @@ class ElasticArm(FeedforwardMethods):
     ) -> DriveCommand:
         """What is sent for a command: without the efforts that the robot adds itself, in the units of the drives.
 
+        References of position and velocity are those of the ages :attr:`.Robot.drive_feedback_delay`.
+
         The robot adds :attr:`.Robot.compensated_by_robot` at its measured state; taken out are those of the motion that
         the command is for: of joint efforts C(q, qd) qd + Q_grav and the friction of joints, of motor efforts those of
         the transmission and the friction of motors. Gear loss of the whole effort remains.
@@ -291,7 +293,7 @@ class ElasticArm(FeedforwardMethods):
         if not self.converts:
             efforts = command.motor_effort, command.tau, command.taud
             return DriveCommand(command.motor_position, command.motor_velocity, *efforts)
-        values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in OWN_MOTORS), _WHOLE)
+        values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in MOTOR_NAMES), _WHOLE)
         given = {"payload": payload} if payload is not None and self.compensates_payload else {}
         return DriveCommand(*self._drive_call("drive_command", payload=bool(given))(*values, **given))
 
@@ -325,9 +327,9 @@ class ElasticArm(FeedforwardMethods):
         """Numbers that the drives report for motors in SI units, with whole efforts: the inverse of drive_state."""
         if not self.converts:
             return state
-        rest = np.zeros((*np.shape(state.motor_position)[:-1], self.robot.n))
-        found = self._drive_call("drive_command")(*(rest,) * 5, *state, _NONE)
-        return DriveState(*found[: len(state)])
+        position, velocity, effort, offset = np.transpose(scales(self.robot, self.side))
+        theta, thetad, tau = state
+        return DriveState(theta * position + offset, thetad * velocity, tau * effort)
 
     @property
     def compensates_payload(self) -> bool:

@@ -127,6 +127,7 @@ def _constants(project: Project) -> str:
         turn=_numbers(project, check.turn),
         command_period=_number(project, project.robot.command_period),
         drive_delay=_number(project, project.robot.drive_delay),
+        drive_feedback_delay=_number(project, project.robot.drive_feedback_delay.position),
         mean_age=_number(project, DRIVE_INTERPOLATIONS[project.robot.drive_interpolation]),
         voltage_limit=_numbers(project, np.broadcast_to(arm.motor.voltage_limit, m)),
         transmission=_boolean(arm.transmission is not None),
@@ -158,7 +159,7 @@ def _drives(project: Project) -> str:
     """Functions of drives that are not sent the command itself, if the project has them."""
     if DRIVE_COMMAND not in project.functions:
         return ""
-    places = {name: f"y.{name}" for name in ("taud", *OWN_MOTORS[:2])}
+    places = {name: f"y.{name}" for name in ("taud", *MOTOR_NAMES[:3])}
     places |= {"tau": "joint_effort", "motor_effort": "motor_effort", SHARE: SHARE}
     sent = ("position", "velocity", "effort", "joint_effort", "joint_effort_rate")
     places |= {name: f"sent.{own}" for name, own in zip((*DRIVE_NAMES, *SENT_NAMES), sent, strict=True)}

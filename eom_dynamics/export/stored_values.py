@@ -14,7 +14,7 @@ from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck, chain_gains, flat_state, linearizing_effort
-from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SHARE
+from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
@@ -249,7 +249,7 @@ def _drives(side: MotorSide, count: int) -> dict[str, Array]:
     """Numbers of drives, and shares of the efforts that the robot adds; motors where no function computes them."""
     random = np.random.default_rng(2025)
     shape = count, len(side.motor_joint)
-    numbers = {name: np.round(random.uniform(-20.0, 20.0, shape), 4) for name in (*OWN_MOTORS, *DRIVE_NAMES)}
+    numbers = {name: np.round(random.uniform(-20.0, 20.0, shape), 4) for name in (*MOTOR_NAMES, *DRIVE_NAMES)}
     return numbers | {SHARE: np.round(random.uniform(0.0, 1.0, (count, 2)), 4)}
 
 

@@ -22,7 +22,7 @@ from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
-from .model import NO_LIMITS, STANDARD_GRAVITY, Limits
+from .model import NO_FEEDBACK_DELAY, NO_LIMITS, STANDARD_GRAVITY, FeedbackDelay, Limits
 
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
 """Joint types with one joint variable."""
@@ -177,8 +177,8 @@ class Description:
         unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
         coupled_stiffness: a spring shared by several joints, or None.
         transmissions: those shared by several joints; no joint has two.
-        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation, compensated_by_robot: see
-            :class:`eom_dynamics.Robot`.
+        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation, drive_feedback_delay,
+        compensated_by_robot: see :class:`eom_dynamics.Robot`.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
         warnings: contents of the file that the robot lacks, one line each.
@@ -202,6 +202,7 @@ class Description:
     command_period: float = 0.0
     drive_delay: float = 0.0
     drive_interpolation: str = "none"
+    drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
     compensated_by_robot: tuple[str, ...] = ()
     root: str | None = None
     tip: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -217,6 +217,24 @@ class Joint:
         return lie.ad(self.screw)
 
 
+class FeedbackDelay(NamedTuple):
+    """Mean age of the measurements that a drive compares with its references, s.
+
+    Of a loop with the period T_d they are T_d/2 old, since it holds its effort until the next sample; a velocity from
+    differences of positions is T_d/2 older, and after a low-pass by its time constant more.
+
+    Attributes:
+        position, velocity: of the motor's position and velocity, not negative.
+    """
+
+    position: float = 0.0
+    velocity: float = 0.0
+
+
+NO_FEEDBACK_DELAY = FeedbackDelay()
+"""That of drives without, or with an unknown one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Robot:
     """A robot: a tree of bodies on a base, which is fixed except in :class:`eom_dynamics.FloatingBase`.
@@ -238,6 +256,7 @@ class Robot:
         command_period: time from one command of the drives to the next, s; 0 where it is unknown.
         drive_delay: time from a command to the start of its effect on the motors, s.
         drive_interpolation: one of :data:`DRIVE_INTERPOLATIONS`.
+        drive_feedback_delay: age of what the drives compare with their references.
         compensated_by_robot: those of :data:`COMPENSATIONS` that the robot adds itself, at its measured state, and that
             are therefore not sent: ``gravity``, the joint efforts at rest; ``coriolis``, C qd; ``friction``, of the
             joints where it is part of their efforts, and of the motors; with ``payload``, the first two include those
@@ -260,6 +279,7 @@ class Robot:
     command_period: float = 0.0
     drive_delay: float = 0.0
     drive_interpolation: str = "none"
+    drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
     compensated_by_robot: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -345,7 +365,8 @@ class Robot:
     @property
     def has_own_drives(self) -> bool:
         """Whether what drives are sent differs from the command: in units, or by efforts that the robot adds."""
-        return bool(self.compensated_by_robot) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
+        own = self.compensated_by_robot or any(self.drive_feedback_delay)
+        return bool(own) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
 
     def with_prefix(self, prefix: str) -> Robot:
         """The robot with a prefix, such as ``left_``, before the names of its joints, motors, tools and frames."""

@@ -68,6 +68,8 @@ class SimulatedRobot:
         command_period: time from when the drives take a command to the next, s, a whole number of steps.
         drive_delay: time until it takes effect, s, a whole number of steps.
         drive_interpolation: one of :data:`.DRIVE_INTERPOLATIONS`.
+
+    The PD compares its references with motors :attr:`.Robot.drive_feedback_delay` before.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class SimulatedRobot:
         self._random = np.random.default_rng(count(seed, "seed"))
         self._state = plant.on_trajectory(q, zero, zero, zero, zero)
         self._qdd: Array = zero
+        self._thetadd: Array = np.zeros(m)
         self._held: Array | None = None
         self.hold()
         self._motor_effort = self._stepper.motor_effort(self._state, self._servo)
@@ -203,15 +206,26 @@ class SimulatedRobot:
         except SimulationError:
             q, theta, qd, thetad = plant.parts(before)
             self._state = np.concatenate([q, theta, np.zeros_like(qd), np.zeros_like(thetad)])
-            self._qdd, self._held = np.zeros_like(qd), None
+            self._qdd, self._thetadd, self._held = np.zeros_like(qd), np.zeros_like(theta), None
             self.hold()
             self._motor_effort = self._stepper.motor_effort(self._state, self._servo)
             raise
-        self._qdd = (plant.parts(self._state).qd - plant.parts(before).qd) / self.period
+        now, then = plant.parts(self._state), plant.parts(before)
+        self._qdd, self._thetadd = (now.qd - then.qd) / self.period, (now.thetad - then.thetad) / self.period
         self._motor_effort = self._stepper.mean_effort(before, self._state, self._servo)
 
     def _added(self, sent: Servo) -> Servo:
-        """The servo with the efforts that the drives add themselves in the present state."""
+        """The servo with the efforts that the drives add themselves in the present state, and the age of its feedback.
+
+        A motor's position was theta - a thetad + a²/2 thetadd, and its velocity thetad - b thetadd, with thetadd of the
+        last step: the PD of these is one of theta and thetad with another reference and less damping.
+        """
+        if any(ages := self.arm.robot.drive_feedback_delay):
+            a, b = ages
+            before = sent.effort + sent.kd * (sent.velocity + b * self._thetadd)
+            kd = sent.kd - a * sent.kp
+            position = sent.position - 0.5 * a**2 * self._thetadd
+            sent = Servo(before, position, np.zeros_like(position), sent.kp, kd)
         return sent if self._adding is None else sent._replace(effort=sent.effort + self._own_efforts())
 
     def _own_efforts(self) -> Array:

@@ -164,12 +164,15 @@ class DriveNumbers:
                 recorded = values[name][:, places]
                 known[k] = np.isfinite(recorded)
                 numbers[k][:, own] = np.where(known[k], recorded, numbers[k][:, own])
-        found = arm.drive_state(*numbers)
+        found, sent = arm.drive_state(*numbers), topic.name.endswith(_MOTOR_TOPICS[0])
         added = arm.robot.compensated_by_robot
-        if topic.name.endswith(_MOTOR_TOPICS[0]) and added:
-            found = arm.drive_state(
-                *numbers, sent_at=(joints_of_motors(arm, found[0]), joints_of_motors(arm, found[1]))
-            )
+        if sent:
+            # References are those of the age of the drives' feedback.
+            theta = found.motor_position + arm.robot.drive_feedback_delay.position * found.motor_velocity
+            found = found._replace(motor_position=theta)
+        if sent and added:
+            at = joints_of_motors(arm, found.motor_position), joints_of_motors(arm, found.motor_velocity)
+            found = found._replace(motor_effort=arm.drive_state(*numbers, sent_at=at).motor_effort)
             states = known[: 1 if added == ("gravity",) else 2]
             known[2] &= np.all(states, axis=(0, 2), keepdims=True)[0]
         for name, there, x in zip(MEASURED_FIELDS, known, found, strict=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from chains import fixed_case, packaged_parameters
 from differences import derivative, deviation, polynomial_motion
 from own_drives import CIA_402, CURRENT, ODRIVE, with_drives
@@ -21,7 +22,8 @@ from eom_dynamics.actuators import Friction, Transmission
 from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
 from eom_dynamics.actuators.parameters import ParameterError
 from eom_dynamics.arrays import Array
-from eom_dynamics.robot.model import COMPENSATIONS
+from eom_dynamics.robot.model import COMPENSATIONS, FeedbackDelay
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import paper_motion
 
 MOTION = fixed_case("planar_2r", 4).motion
@@ -199,6 +201,12 @@ def states(n: int, t: float | Array = 0.3) -> list[Array]:
     return list(paper_motion(n).derivatives(t, 4))
 
 
+def section_of(robot: eom.Robot) -> dict[str, Any]:
+    """The section of the robot in its own file."""
+    section: dict[str, Any] = yaml.safe_load(robot_as_yaml(robot).text)["/**"]["ros__parameters"]["robot"]
+    return section
+
+
 def test_a_robot_with_neither_is_sent_its_command() -> None:
     arm = ElasticArm(eom.load_robot("sea_planar_2r"))
     x = states(2)
@@ -337,6 +345,38 @@ def test_the_state_of_drives_is_the_inverse(kind: str) -> None:
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
     for a, b in zip(arm.drive_state(*arm.drive_report(eom.elastic.DriveState(*motors))), motors, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["iiwa", "vsa_planar_2r", "planar_2r"])
+def test_references_are_those_of_the_age_of_the_feedback(name: str) -> None:
+    """Efforts are those of the command, also in a file that was written and read; what drives report has no age."""
+    plain, ages, t = eom.load_robot(name), (1e-3, 2e-3), np.linspace(0.2, 0.4, 5)
+    arm = ElasticArm(robot_from_parameters(section_of(replace(plain, drive_feedback_delay=FeedbackDelay(*ages)))))
+    assert arm.robot.drive_feedback_delay == ages and arm.converts
+    command, *earlier = (arm.feedforward(*(0.1 * x for x in states(plain.n, t - age))) for age in (0.0, *ages))
+    sent = arm.drive_command(command, *(0.1 * x for x in states(plain.n, t)[:3]))
+    # The next terms of the Taylor polynomials, a³/6 and a²/2 times the largest third derivative of the motors.
+    third = np.max(np.abs(np.gradient(command.motor_acceleration, t, axis=0)))
+    np.testing.assert_allclose(sent.position, earlier[0].motor_position, rtol=0, atol=ages[0] ** 3 / 4 * third)
+    np.testing.assert_allclose(sent.velocity, earlier[1].motor_velocity, rtol=0, atol=ages[1] ** 2 * third)
+    np.testing.assert_array_equal(sent.effort, command.motor_effort)
+    motors = eom.elastic.DriveState(command.motor_position, command.motor_velocity, command.motor_effort)
+    for a, b in zip(arm.drive_report(motors), motors, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"position": -1e-3}, "drive_feedback_delay.position: must not be negative"),
+        ({"speed": 1e-3}, "drive_feedback_delay.speed: unknown entry; known are position, velocity"),
+        (1e-3, "drive_feedback_delay: must be a section"),
+    ],
+)
+def test_impossible_ages_are_refused(given: object, reason: str) -> None:
+    section = section_of(eom.load_robot("pendulum")) | {"drive_feedback_delay": given}
+    with pytest.raises(eom.RobotDescriptionError, match=reason):
+        robot_from_parameters(section)
 
 
 def test_two_motors_share_and_transmissions_map_what_the_robot_adds() -> None:

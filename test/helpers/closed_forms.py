@@ -19,7 +19,7 @@ from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.codegen.programs import WITH_PAYLOAD
 from eom_dynamics.elastic.carried_rotors import SPIN, rotor_robot
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
-from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES, between
+from eom_dynamics.elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, between
 from eom_dynamics.export import Project, StoredValues
 from eom_dynamics.export.functions import ACCELERATIONS, DRIVE_COMMAND, DRIVE_STATE, MOTOR_STATE, OF_MOTORS, PLANT
 from eom_dynamics.export.stored_values import _jets, program_results
@@ -253,6 +253,10 @@ def _drive_command(project: Project, x: Values) -> Values:
         changing = _own_efforts(project, {**x, "P": x["Pd"]}, velocity)[0][0]
         joints[1] = joints[1] + changing - _own_efforts(project, {**x, "P": 0.0 * x["P"]}, velocity)[0][0]
     share, share_rate = x[SHARE]
+    # For the motor at the age of the drive's feedback: its Taylor polynomial.
+    (age, rate_age), acceleration = project.robot.drive_feedback_delay, x[MOTOR_NAMES[2]]
+    position = position - age * velocity + age**2 / 2 * acceleration
+    velocity = velocity - rate_age * acceleration
     numbers = a * position + offset, b * velocity, c * (effort - share * motors)
     sent = x["tau"] - share * joints[0], x["taud"] - share * joints[1] - share_rate * joints[0]
     return dict(zip((*DRIVE_NAMES, *SENT_NAMES), (*numbers, *sent), strict=True))

@@ -13,7 +13,7 @@ import numpy as np
 from chains import fixed_case
 from closed_forms import check_closed_form
 from compilation import run
-from own_drives import with_drives
+from own_drives import AGES, with_drives
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, robot_from_parameters
@@ -55,7 +55,7 @@ def robot(name: str) -> Robot:
     if name == "held":
         return _held()
     if name == "drives":
-        return replace(with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS), name=name)
+        return replace(with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS, ages=AGES), name=name)
     if name == "carried":
         return replace(load_robot("sea_planar_2r"), name=name, rotor_model="complete")
     if name.startswith(("lossy_", "carried_")):

@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import FeedbackDelay
 
 Command = Callable[[float], tuple[Array, Array, Array]]
 """From the time at which it is computed, s, to effort, position and velocity of the motors."""
@@ -24,6 +25,33 @@ Command = Callable[[float], tuple[Array, Array, Array]]
 
 def text(numbers: Array) -> str:
     return " ".join(f"{x:.17g}" for x in np.ravel(numbers))
+
+
+class DriveLoop:
+    """Samples of a drive: motor positions, and velocities that are exact, differences, or differences after a low-pass.
+
+    Attributes:
+        period: s.
+        delay: mean age of what it measures.
+    """
+
+    def __init__(self, period: float, time_constant: float | None = None) -> None:
+        """A time constant of the low-pass, s, 0 for differences alone; None for exact velocities."""
+        self.period, self._filters, self._share = period, time_constant is not None, 1.0
+        age = period if self._filters else 0.5 * period
+        if time_constant:
+            self._share = -np.expm1(-period / time_constant)
+            age += period * (1 / self._share - 1)
+        self.delay = FeedbackDelay(0.5 * period, age)
+        self._last: tuple[Array, Array] | None = None
+
+    def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
+        """Positions and velocities by one sample."""
+        if self._last and self._filters:
+            last, filtered = self._last
+            thetad = filtered + self._share * ((theta - last) / self.period - filtered)
+        self._last = theta.copy(), thetad.copy()
+        return self._last
 
 
 class MujocoArm:
@@ -129,6 +157,7 @@ class MujocoArm:
         delay: float = 0.0,
         interpolates: bool = False,
         sampled: bool = False,
+        drive: DriveLoop | None = None,
         start: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Follow commands from the exact state of the nominal arm at time 0; returns times, and positions.
@@ -142,6 +171,7 @@ class MujocoArm:
             interpolates: whether the drives move in a straight line from the last but one command to the last one, in
                 each step by its middle, and do not hold the last one.
             sampled: whether the PD is part of the command, with the state at the time at which that is computed.
+            drive: how the drives measure; by default without samples.
             start: positions and velocities of the motors at time 0; by default those of the nominal arm.
 
         Returns:
@@ -168,9 +198,11 @@ class MujocoArm:
             reference: Array = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)
             return reference
 
+        held = sampled or drive is not None
         self.model.actuator_biasprm[:, 1], self.model.actuator_biasprm[:, 2] = (
-            (0.0, 0.0) if sampled else (-self.kp, -self.kd)
+            (0.0, 0.0) if held else (-self.kp, -self.kd)
         )
+        feedback = np.zeros(n)
         mujoco.set_mjcb_passive(self._losses if self.lossy else None)
         try:
             for k in range(steps):
@@ -179,7 +211,10 @@ class MujocoArm:
                     former = computed(number - hold) if interpolates and k == 0 else taken
                     taken = computed(number)
                 left = 1 - ((k - late) % hold + 0.5) / hold if interpolates else 0.0
-                data.ctrl[:] = taken + left * (former - taken)
+                if drive is not None and k % round(drive.period / self.step) == 0:
+                    theta, thetad = drive.measured(data.qpos[n:], data.qvel[n:])
+                    feedback = self.kp * theta + self.kd * thetad
+                data.ctrl[:] = taken + left * (former - taken) - feedback
                 mujoco.mj_step(self.model, data)
                 states[k + 1] = data.qpos, data.qvel
         finally:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor
 from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
+from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
 
 ODRIVE = DriveUnits(side="motor", sign=-1, units_per_turn=1.0, offset=0.25)
 """Turns, turns/s and N m of the motor shaft."""
@@ -28,7 +29,13 @@ CURRENT = DriveUnits(side="motor", effort="current")
 EVERY_UNIT = (ODRIVE, CIA_402, CURRENT, SI_UNITS)
 
 
-def with_drives(robot: Robot, *own: str, units: tuple[DriveUnits, ...] = EVERY_UNIT) -> Robot:
+AGES = FeedbackDelay(2e-4, 3e-4)
+"""Of what drives compare with their references."""
+
+
+def with_drives(
+    robot: Robot, *own: str, units: tuple[DriveUnits, ...] = EVERY_UNIT, ages: FeedbackDelay = NO_FEEDBACK_DELAY
+) -> Robot:
     """The robot with these units at its joints in turn, that adds these efforts itself; with losses and friction."""
     actuator = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2), Gear(0.8, 2.0), Motor(torque_constant=0.07))
     joints = tuple(
@@ -42,4 +49,4 @@ def with_drives(robot: Robot, *own: str, units: tuple[DriveUnits, ...] = EVERY_U
         )
         for k, joint in enumerate(robot.joints)
     )
-    return replace(robot, joints=joints, joint_friction=True, compensated_by_robot=own)
+    return replace(robot, joints=joints, joint_friction=True, compensated_by_robot=own, drive_feedback_delay=ages)

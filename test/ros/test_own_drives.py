@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from node_client import status_of
-from own_drives import CIA_402, with_drives
+from own_drives import AGES, CIA_402, with_drives
 from robot_client import RobotClient
 
 import eom_dynamics as eom
@@ -17,7 +17,7 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Cosine
 from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
-ROBOT = with_drives(eom.load_robot("sea_planar_2r"), "gravity", "coriolis", "friction", "payload")
+ROBOT = with_drives(eom.load_robot("sea_planar_2r"), "gravity", "coriolis", "friction", "payload", ages=AGES)
 ARM = eom.ElasticArm(ROBOT)
 MOTION = Cosine([0.3, 0.2], [2.0, 1.7])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_drives import with_drives
+from own_drives import AGES, with_drives
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
@@ -55,7 +55,7 @@ def test_an_arm_of_mujoco_that_adds_them_tracks_as_well() -> None:
 def test_the_simulated_robot_tracks_as_well(own: tuple[str, ...]) -> None:
     motion, errors = Cosine([0.3, 0.2], [2.0, 1.7]), []
     for names in ((), own):
-        arm = ElasticArm(with_drives(load_robot("sea_planar_2r"), *names))
+        arm = ElasticArm(with_drives(load_robot("sea_planar_2r"), *names, ages=AGES))
         robot, off = SimulatedRobot(arm, position=motion.derivatives(0.0, 0)[0]), []
         for k in range(200):
             x = motion.derivatives(1e-3 * (k + 0.5), 4)  # the drives hold it for a period: that of its middle

@@ -38,7 +38,7 @@ from ...arrays import Array
 from ...spelling import duplicates, hint, listed
 from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, RotorDescription, SharedElement
 from ..inertia import Inertial, body_violation, symmetric
-from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS, Limits
+from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS, FeedbackDelay, Limits
 from .section import Section
 
 Law = TypeVar("Law", bound=Declared)
@@ -200,6 +200,7 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         drive_interpolation=robot.choice(
             "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
         ),
+        drive_feedback_delay=_feedback_delay(description.drive_feedback_delay, robot),
         compensated_by_robot=robot.attempt(partial(_compensations, description.compensated_by_robot), ()),
     )
     return robot.attempt(partial(_with_payloads, description), description)
@@ -233,6 +234,14 @@ def _group(
             section.refuse("joints", "must be at least two")
         g = len(names)
         return JointGroup(names, make(section.vector("matrix", g * g).reshape(g, g)), section.name)
+
+
+def _feedback_delay(present: FeedbackDelay, robot: Section) -> FeedbackDelay:
+    """The ages of a drive's measurements; those that are not given remain."""
+    if "drive_feedback_delay" not in robot:
+        return present
+    with robot.section("drive_feedback_delay") as section:
+        return FeedbackDelay(*(section.not_negative(name, age) for name, age in present._asdict().items()))
 
 
 def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "command_period": robot.command_period or None,
         "drive_delay": robot.drive_delay,
         "drive_interpolation": robot.drive_interpolation,
+        "drive_feedback_delay": robot.drive_feedback_delay._asdict(),
         "command_lead": robot.command_lead,
         "compensated_by_robot": list(robot.compensated_by_robot),
         "joint_friction": robot.joint_friction,
@@ -190,9 +191,12 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
 
 def _commands(facts: Mapping[str, Any]) -> str:
     period = "unknown" if facts["command_period"] is None else f"{facts['command_period']:g} s"
+    ages = facts["drive_feedback_delay"]
+    aged = any(ages.values())
     return (
         f"command_period {period}, drive_delay {facts['drive_delay']:g} s, drive_interpolation "
         f"{facts['drive_interpolation']}: command lead {facts['command_lead']:g} s"
+        + (f"; feedback of the drives {ages['position']:g} s old, of velocities {ages['velocity']:g} s" if aged else "")
         + (f"; not sent, the robot adds: {', '.join(own)}" if (own := facts["compensated_by_robot"]) else "")
     )
 

@@ -46,10 +46,12 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
     kp, kd = motor_gains(plant, q, w)
     delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)
+    # The PD is in the drives, whose feedback has its own delay; where that is unknown, it is taken for the commands'.
+    delays = dict.fromkeys(LOOPS, delay) | {"PD of the motors": max(robot.drive_feedback_delay) or delay}
     loops: dict[str, Any] = {}
     for name, loop in LOOPS.items():
         try:
-            loops[name] = _listed(loop(plant, q, w).margins(delay))
+            loops[name] = _listed(loop(plant, q, w).margins(delays[name]))
         except StateError as error:
             loops[name] = {"refused": str(error)}
     outer: dict[str, Any] | None = None
@@ -71,6 +73,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "bandwidth": bandwidth,
         "q": q.tolist(),
         "delay": delay,
+        "delays": delays,
         "delay_is_assumed": not robot.command_lead,
         "least_damping": LEAST_DAMPING,
         "motors": [
@@ -119,7 +122,7 @@ def gain_result(facts: Mapping[str, Any]) -> Result:
         gain, phase = ("-" if x[key] is None else f"{x[key]:.3g}" for key in ("gain", "phase"))
         if x["gain"] == 1.0:
             gain = phase = "unstable"
-            lines.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delay']:.3g} ms")
+            lines.append(f"{name}: unstable at rest under the delay of {1e3 * facts['delays'][name]:.3g} ms")
         loops.append((name, delay, f"{x['frequency']:.3g}" if x["frequency"] else "-", gain, phase))
     if links := facts["outer_loop"]:
         rows_of, columns_of = np.shape(links["gains"])

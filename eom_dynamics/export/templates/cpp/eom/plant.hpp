@@ -81,6 +81,9 @@ class Plant {
             x.qd = state.qd;
             y.motor_position = state.theta;
             y.motor_velocity = state.thetad;
+            // What is sent is older than the command; drives report what they measure.
+            for (std::size_t i = 0; i < Robot::motors; ++i)
+                y.motor_position[i] += Robot::drive_feedback_delay * state.thetad[i];
             Robot::drive_command(x, y, effort, {}, {share, 0}, sent);
         } else {
             static_cast<void>(share);
