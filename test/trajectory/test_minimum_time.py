@@ -212,6 +212,15 @@ def test_all_limits_are_met_and_one_is_used_up(name: str, path: list[list[float]
     assert motion.active
 
 
+@pytest.mark.parametrize(("path", "duration"), [([[0, 0], [1, 1]], 0.3325), ([[0, 0], [0.5, 0.3], [1, 0]], 0.3053)])
+def test_motors_with_friction_that_turn_back_between_nodes(path: list[list[float]], duration: float) -> None:
+    """Their peaks are narrower than the nodes are apart: what is found is slowed down, to durations as before that."""
+    arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
+    motion = minimum_time(arm, path)
+    assert motion.duration < duration
+    assert check(arm, motion, rate=10_000.0).ok
+
+
 def test_limits_of_motors_with_springs() -> None:
     robot = eom.load_robot("pendulum")
     motor = replace(robot.joints[0].actuator.motor, torque_constant=0.05, resistance=0.5, speed_limit=200.0)

@@ -63,10 +63,11 @@ _MOST_SLOWED = 2.0
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
 # Relative violation of limits between nodes that is left, attempts to get there, the last ones, in which motions
-# are checked in any case, and the largest time scaling for what is left.
+# are checked in any case, and the largest time scaling for what is left; and for motions to fall back to, in the last
+# attempts, or in all of them with friction or motors.
 _BETWEEN = 8e-4
 _ATTEMPTS, _LATE = 12, 6
-_SCALED = 1e-3
+_SCALED, _SLOWEST = 1e-3, 0.5
 
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
@@ -206,8 +207,9 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         c = first = entered(task.curve, nodes.speed, nodes.constraints, start)
     else:
         c = first = _inside(nodes, np.ones(nodes.speed.count), _COLD)
-    multipliers, shortest, gap = None, 0.0, (_START, _TIGHTENED)
+    multipliers, shortest, gap, motions = None, 0.0, (_START, _TIGHTENED), list[tuple[Spline, Array]]()
     for attempt in range(_ATTEMPTS):
+        late = attempt >= _ATTEMPTS - _LATE
         speed, index, constraints = nodes
         fastest, _, multipliers = minimise(
             speed,
@@ -224,19 +226,28 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             nodes, multipliers = _nodes(task, np.union1d(nodes.places, more)), None
             nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
         gap = _TIGHTENED, _END_GAP
-        if attempt and (attempt >= _ATTEMPTS - _LATE or not 1 + _BETWEEN < worst < np.inf):
+        if attempt and (late or not 1 + _BETWEEN < worst < np.inf):
             times, states, sigma = motion_of(task.curve, nodes.speed, c, places)
             for row, exact in zip((0, -1), task.ends.values(), strict=True):
                 states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
-            found, over, hot = _slowed(task, Spline(times, states), nodes.constraints.affine)
-            if found is not None and found.end <= _MOST_SLOWED * shortest:
-                return found, task.curve.parameter(sigma)
+            motion, affine = Spline(times, states), nodes.constraints.affine
+            found, over, hot = _slowed(task, motion, affine, _SCALED)
+            final = found is not None
+            if not final and (late or not affine):
+                found, *_ = _slowed(task, motion, affine, _SLOWEST)
+            if found is not None:
+                motions.append((found, task.curve.parameter(sigma)))
+            if final:
+                break
             hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
             nodes.constraints.tighten_heat(1 / hot)
             times = np.interp(nodes.speed.nodes, sigma, times)
             _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
         c = entered(task.curve, nodes.speed, nodes.constraints, first) if task.moving else _inside(nodes, c, _INSIDE)
-    raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
+    best = min(motions, key=lambda each: each[0].end, default=None)
+    if best is None or best[0].end > _MOST_SLOWED * shortest:
+        raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
+    return best
 
 
 def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
@@ -328,13 +339,14 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.in
     return violation, more
 
 
-def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, ViolatedInstants, Array]:
+def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spline | None, ViolatedInstants, Array]:
     """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
     Args:
         task: the path and its limits.
         motion: from 0 s.
         affine: whether limits are affine, without friction and motors.
+        most: the largest time scaling, less 1.
 
     Returns:
         The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
@@ -344,7 +356,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, V
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
     given, cold = motion.end, np.zeros(len(own.effort_rms))
-    for repeat in range(2 if own.of_motors else _ATTEMPTS):
+    for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
         rate = 0.0 if affine else motion_rate(motion, CHECK_RATE)
         over = violations(arm, own, tool, motion, rate, pieces, 1 + tolerance)
@@ -358,7 +370,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool) -> tuple[Spline | None, V
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
         scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
-        if scaling > 1 + _SCALED:
+        if scaling > 1 + most:
             break
         # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
         # those of gravity and friction decrease less than those of inertia, which they may balance.
