@@ -241,7 +241,8 @@ def _feedback_delay(present: FeedbackDelay, robot: Section) -> FeedbackDelay:
     if "drive_feedback_delay" not in robot:
         return present
     with robot.section("drive_feedback_delay") as section:
-        return FeedbackDelay(*(section.not_negative(name, age) for name, age in present._asdict().items()))
+        # References of an age are their Taylor polynomials.
+        return FeedbackDelay(*(section.number(name, age, "[0, 0.1]") for name, age in present._asdict().items()))
 
 
 def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
