@@ -69,6 +69,10 @@ _BETWEEN = 8e-4
 _ATTEMPTS, _LATE = 12, 6
 _SCALED, _SLOWEST = 1e-3, 0.5
 
+# Value over its limit from which on a place between nodes becomes a node in the first attempts: a narrow peak, which
+# limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
+_PEAK, _PATIENT = 1.05, 3
+
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
 
@@ -221,7 +225,7 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         )
         shortest = shortest or float(np.sum(speed.steps / np.sqrt(speed.at_nodes(fastest)[0])))
         c = _positive(task, speed, fastest, c, places)
-        worst, more = _tighten(task, nodes, c)
+        worst, more = _tighten(task, nodes, c, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
         if len(more):
             nodes, multipliers = _nodes(task, np.union1d(nodes.places, more)), None
             nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
@@ -306,17 +310,17 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
     return found
 
 
-def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.intp]]:
+def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
     """Reduce limits at nodes by as much as they are violated next to them.
 
     Args:
         task: the path, with limits at fine nodes.
         nodes: with limits to tighten.
         c: coefficients of the speed.
+        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
 
     Returns:
-        The largest value over its limit, and indices of the finer nodes that are to be nodes: narrow peaks, around
-        which limits are not reduced.
+        The largest value over its limit, and indices of the finer nodes that are to be nodes.
     """
     fine, (_, index, constraints) = task.fine, nodes
     used = task.everywhere.used(fine.at_nodes(c))
@@ -327,7 +331,7 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array) -> tuple[float, NDArray[np.in
     used = used[:rows].reshape(rows, -1, fine.finer)
     # Faster than along the short last axis.
     worst = reduce(np.maximum, [used[..., k] for k in range(fine.finer)])
-    peaks = np.flatnonzero(np.max(worst, axis=0) > 1 + _BETWEEN)
+    peaks = np.flatnonzero(np.max(worst, axis=0) > most)
     largest = np.argmax(np.max(used[:, peaks], axis=0), axis=1)
     more = np.setdiff1d(peaks * fine.finer + largest, index) if len(peaks) else peaks
     violation = float(np.max(worst))
