@@ -289,7 +289,7 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothin
         """Kill a worker in the middle, when the other one has finished bags."""
         for outcome in done:
             seen.setdefault(outcome.job.output.name, outcome.job.output.stat().st_mtime_ns)
-        if len(done) == 2:
+        if len(done) >= 2:  # several may have finished since the call before
             workers[0].kill()
 
     outcomes = replay_bags(jobs, scheduler=address, progress=watch)
