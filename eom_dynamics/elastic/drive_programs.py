@@ -118,9 +118,10 @@ def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Pr
     return trace("drive_command" + payload * WITH_PAYLOAD, inputs, compute)
 
 
-def _aged(robot: Robot, position: Sequence[Any], *rates: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def _aged(
+    robot: Robot, position: Sequence[Any], velocity: Sequence[Any], acceleration: Sequence[Any]
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """Positions and velocities of motors at the times at which the drives measure them."""
-    velocity, acceleration = rates
     age, rate_age = robot.drive_feedback_delay
     if age:
         rows = zip(position, velocity, acceleration, strict=True)

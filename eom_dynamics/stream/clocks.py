@@ -101,7 +101,7 @@ class SetpointAge:
     taken before the timeout is over. A clock that goes back adds nothing.
 
     Attributes:
-        fed: set to True by whoever takes a valid setpoint; a store is all that costs.
+        fed: whether a valid setpoint has arrived since the last observation; a stream only stores it.
     """
 
     def __init__(self, timeout: float) -> None:
