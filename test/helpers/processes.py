@@ -2,6 +2,7 @@
 """Child processes that end in good order."""
 
 import subprocess
+import time
 
 # Fast DDS writes these to stderr when another process holds, or has left behind, a port in shared memory.
 _MIDDLEWARE = ("RTPS_TRANSPORT_SHM", "RTPS_SHM")
@@ -22,10 +23,15 @@ def run(command, **options):
 
 
 def end(*processes):
-    """End processes with SIGTERM, so that the middleware removes its shared memory; one that hangs is killed."""
-    for process in processes:
-        if process.poll() is None:
-            process.terminate()
+    """End processes with SIGTERM, so that the middleware removes its shared memory; one that hangs is killed.
+
+    By a second signal a node does not wait until its arm rests.
+    """
+    for pause in (0.0, 0.5):
+        time.sleep(pause if any(process.poll() is None for process in processes) else 0.0)
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
     for process in processes:
         try:
             process.wait(_PATIENCE)

@@ -225,16 +225,18 @@ def test_what_is_held_is_a_parameter(vsa):
 
 
 LIMIT = "robot.joints.joint_2.actuator.limits.torque:=0.01"
+# Within this limit, the stop of an arm that moves takes many seconds.
+AT_REST = {**SETPOINT, "velocity": np.zeros(2), "acceleration": np.zeros(2)}
 
 
 def test_exceeded_limits_are_reported_and_clipped_on_request(start):
     client = start(*VSA, "-p", LIMIT, "-p", "warning_period:=3600.0")
     arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
-    command = arm.feedforward(*SETPOINT.values())
+    command = arm.feedforward(*AT_REST.values())
     # 0.01 N m before a gear of ratio 100.
     assert np.all(np.abs(command.motor_effort[2:]) > 1.0)
     for _ in range(3):
-        feedforward, _, _ = client.answers_to(client.publish(**SETPOINT))
+        feedforward, _, _ = client.answers_to(client.publish(**AT_REST))
     np.testing.assert_array_equal(feedforward.motor_effort, command.motor_effort)
     worst = max((2, 3), key=lambda i: abs(command.motor_effort[i]))
     side = np.copysign(0.01, command.motor_effort[worst])
@@ -246,7 +248,7 @@ def test_exceeded_limits_are_reported_and_clipped_on_request(start):
     assert client.process.log.count("command exceeds limits: ") == 1
     assert violation in client.process.log
     assert all(f"{name}: torque" in client.process.log for name in arm.motor_names[2:])
-    answer = client.inverse_dynamics(**SETPOINT)
+    answer = client.inverse_dynamics(**AT_REST)
     assert answer.success and answer.message.startswith("exceeds limits: joint_2_agonist: torque ")
 
     reason = client.set_parameter("limits", "clip")
@@ -254,7 +256,7 @@ def test_exceeded_limits_are_reported_and_clipped_on_request(start):
     assert client.transition("deactivate")
     assert client.set_parameter("limits", "clip") == ""
     assert client.transition("activate")
-    feedforward, motor_setpoint, effort_command = client.answers_to(client.publish(**SETPOINT))
+    feedforward, motor_setpoint, effort_command = client.answers_to(client.publish(**AT_REST))
     wanted = np.array(command.motor_effort)
     wanted[2:] = np.sign(wanted[2:])
     for efforts in (feedforward.motor_effort, motor_setpoint.effort, effort_command.data):
@@ -262,4 +264,4 @@ def test_exceeded_limits_are_reported_and_clipped_on_request(start):
         np.testing.assert_allclose(efforts, wanted, rtol=1e-15)
     np.testing.assert_array_equal(feedforward.motor_position, command.motor_position)
     # A request is answered with what the motion needs.
-    np.testing.assert_array_equal(client.inverse_dynamics(**SETPOINT).motor_effort, command.motor_effort)
+    np.testing.assert_array_equal(client.inverse_dynamics(**AT_REST).motor_effort, command.motor_effort)

@@ -289,6 +289,7 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
     from eom_dynamics.msg import TrajectoryStatus
 
     command(node, HERE)
+    here = node.feedforward[-1].motor_position
     assert node.set_parameter("start_tolerance", 10.0) == ""
     node.feedforward.clear()
     publisher.publish(constant(HERE + 1.2, "anywhere"))
@@ -301,7 +302,8 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
     assert np.max(np.abs(velocity)) > 0.1
     steps, most = np.abs(np.diff(position, axis=0)), np.max(np.abs(velocity)) * np.diff(t)[:, np.newaxis] * 1e-9
     assert np.all(steps <= 1.01 * most + 1e-9)
-    np.testing.assert_allclose(position[-1] - position[0], 1.2, atol=0.1)
+    # A node that was held up has left out the first of them.
+    np.testing.assert_allclose(position[-1] - here, 1.2, atol=0.1)
 
 
 BAD = {
