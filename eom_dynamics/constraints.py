@@ -28,7 +28,7 @@ import numpy as np
 
 from . import lie
 from .arrays import AnyArray, Array
-from .equations.system import SystemMatrices
+from .equations.system import BodyTwists
 from .jet import Jet, leibniz
 from .recursion.inverse_mass_matrix import solve_mass_matrix
 
@@ -83,11 +83,11 @@ def at_rest(size: int, order: int) -> FrameMotion:
     return FrameMotion(np.eye(4), Jet([np.zeros(6)] * max(order, 1)), Jet([np.zeros((6, size))] * (order + 1)))
 
 
-def body_motion(body: SystemMatrices, poses: Sequence[AnyArray], index: int) -> FrameMotion:
-    """Motion of one body of a robot, by its system matrices in closed form.
+def body_motion(body: BodyTwists, poses: Sequence[AnyArray], index: int) -> FrameMotion:
+    """Motion of one body of a robot, by the twists of all bodies.
 
     Args:
-        body: system matrices V and J of all bodies, with their time derivatives.
+        body: twists V and Jacobian J of all bodies, with their time derivatives.
         poses: of all bodies in the base frame, each (4, 4).
         index: of the body.
     """

@@ -30,7 +30,7 @@ from .arrays import AnyArray
 from .codegen.backends import require_robot
 from .constraints import FrameMotion, at_rest, body_motion, solve
 from .dynamics import Dynamics
-from .equations.system import SystemMatrices, system
+from .equations.system import BodyTwists, system_matrices
 from .exceptions import RobotDescriptionError, StateError
 from .jet import Jet, leibniz
 from .kinematics import body_poses
@@ -72,7 +72,7 @@ class CutJoint:
         at = self.predecessor_pose if self.predecessor < 0 else poses[self.predecessor] @ self.predecessor_pose
         return lie.inverse(at) @ poses[self.successor] @ self.successor_pose
 
-    def jacobian(self, body: SystemMatrices, poses: list[AnyArray]) -> Jet:
+    def jacobian(self, body: BodyTwists, poses: list[AnyArray]) -> Jet:
         """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
         J = body.J
         predecessor = at_rest(J[0].shape[1], len(J) - 1)
@@ -286,7 +286,7 @@ class ClosedLoopArm:
     def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
         """Constraint Jacobian J_c of all loops, and as many time derivatives as rates qd, qdd, …."""
         # The jets take one rate more than they depend on.
-        body, poses = system(self.tree, q, [*rates, np.zeros(self.tree.n)]), body_poses(self.tree, q)
+        body, poses = system_matrices(self.tree, q, *rates, np.zeros(self.tree.n)), body_poses(self.tree, q)
         J = [loop.jacobian(body, poses) for loop in self.loops]
         return Jet([np.concatenate(rows) for rows in zip(*J, strict=True)])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of motion and their matrices: closed form with time derivatives, system form, and Jacobian sums."""
+"""Equations of motion and their matrices: closed form, block matrices, system form, and Jacobian sums."""
 
 from .closed_form import EquationsOfMotion, equations_of_motion
 from .floating_base import CenterOfMassCoordinates, FloatingEquationsOfMotion, floating_equations_of_motion
@@ -12,6 +12,7 @@ from .jacobian_sums import (
     mass_matrix_from_jacobians,
 )
 from .rigid_body import RigidBody, newton_euler
+from .system import SystemMatrices, system_matrices
 from .system_form import SystemForm, system_form
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "FloatingEquationsOfMotion",
     "RigidBody",
     "SystemForm",
+    "SystemMatrices",
     "center_of_mass_jacobians",
     "christoffel_symbols",
     "coriolis_tensor",
@@ -30,4 +32,5 @@ __all__ = [
     "mass_matrix_from_jacobians",
     "newton_euler",
     "system_form",
+    "system_matrices",
 ]

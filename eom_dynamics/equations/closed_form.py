@@ -32,7 +32,7 @@ from ..jet import Jet
 from ..recursion.passive_efforts import passive_efforts, passive_joints
 from ..robot import Robot
 from ..states import STATE_NAMES, derivative_names, joint_vectors, number_of_states, wrenches
-from .system import SystemMatrices, block_diagonal, inertia_matrix, system, tool_matrix
+from .system import BodyTwists, block_diagonal, inertia_matrix, system_matrices, tool_matrix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -118,7 +118,7 @@ def equations_of_motion(
     if (N := number_of_states(q)) is not None:
         return _batch(robot, N, (q, *rates), wrench, coriolis)
     q, *derivatives = joint_vectors(robot.n, q, *rates)
-    body = system(robot, q, derivatives)
+    body = system_matrices(robot, q, *derivatives)
     inertia = inertia_matrix(robot)
     M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(derivatives) - 1))
     at_tools = wrenches(wrench, len(derivatives), robot.wrench_shape, symbols=True)
@@ -159,17 +159,17 @@ def between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, 
     return tuple(terms)
 
 
-def mass_matrix(body: SystemMatrices, M_b: Jet) -> tuple[AnyArray, ...]:
+def mass_matrix(body: BodyTwists, M_b: Jet) -> tuple[AnyArray, ...]:
     """M = J' M_b J, equation (27), and its derivatives, (37), (47): each (n, n)."""
     return between(body.J[0], M_b, body.J[0], body.S)
 
 
-def coriolis_matrix(body: SystemMatrices, M_b: Jet, form: Callable[[SystemMatrices, Jet], Jet]) -> tuple[AnyArray, ...]:
+def coriolis_matrix(body: BodyTwists, M_b: Jet, form: Callable[[BodyTwists, Jet], Jet]) -> tuple[AnyArray, ...]:
     """C = J' C_b J, equation (28), and its derivatives, (39), (50): each (n, n)."""
     return between(body.J[0], form(body, M_b), body.J[0], body.S)
 
 
-def gravity_forces(body: SystemMatrices, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
+def gravity_forces(body: BodyTwists, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
     """Q_grav = J' M_b U (0; -g), equation (32), and its derivatives, (42), (57): each (n,)."""
     base_acceleration = np.concatenate([np.zeros(3), -gravity])
     return between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
@@ -184,7 +184,7 @@ def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tupl
     return tuple(np.array(level) for level in zip(*passive_efforts(joints, robot.n, motion), strict=True))
 
 
-def external_forces(body: SystemMatrices, W: Jet) -> tuple[AnyArray, ...]:
+def external_forces(body: BodyTwists, W: Jet) -> tuple[AnyArray, ...]:
     """Q_ext = J' W, equation (34), and its derivatives, (43), (59): each (n,).
 
     Args:
@@ -198,17 +198,17 @@ def external_forces(body: SystemMatrices, W: Jet) -> tuple[AnyArray, ...]:
     return tuple(terms)
 
 
-def _paper_form(body: SystemMatrices, M_b: Jet) -> Jet:
+def _paper_form(body: BodyTwists, M_b: Jet) -> Jet:
     """C_b = -M_b S - b' M_b, equation (29)."""
     return -(M_b @ body.S) - body.b.T @ M_b
 
 
-def _skew_form(body: SystemMatrices, M_b: Jet) -> Jet:
+def _skew_form(body: BodyTwists, M_b: Jet) -> Jet:
     """C_b = -M_b S - b' M_b + M_b b, equations (61)-(64); M_b b adds nothing to C qd, since b V = 0."""
     return _paper_form(body, M_b) + M_b @ body.b
 
 
-def _christoffel_form(body: SystemMatrices, M_b: Jet) -> Jet:
+def _christoffel_form(body: BodyTwists, M_b: Jet) -> Jet:
     """C_b = -M_b S + (M_b b - b' M_b + H(M_b V)) / 2: linear in qd, hence the matrix of Christoffel symbols.
 
     H(h) w = -ad_w' h for each body, so that H(M_b V) V = -b' M_b V.
@@ -217,7 +217,7 @@ def _christoffel_form(body: SystemMatrices, M_b: Jet) -> Jet:
     return -(M_b @ body.S) + 0.5 * (M_b @ body.b - body.b.T @ M_b + H)
 
 
-def _wieber_form(body: SystemMatrices, M_b: Jet) -> Jet:
+def _wieber_form(body: BodyTwists, M_b: Jet) -> Jet:
     """C_b of the sum of J_c' m dJ_c/dt + J_w' (I dJ_w/dt - [I w] J_w) over the bodies: linear in qd.
 
     J_c qd is the velocity of the centre of mass along inertial axes, J_w qd the angular velocity w along those of the
@@ -237,7 +237,7 @@ def _trace_about_center(M: AnyArray) -> Any:
     return about_origin if mass == 0 else about_origin - 2 * sum(h * h for h in moment) / mass
 
 
-CORIOLIS_FORMS: Mapping[str, Callable[[SystemMatrices, Jet], Jet]] = MappingProxyType(
+CORIOLIS_FORMS: Mapping[str, Callable[[BodyTwists, Jet], Jet]] = MappingProxyType(
     {"christoffel": _christoffel_form, "skew": _skew_form, "paper": _paper_form, "wieber": _wieber_form}
 )
 """C_b of each form of the Coriolis matrix, by name."""

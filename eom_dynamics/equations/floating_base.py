@@ -43,7 +43,7 @@ from .closed_form import (
     mass_matrix,
     passive_forces,
 )
-from .system import SystemMatrices, ad_blocks, block_diagonal, inertia_matrix, system, tool_matrix
+from .system import BodyTwists, ad_blocks, block_diagonal, inertia_matrix, system_matrices, tool_matrix
 
 _TWIST = 6
 
@@ -128,9 +128,9 @@ def _equations(
     )
 
 
-def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> SystemMatrices:
+def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> BodyTwists:
     """Kinematics for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in place of J."""
-    fixed = system(robot, q, [rate[_TWIST:] for rate in rates])
+    fixed = system_matrices(robot, q, *(rate[_TWIST:] for rate in rates))
     zero = np.zeros((_TWIST, _TWIST))
     top = np.eye(_TWIST, _TWIST + robot.n)
     H = Jet(
@@ -142,7 +142,7 @@ def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> Sys
     V = H @ Jet(rates)
     b = Jet([ad_blocks(V_k) for V_k in V])
     S = Jet([block_diagonal([zero, S_k]) for S_k in fixed.S])
-    return SystemMatrices(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
+    return BodyTwists(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
 
 
 def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:

@@ -41,7 +41,7 @@ class RigidBody:
 
     @cached_property
     def inertia_matrix(self) -> Array:
-        """M (6, 6), equation (30) of Müller and Kumar; block-diagonal where the origin is the centre of mass."""
+        """M (6, 6), equation (31) of Müller and Kumar; block-diagonal where the origin is the centre of mass."""
         body = self.inertial
         return spatial_inertia(body.mass, body.center_of_mass, body.about_origin)
 

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of all bodies against poses by matrix exponentials, and their derivatives against finite differences."""
+"""Block matrices of all bodies against those of the paper, built from poses by matrix exponentials, and differences."""
 
 import numpy as np
 import pytest
 from chains import FIXED, Case, cases, fixed_case
 from differences import derivative, deviation, polynomial_motion
 from hypothesis import given, settings
+from scipy.linalg import block_diag
 from textbook import body_poses, body_twists, twist_matrix
 
-from eom_dynamics.equations.system import system
+from eom_dynamics import StateError, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.equations import system_matrices
 
 
 @settings(max_examples=15)
@@ -16,7 +19,7 @@ from eom_dynamics.equations.system import system
 def test_twists_of_the_bodies(case: Case) -> None:
     """V for a motion of the joints, from differences of poses with an error of 1e-14; U for a motion of the base."""
     q, qd = case.motion
-    kinematics = system(case.robot, q, [qd])
+    kinematics = system_matrices(case.robot, q, qd)
     twists = kinematics.V[0].reshape(-1, 6)
     assert deviation(twists, body_twists(case.parameters, q, qd), floor=1.0) < 1e-12
     base = np.array([0.3, -0.2, 0.5, 1.0, 0.4, -0.6])
@@ -25,17 +28,85 @@ def test_twists_of_the_bodies(case: Case) -> None:
         assert deviation(twist_matrix(twist), np.linalg.inv(pose) @ twist_matrix(base) @ pose, floor=1.0) < 1e-13
 
 
-@pytest.mark.parametrize("quantity", ["S", "J", "U", "V", "b"])
+@pytest.mark.parametrize("quantity", ["A", "a", "S", "J", "U", "V", "b"])
 @pytest.mark.parametrize("name", FIXED)
 def test_derivatives_agree_with_differences(name: str, quantity: str) -> None:
     case = fixed_case(name, 5)
     motion = polynomial_motion(case.motion)
-    jet = getattr(system(case.robot, case.motion[0], case.motion[1:]), quantity)
+    jet = getattr(system_matrices(case.robot, *case.motion), quantity)
     assert len(jet) == 5
     for k in range(4):
 
         def lower(t: float, k: int = k) -> np.ndarray:
             q, *rates = motion(t)[: k + 2]
-            return getattr(system(case.robot, q, rates), quantity)[k]
+            return getattr(system_matrices(case.robot, q, *rates), quantity)[k]
 
         assert deviation(jet[k + 1], derivative(lower)) < 1e-12
+
+
+def bracket(twist: Array) -> Array:
+    """ad (6, 6) by commutators of the matrices (4, 4) of twists."""
+    X, columns = twist_matrix(twist), [twist_matrix(unit) for unit in np.eye(6)]
+    return np.array([vector(X @ Y - Y @ X) for Y in columns]).T
+
+
+def adjoint(C: Array) -> Array:
+    """Ad (6, 6) by C Y C^-1."""
+    return np.array([vector(C @ twist_matrix(unit) @ np.linalg.inv(C)) for unit in np.eye(6)]).T
+
+
+def vector(matrix: Array) -> Array:
+    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_names_and_values_of_the_paper(name: str) -> None:
+    """Equations (15)-(26), (30), (33): block by block from poses, rates by differences with errors of 1e-13."""
+    case = fixed_case(name, 2)
+    motion, n = polynomial_motion(case.motion), case.robot.n
+    screws = [np.array(case.parameters["joints"][joint]["screw"]) for joint in case.parameters["joint_names"]]
+    X = block_diag(*(screw[:, np.newaxis] for screw in screws))
+
+    def A(t: float) -> Array:
+        C = body_poses(case.parameters, motion(t)[0])
+        return np.block([[adjoint(np.linalg.inv(C[i]) @ C[j]) * (j <= i) for j in range(n)] for i in range(n)])
+
+    def D(t: float) -> Array:
+        return A(t) * np.kron(np.eye(n, k=-1), np.ones((6, 6)))
+
+    def V(t: float) -> Array:
+        return A(t) @ X @ motion(t)[1]
+
+    found = system_matrices(case.robot, *case.motion)
+    q, qd, qdd = case.motion
+    a = block_diag(*(rate * bracket(screw) for rate, screw in zip(qd, screws, strict=True)))
+    J, identity = A(0) @ X, np.eye(6 * n)
+    paper = {
+        "(15)": (found.V[0], J @ qd),
+        "(16)": (found.J[0], J),
+        "(17) A": (found.A[0], A(0)),
+        "(17) X": (found.X, X),
+        "(19)": (found.J[1], derivative(lambda t: A(t) @ X)),
+        "(19), right": (found.J[1], -A(0) @ a @ J),
+        "(20)": (found.a[0], a),
+        "(22)": (found.V[1], derivative(V)),
+        "(22), right": (found.V[1], J @ qdd - A(0) @ a @ V(0)),
+        "(23)": (found.A[0], np.linalg.inv(identity - found.D)),
+        "(24)": (found.D, D(0)),
+        "(25)": (found.A[1], A(0) @ derivative(D) @ A(0)),
+        "(26)": (found.A[1], derivative(A)),
+        "(26), right": (found.A[1], A(0) @ a - A(0) @ a @ A(0)),
+        "(30)": (found.b[0], block_diag(*map(bracket, V(0).reshape(-1, 6)))),
+        "(33)": (found.U[0], np.vstack([adjoint(np.linalg.inv(C)) for C in body_poses(case.parameters, q)])),
+    }
+    assert {number: gap for number, (x, y) in paper.items() if (gap := deviation(x, y, floor=1.0)) > 1e-13} == {}
+
+
+def test_refused_arguments() -> None:
+    robot = load_robot("planar_2r")
+    with pytest.raises(StateError, match=r"^system_matrices needs at least q and qd"):
+        system_matrices(robot, np.zeros(2))
+    with pytest.raises(StateError, match=r"^qd must have shape \(2,\), has \(3,\)"):
+        system_matrices(robot, np.zeros(2), np.zeros(3))
+    with pytest.raises(TypeError, match=r"^robot must be a Robot"):
+        system_matrices("planar_2r", np.zeros(2), np.zeros(2))  # type: ignore[arg-type]

@@ -18,8 +18,7 @@ from hypothesis import given
 from trees import MovingTree, moving_trees
 
 from eom_dynamics import Joint, Robot, StateError, equations_of_motion, load_robot
-from eom_dynamics.equations import RigidBody, SystemForm, system_form
-from eom_dynamics.equations.system import system
+from eom_dynamics.equations import RigidBody, SystemForm, system_form, system_matrices
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot import Inertial
 
@@ -58,8 +57,9 @@ def test_random_trees(tree: MovingTree) -> None:
     form = check(tree.robot, tree.states, tree.wrench[0])
     identity = np.eye(len(form.W))
     assert deviation((identity - form.W) @ form.L, identity) < 1e-13
-    body = system(tree.robot, tree.states[0], tree.states[1:2])
+    body = system_matrices(tree.robot, *tree.states[:2])
     assert deviation(form.L @ form.A, body.J[0], floor=1.0) < 1e-13
+    assert all(map(np.array_equal, (form.L, form.A, form.W), (body.A[0], body.X, body.D)))
     assert deviation(form.V, body.V[0], floor=1.0) < 1e-13
 
 
