@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,14 @@ from report import Section, Table, error, seconds
 from settings import FULL, Settings
 from timing import TimedTask, interleaved
 
-from eom_dynamics import Robot, equations_of_motion, lie, load_robot, recursion
+from eom_dynamics import Robot, equations_of_motion, load_robot, recursion
 from eom_dynamics.codegen.backends import kernel_of
 from eom_dynamics.codegen.functions import CompiledFunction, Signature, Vector
 from eom_dynamics.codegen.program import Program, trace
-from eom_dynamics.equations import EquationsOfMotion
-from eom_dynamics.equations.system import ad_blocks, ancestors, block_diagonal, inertia_matrix, screw_matrix, system
-from eom_dynamics.jet import Jet, leibniz
-from eom_dynamics.kinematics import body_poses
+from eom_dynamics.equations import spatial_equations_of_motion, system_matrices
+from eom_dynamics.equations.spatial import lift, spatial_twists
+from eom_dynamics.equations.system import inertia_matrix
+from eom_dynamics.jet import Jet
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
 _STATES, _BATCH = 64, 2_048
@@ -44,58 +43,27 @@ def matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
 
 def vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
     """The same product from its right end: J' (M_b dV/dt - b' M_b V + M_b U G), in which no M and C is formed."""
-    body = system(robot, states[0], states[1:])
+    body = system_matrices(robot, *states)
     M_b = inertia_matrix(robot)
     lift = np.concatenate([np.zeros(3, dtype=int), -robot.gravity])
     return tuple(body.J.T @ (M_b @ (body.V.rate + body.U @ lift) - body.b.T @ (M_b @ body.V)))
 
 
 def spatial_matrices(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
-    """Spatial twists: M = J' M_s J, C = J' (M_s dJ/dt - b' M_s J), Q_grav = J' M_s G."""
-    rates = states[1:-1]
-    J, b, M_s = _spatial(robot, states[0], rates)
-    terms = (J.T @ (M_s @ J), J.T @ (M_s @ J.rate - b.T @ (M_s @ J)), J.T @ (M_s @ _lift(robot)))
-    M, C, gravity = map(tuple, terms)
-    none = (np.zeros(robot.n),) * len(rates)
-    return EquationsOfMotion(M, C, gravity, none, tuple(rates)).efforts(states[-1])
+    """The same in spatial twists."""
+    return spatial_equations_of_motion(robot, *states[:-1]).efforts(states[-1])
 
 
 def spatial_vectors(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
     """The same product from its right end: J' (M_s (dV/dt + G) - b' M_s V)."""
-    J, b, M_s = _spatial(robot, states[0], states[1:])
+    J, b, M_s, _ = spatial_twists(robot, states[0], states[1:])
     V = J @ Jet(states[1:])
-    return tuple(J.T @ (M_s @ (V.rate + _lift(robot)) - b.T @ (M_s @ V)))
+    return tuple(J.T @ (M_s @ (V.rate + lift(robot)) - b.T @ (M_s @ V)))
 
 
 def recursive(robot: Robot, states: Sequence[Any]) -> Sequence[Any]:
     """The library's recursion."""
     return recursion.inverse_dynamics(recursion.link_tree(robot), [list(x) for x in states])
-
-
-def _lift(robot: Robot) -> Any:
-    """Acceleration (0; -g) of the base, which in the base frame is that of all bodies (6N,)."""
-    return np.tile(np.concatenate([np.zeros(3, dtype=int), -robot.gravity]), len(robot.joints))
-
-
-def _spatial(robot: Robot, q: Any, rates: Sequence[Any]) -> tuple[Jet, Jet, Jet]:
-    """J of V = J qd in the base frame, b = diag(ad_V), and the inertias M_s of the bodies in the base frame.
-
-    Twists add along the tree: J = L Y with the joint screws Y_i = Ad X_i, and dY/dt = b Y,
-    dM_s/dt = -b' M_s - M_s b.
-    """
-    poses = body_poses(robot, q)
-    Ad = [lie.Ad(C) for C in poses]
-    back = block_diagonal([lie.Ad(lie.inverse(C)) for C in poses])
-    L = ancestors(robot, [np.eye(6, dtype=int)] * len(poses))
-    Y = [block_diagonal(Ad) @ screw_matrix(robot) @ robot.coupling[0]]
-    J, V, b, M_s = [L @ Y[0]], [], [], [back.T @ inertia_matrix(robot) @ back]
-    for k in range(len(rates)):
-        V.append(sum(comb(k, j) * (J[j] @ rates[k - j]) for j in range(k + 1)))
-        b.append(ad_blocks(V[k]))
-        Y.append(leibniz(b, Y, k))
-        J.append(L @ Y[k + 1])
-        M_s.append(-leibniz([x.T for x in b], M_s, k) - leibniz(M_s, b, k))
-    return Jet(J), Jet(b), Jet(M_s[:-1])
 
 
 WAYS: dict[str, Efforts] = {

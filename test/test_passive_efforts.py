@@ -38,7 +38,7 @@ from eom_dynamics.actuators.parallel_springs import (
 from eom_dynamics.actuators.parameters import ParameterError
 from eom_dynamics.actuators.springs import CubicSpring, DeadZoneSpring, ExponentialSpring, PolynomialSpring
 from eom_dynamics.arrays import Array
-from eom_dynamics.equations import gravity_from_jacobians, system_form
+from eom_dynamics.equations import gravity_from_jacobians, spatial_equations_of_motion, system_form
 from eom_dynamics.loops import ClosedLoopArm
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
@@ -193,8 +193,9 @@ def test_closed_forms(kind: str) -> None:
     dynamics = Dynamics(robot, backend="numpy")
     q, qd, qdd, qddd, qdddd = drawn(5, 2)
     efforts = dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd)
-    for x, y in zip(equations_of_motion(robot, q, qd, qdd, qddd).efforts(qdddd), efforts, strict=True):
-        assert deviation(x, y, floor=np.max(np.abs(efforts))) < ROUNDING
+    for closed_form in (equations_of_motion, spatial_equations_of_motion):
+        for x, y in zip(closed_form(robot, q, qd, qdd, qddd).efforts(qdddd), efforts, strict=True):
+            assert deviation(x, y, floor=np.max(np.abs(efforts))) < ROUNDING
     assert deviation(system_form(robot, q, qd, qdd).tau, efforts[0]) < ROUNDING
     assert deviation(gravity_from_jacobians(robot, q), dynamics.gravity(q)) < ROUNDING
 

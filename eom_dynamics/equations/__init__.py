@@ -12,6 +12,7 @@ from .jacobian_sums import (
     mass_matrix_from_jacobians,
 )
 from .rigid_body import RigidBody, newton_euler
+from .spatial import spatial_equations_of_motion
 from .system import SystemMatrices, system_matrices
 from .system_form import SystemForm, system_form
 
@@ -31,6 +32,7 @@ __all__ = [
     "gravity_from_jacobians",
     "mass_matrix_from_jacobians",
     "newton_euler",
+    "spatial_equations_of_motion",
     "system_form",
     "system_matrices",
 ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from math import comb
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -116,7 +117,7 @@ def equations_of_motion(
         raise StateError("equations_of_motion needs at least q and qd")
     choice(coriolis, "coriolis", CORIOLIS_FORMS)
     if (N := number_of_states(q)) is not None:
-        return _batch(robot, N, (q, *rates), wrench, coriolis)
+        return of_batch(partial(equations_of_motion, robot, coriolis=coriolis), robot, N, (q, *rates), wrench)
     q, *derivatives = joint_vectors(robot.n, q, *rates)
     body = system_matrices(robot, q, *derivatives)
     inertia = inertia_matrix(robot)
@@ -132,16 +133,17 @@ def equations_of_motion(
     )
 
 
-def _batch(
-    robot: Robot, N: int, motion: Sequence[ArrayLike], wrench: Sequence[ArrayLike], coriolis: str
+def of_batch(
+    equations: Callable[..., EquationsOfMotion],
+    robot: Robot,
+    N: int,
+    motion: Sequence[ArrayLike],
+    wrench: Sequence[ArrayLike],
 ) -> EquationsOfMotion:
-    """Equations of motion of N states, with a leading axis N."""
+    """Equations of motion of N states, with a leading axis N, by those of one state."""
     states = joint_vectors(robot.n, *motion, samples=(N,))
     at_tools = wrenches(wrench, None, robot.wrench_shape, (N,))
-    each = [
-        equations_of_motion(robot, *(x[i] for x in states), wrench=[W[i] for W in at_tools], coriolis=coriolis)
-        for i in range(N)
-    ]
+    each = [equations(*(x[i] for x in states), wrench=[W[i] for W in at_tools]) for i in range(N)]
     return EquationsOfMotion.stacked(each)
 
 
