@@ -229,13 +229,21 @@ class Kinematics(CompiledMethods):
         """
         return self._center("center_of_mass_jacobian", (q, *rates))
 
-    def statics(self, q: ArrayLike, wrench: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
+    def statics(
+        self,
+        q: ArrayLike,
+        wrench: ArrayLike,
+        *,
+        frame: str | None = None,
+        reference: str = "body",
+        point: ArrayLike | None = None,
+    ) -> Array:
         """Joint efforts for a wrench that a frame exerts on its surroundings: tau = J' F, without gravity.
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             wrench: F (6,) or (N, 6), moment first, N m and N, dual to the twists of ``reference``.
-            frame, reference: as for :meth:`jacobian`.
+            frame, reference, point: as for :meth:`jacobian`; a force acts at the point.
 
         Returns:
             tau: (n,) or (N, n), N m or N.
@@ -243,10 +251,18 @@ class Kinematics(CompiledMethods):
         Raises:
             StateError: as for :meth:`jacobian`, or the wrench has the wrong shape or is not finite.
         """
-        J = self.jacobian(q, frame, reference)
+        J = self.jacobian(q, frame, reference, point=point)
         return times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
 
-    def wrench(self, q: ArrayLike, tau: ArrayLike, *, frame: str | None = None, reference: str = "body") -> Array:
+    def wrench(
+        self,
+        q: ArrayLike,
+        tau: ArrayLike,
+        *,
+        frame: str | None = None,
+        reference: str = "body",
+        point: ArrayLike | None = None,
+    ) -> Array:
         """Least-norm wrench that a frame exerts under joint efforts: tau = J' F, without gravity.
 
         Where the efforts are balanced by no wrench (more than six joints, or a singular configuration), the wrench is
@@ -255,7 +271,7 @@ class Kinematics(CompiledMethods):
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             tau: (n,) or (N, n), N m or N.
-            frame, reference: as for :meth:`jacobian`.
+            frame, reference, point: as for :meth:`statics`.
 
         Returns:
             F: (6,) or (N, 6), moment first, N m and N.
@@ -263,7 +279,7 @@ class Kinematics(CompiledMethods):
         Raises:
             StateError: as for :meth:`jacobian`, or tau has the wrong shape or is not finite.
         """
-        J = self.jacobian(q, frame, reference)
+        J = self.jacobian(q, frame, reference, point=point)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
         return times(inverse, _vectors(tau, "tau", self.robot.n))
 

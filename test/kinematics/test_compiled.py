@@ -340,6 +340,22 @@ def test_statics(iiwa: Kinematics) -> None:
     assert deviation(iiwa.wrench(np.tile(q, (2, 1)), np.tile(tau, (2, 1)))[1], wrench) < 1e-13
 
 
+def test_statics_of_a_force_at_a_point(iiwa: Kinematics) -> None:
+    """By virtual work: the partial derivatives of the work of the force at the point, by differences."""
+    q, point, force = BENT, np.array([0.1, -0.2, 0.3]), np.array([10.0, 20.0, -5.0])
+
+    def work(x: np.ndarray) -> float:
+        C = iiwa.pose(x)
+        return float(force @ (C[:3, :3] @ point + C[:3, 3]))
+
+    wrench = np.array([0, 0, 0, *force])
+    tau = iiwa.statics(q, wrench, reference="world_aligned", point=point)
+    assert deviation(tau, gradient(work, q)) < 1e-13
+    assert deviation(iiwa.wrench(q, tau, reference="world_aligned", point=point), wrench) < 1e-13
+    R = iiwa.pose(q)[:3, :3]
+    assert deviation(iiwa.statics(q, [0, 0, 0, *(R.T @ force)], point=point), tau) < 1e-13
+
+
 def test_singularities_of_the_elbow(iiwa: Kinematics) -> None:
     stretched = np.zeros(7)
     assert iiwa.manipulability(stretched) < 1e-15
