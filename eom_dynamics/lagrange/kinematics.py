@@ -96,7 +96,7 @@ class SymbolicKinematics:
         return sp.Matrix(normal_forms(J @ exact_array(self.robot.coupling[0])))
 
     def determinant(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> Any:
-        """Determinant of the Jacobian of a frame, or of some of its rows.
+        """Determinant of the Jacobian of a frame, or of some of its rows, as a product of its factors.
 
         That of all rows does not depend on the reference of the twist.
 
@@ -107,6 +107,10 @@ class SymbolicKinematics:
         Raises:
             StateError: there is no such frame, or the rows are not as many as joints.
         """
+        constant, powers = self._factored_determinant(frame, rows)
+        return sp.Mul(constant, *(factor**power for factor, power in powers.items()))
+
+    def _factored_determinant(self, frame: str | None, rows: Sequence[int]) -> tuple[Any, dict[Any, int]]:
         chosen = tuple(rows)
         if len(chosen) != self.robot.n or not set(chosen) <= set(range(_TWIST)):
             raise StateError(
@@ -120,7 +124,7 @@ class SymbolicKinematics:
         names = {atom: sp.Dummy() for atom in J.atoms(sp.sin, sp.cos)}  # SymPy's domains of polynomials have symbols
         entries = sp.polys.matrices.DomainMatrix.from_Matrix(J.xreplace(names))
         found = entries.domain.to_sympy(entries.charpoly()[-1]) * (-1) ** J.rows
-        return normal_form(found.xreplace({name: atom for atom, name in names.items()}))
+        return factored(found.xreplace({name: atom for atom, name in names.items()}), self.q)
 
     def singularities(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> tuple[Any, ...]:
         """Factors of :meth:`determinant`, by arguments of which one is zero where the arm is singular.
@@ -131,33 +135,67 @@ class SymbolicKinematics:
         >>> lagrange.SymbolicKinematics(load_robot("leg"), symbols=True).singularities(rows=(3, 4, 5))
         (sin(q3), p_z3*cos(q2) + p_z_foot*cos(q2 + q3))
         """
-        return factors(self.determinant(frame, rows), self.q)
+        constant, powers = self._factored_determinant(frame, rows)
+        return (sp.S.Zero,) if constant == 0 else tuple(powers)
 
 
-def factors(expression: Any, q: Sequence[Any]) -> tuple[Any, ...]:
-    """Factors of a polynomial in sines and cosines that depend on some of the variables q.
+def factored(expression: Any, q: Sequence[Any]) -> tuple[Any, dict[Any, int]]:
+    """Constant, and the powers of the factors that depend on the variables q, of a polynomial in sines and cosines.
 
-    They are those of the polynomial in tangents of half angles; where one is of half angles, those in the same
-    variables are multiplied, or it is squared, to a function of whole angles with the same zeros.
+    They are those of the polynomial in tangents of half angles; where these are of half angles, they are multiplied
+    with others of the same variables, or by themselves, to functions of whole angles.
     """
     rest = normal_form(expression)
     if rest == 0:
-        return (sp.S.Zero,)
+        return sp.S.Zero, {}
     t = {sp.Dummy(x.name): x for x in q if x in rest.free_symbols}
     halves: dict[Any, Any] = {}
     for y, x in t.items():
         halves |= {sp.sin(x): 2 * y / (1 + y**2), sp.cos(x): (1 - y**2) / (1 + y**2)}
     numerator, denominator = sp.fraction(sp.together(sp.expand_trig(rest).xreplace(halves)))
-    found: dict[Any, Any] = defaultdict(lambda: sp.S.One)
-    for factor, _ in sp.factor_list(numerator)[1]:
-        degrees = {y: sp.degree(factor, y) for y in t if factor.has(y)}
-        if degrees and factor not in [1 + y**2 for y in t]:
-            odd = any(degree % 2 for degree in degrees.values())
-            found[frozenset(map(t.get, degrees)) if odd else factor] *= _of_angles(factor, degrees, t)
-    for y, x in t.items():
-        if sp.degree(denominator, y) > sp.degree(numerator, y):
-            found[frozenset([x])] *= sp.cos(x / 2)  # zero after half a turn, where the tangent is infinite
-    return tuple(dict.fromkeys(map(_of_whole_angles, found.values())))
+    constant, found = sp.S.One, []
+    cosines = dict.fromkeys(t, 0)  # powers of the cosines of half angles; 1 + y² is such a power, too
+    for sign, polynomial in ((1, sp.expand(numerator)), (-1, sp.expand(denominator))):
+        number, parts = sp.factor_list(polynomial) if polynomial.free_symbols else (polynomial, [])
+        constant *= number**sign
+        for part, power in parts:
+            degrees = {y: sp.degree(part, y) for y in t if part.has(y)}
+            if not degrees:
+                constant *= part ** (sign * power)
+            elif part in [1 + y**2 for y in t]:
+                cosines[next(iter(degrees))] -= 2 * sign * power
+            else:
+                found.append((_of_angles(part, degrees, t), degrees, power))
+                for y, degree in degrees.items():
+                    cosines[y] -= power * degree
+    found += [(sp.cos(t[y] / 2), {y: 1}, power) for y, power in cosines.items() if power]
+    powers: dict[Any, int] = defaultdict(int)
+    for whole, power in _whole(found):
+        content, primitive = normal_form(whole).as_content_primitive()
+        if primitive.could_extract_minus_sign():
+            content, primitive = -content, -primitive
+        constant *= content**power
+        powers[primitive] += power
+    return constant, dict(powers)
+
+
+def _whole(found: Sequence[tuple[Any, dict[Any, int], int]]) -> list[tuple[Any, int]]:
+    """Functions of whole angles with their powers, from factors of half angles with their degrees and powers."""
+    groups, whole, last = defaultdict(list), [], sp.S.One
+    for factor, degrees, power in found:
+        groups[frozenset(degrees) if any(degree % 2 for degree in degrees.values()) else factor].append(
+            (factor, degrees, power)
+        )
+    for group in groups.values():
+        while group:
+            least = min(power for *_, power in group)
+            if any(sum(degrees.get(y, 0) for _, degrees, _ in group) % 2 for y in group[0][1]):
+                whole += [(factor**2, power // 2) for factor, _, power in group if power > 1]
+                last *= sp.Mul(*(factor for factor, _, power in group if power % 2))
+                break
+            whole.append((sp.Mul(*(factor for factor, *_ in group)), least))
+            group = [(factor, degrees, power - least) for factor, degrees, power in group if power > least]
+    return whole if last == 1 else [*whole, (last, 1)]
 
 
 def _of_angles(polynomial: Any, degrees: dict[Any, int], angles: dict[Any, Any]) -> Any:
@@ -169,11 +207,3 @@ def _of_angles(polynomial: Any, degrees: dict[Any, int], angles: dict[Any, Any])
             term *= sp.sin(angles[y] / 2) ** k * sp.cos(angles[y] / 2) ** (degree - k)
         total += term
     return total
-
-
-def _of_whole_angles(factor: Any) -> Any:
-    """The factor, or its square, without constant factors."""
-    turned = (factor.subs(x, x + 2 * sp.pi) for x in factor.free_symbols)
-    whole = normal_form(factor**2 if any(sp.expand(factor + x) == 0 for x in turned) else factor)
-    _, primitive = whole.as_content_primitive()
-    return -primitive if primitive.could_extract_minus_sign() else primitive

@@ -15,7 +15,7 @@ import eom_dynamics as eom
 from eom_dynamics import Robot, lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.lagrange import SymbolicKinematics, normal_form, planar_arm
-from eom_dynamics.lagrange.kinematics import factors
+from eom_dynamics.lagrange.kinematics import factored
 from eom_dynamics.robot import Frame, Joint
 
 q1, q2, q3, q4, q5, q6 = Q = sp.symbols("q1:7", real=True)
@@ -65,12 +65,12 @@ def test_planar_2r_of_lynch_and_park_chapter_5() -> None:
 def test_leg_is_singular_stretched_and_below_its_hip() -> None:
     """A. De Luca, Robotics 1, singularities of the 3R anthropomorphic arm: det J = -a2 a3 s3 (a2 c2 + a3 c23)."""
     leg = SymbolicKinematics(eom.load_robot("leg"), symbols=True)
-    # Downwards: both lengths are negative z.
-    thigh, shank = -leg.robot.joints[2].reference_pose[2, 3], -leg.robot.tools[0].pose[2, 3]
+    # Downwards: both lengths are negative z; the first axis is horizontal.
+    thigh, shank = leg.robot.joints[2].reference_pose[2, 3], leg.robot.tools[0].pose[2, 3]
     textbook = -thigh * shank * sp.sin(q3) * (thigh * sp.cos(q2) + shank * sp.cos(q2 + q3))
-    assert normal_form(leg.determinant(rows=(3, 4, 5)) ** 2 - textbook**2) == 0
+    assert leg.determinant(rows=(3, 4, 5)) == textbook
     assert leg.singularities(rows=(3, 4, 5))[0] == sp.sin(q3)
-    assert leg.values == {sp.Symbol("p_y2", positive=True): 0.08, -thigh: -0.25, -shank: -0.25}
+    assert leg.values == {sp.Symbol("p_y2", positive=True): 0.08, thigh: -0.25, shank: -0.25}
     rows = eom.Kinematics(eom.load_robot("leg")).jacobian([0.2, 0.3, -0.7], reference="world_aligned")[3:]
     found = leg.determinant(rows=(3, 4, 5)).subs(leg.values | dict(zip(Q, [0.2, 0.3, -0.7], strict=False)))
     assert float(found) == pytest.approx(np.linalg.det(rows), rel=1e-12)
@@ -98,8 +98,10 @@ def test_jacobian_of_a_6r_arm_by_lynch_and_park_5_11(reference: str) -> None:
 def test_singularities_of_a_6r_arm_are_those_of_wrist_elbow_and_shoulder() -> None:
     """B. Siciliano et al., Robotics, section 3.3; Lynch and Park, section 5.3: they decouple with a spherical wrist."""
     determinant = elbow().determinant()
-    wrist, reach_of_forearm, distance_of_wrist = factors(determinant, elbow().q)
-    assert wrist == sp.sin(q5)
+    (reach_of_forearm,) = (x for x in determinant.args if x.free_symbols == {a3, d4, q3})
+    (distance_of_wrist,) = (x for x in determinant.args if q2 in x.free_symbols)
+    wrist = sp.sin(q5)
+    assert {a2, wrist} <= set(determinant.args)
     assert sp.simplify(reach_of_forearm - (a3 * sp.sin(q3) + d4 * sp.cos(q3))) == 0
     # The wrist centre is on the first axis.
     x = elbow().pose("joint_4")[0, 3]
@@ -131,14 +133,30 @@ def test_decimals_that_cancel_leave_no_singularities() -> None:
     assert arm.singularities(rows=(0, 3, 5)) == (0,)
 
 
-def test_factors() -> None:
-    product = 3 * a2 * sp.cos(q1 + q2) * sp.sin(q3) ** 2 * (2 * sp.cos(q1) + a2) * (sp.cos(q2) + 3 * sp.sin(q3))
-    found = factors(product, Q)
-    assert set(found) == {sp.cos(q1 + q2), sp.sin(q3), 2 * sp.cos(q1) + a2, sp.cos(q2) + 3 * sp.sin(q3)}
-    # Zero where the sine is, but only every other time.
-    (found,) = factors(a2 * (1 - sp.cos(q1)), Q)
-    assert found in (sp.cos(q1) - 1, 1 - sp.cos(q1))
-    assert factors(a2 + 0 * q1, Q) == () and factors(sp.cos(q1) ** 2 + sp.sin(q1) ** 2 - 1, Q) == (0,)
+PRODUCTS = {
+    "simple": (3 * a2 * sp.cos(q1 + q2) * sp.sin(q3) * (2 * sp.cos(q1) + a2) * (sp.cos(q2) + 3 * sp.sin(q3)), 4),
+    "powers": (a2 * sp.sin(q1) ** 3 * sp.cos(q2 - q3) ** 2 * (a2 - sp.cos(q1)), 3),
+    "zero every other time": (a2 * (1 - sp.cos(q1)), 1),
+    "after half a turn": (sp.sin(q1) * (1 + sp.cos(q1)) ** 2, 2),
+    "two half angles": (sp.sin(q1) + sp.sin(q2), 1),
+    "constant": (a2 / a3 + 0 * q1, 0),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_factors_multiply_to_the_expression(name: str) -> None:
+    product, count = PRODUCTS[name]
+    constant, powers = factored(sp.expand(product), Q)
+    assert len(powers) == count and not constant.free_symbols & set(Q)
+    for q in np.random.default_rng(2).uniform(-3, 3, (3, 6)):
+        found = constant * sp.Mul(*(factor**power for factor, power in powers.items()))
+        assert number(found, q).item() == pytest.approx(number(product, q).item(), rel=1e-12)
+
+
+def test_factors_as_they_are_known() -> None:
+    constant, powers = factored(PRODUCTS["powers"][0], Q)
+    assert powers == {sp.sin(q1): 3, sp.cos(q2 - q3): 2, a2 - sp.cos(q1): 1} and constant == a2
+    assert factored(sp.cos(q1) ** 2 + sp.sin(q1) ** 2 - 1, Q) == (0, {})
 
 
 def test_refused() -> None:
