@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong at singularities, drawn: gimbal lock, the wrist of the UR5e, and a leg that stretches its knee.
+"""What goes wrong at singularities, drawn: gimbal lock, the wrist of the UR5e, and a biped leg that is stretched.
 
 python examples/singularities.py singularities.png
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import AnyArray
-from eom_dynamics.kinematics import POSITION, newton_raphson
+from eom_dynamics.kinematics import newton_raphson
 
 
 def euler_rates(distance: float) -> tuple[AnyArray, AnyArray]:
@@ -33,46 +34,55 @@ def wrist(angle: AnyArray) -> AnyArray:
     return q
 
 
-def stretched_leg(followed: Axes, knee: Axes, converging: Axes) -> None:
-    """Draw a foot that is led straight down beyond the reach of its leg, and Newton's iterates from a stretched leg.
+def leg_angles(foot: AnyArray, thigh: float = 0.3, shank: float = 0.3) -> AnyArray:
+    """Joint angles (6,) of the biped leg for a pose of its foot, in closed form; stretched where it is out of reach.
 
-    The singularity-robust inverse J' (J J' + λ I)⁻¹ of Nakamura and Hanafusa is that with the damping √λ in SI units.
+    S. Kajita et al., Introduction to Humanoid Robotics (2014), section 2.5: the position of the hip in the frame of the
+    foot gives knee and ankle, what is left of the rotation the hip.
     """
-    leg = eom.Kinematics(eom.load_robot("leg"))
-    step, start = 2e-3, np.array([0.0, 0.5, -1.0])
-    t = np.arange(0.0, 1.2, step)
-    down = leg.pose(start)[:3, 3] + np.outer(t, [0.0, 0.0, -0.1])
-    for k, lam in enumerate((0.0, 1e-4, 1e-3)):
-        q, path, speeds = start, [], []
-        for target in down:
-            # The velocity of the target, and a correction of what was missed before.
-            position = leg.pose(q)[:3, 3]
-            V = np.concatenate([np.zeros(3), [0.0, 0.0, -0.1] + 10.0 * (target - position)])
-            options = {"damping": np.sqrt(lam), "length": 1.0}
-            (qd,) = eom.differential_inverse_kinematics(
-                leg, q, (V,), reference="world_aligned", task=POSITION, **options
-            )
-            path.append(np.linalg.norm(target - position))
-            speeds.append(np.max(np.abs(qd)))
-            q = q + step * qd
-        name = f"λ = {lam:g} m²" if lam else "inverse of J"
-        followed.semilogy(t, np.array(path) + 1e-6, color=f"C{k}", label=name)
-        knee.semilogy(t, speeds, color=f"C{k}", label=name)
-        print(f"leg, {name}: joint rates up to {np.max(speeds):.3g} rad/s")
-    followed.set(title="Leg: its foot is led down, out of reach, by 0.1 m/s", xlabel="time  [s]", ylabel="missed  [m]")
-    knee.set(title="Its largest joint rate", xlabel="time  [s]", ylabel="[rad/s]")
-    target = leg.pose(start)[:3, 3]
+    x, y, z = -foot[:3, :3].T @ foot[:3, 3]
+    cosine = (x**2 + y**2 + z**2 - thigh**2 - shank**2) / (2 * thigh * shank)
+    knee = np.arccos(np.clip(cosine, -1.0, 1.0))
+    pitch = -np.arctan2(x, np.hypot(y, z)) - np.arctan2(thigh * np.sin(knee), shank + thigh * np.cos(knee))
+    roll = np.arctan2(y, z)
+    turn = eom.lie.rotation_from_rotation_vector
+    hip = eom.lie.euler_angles("ZXY", foot[:3, :3] @ turn([-roll, 0.0, 0.0]) @ turn([0.0, -pitch - knee, 0.0]))
+    return np.array([*hip, knee, pitch, roll])
+
+
+def stretched_leg(newton: Axes, robust: Axes, converging: Axes) -> None:
+    """Draw joint angles of a biped leg whose foot is moved forward, out of reach: its boundary singularity.
+
+    They are solved by Newton-Raphson from those of the foot before, with the inverse of J and with the
+    singularity-robust inverse J' (J J' + λ I)⁻¹ of Nakamura and Hanafusa, which has the damping √λ in SI units; and
+    in closed form. Beside them, the convergence of single solutions from an almost stretched leg.
+    """
+    leg = eom.Kinematics(eom.load_robot(Path(__file__).with_name("biped_leg.yaml")))
+    bent = np.array([0.0, 0.0, -np.pi / 6, np.pi / 3, -np.pi / 6, 0.0])
+    rates = eom.differential_inverse_kinematics(leg, bent, ([0, 0, 0, 0, 0, 0.1],), reference="world_aligned").rates[0]
+    print(f"leg, foot lifted by 0.1 m/s: hip, knee, ankle {np.array2string(rates[2:5], precision=4)} rad/s")
+    forward = np.linspace(0.0, 0.4, 81)
+    feet = np.tile(leg.pose(bent), (len(forward), 1, 1))
+    feet[:, 0, 3] += forward
+    exact = np.array([leg_angles(foot) for foot in feet])
+    for axes, lam, name in ((newton, 0.0, "inverse of J"), (robust, 0.01, "singularity-robust inverse")):
+        q, found = bent, []
+        for foot in feet:
+            q = newton_raphson(leg, foot, q, damping=np.sqrt(lam), iterations=20).q[-1]
+            found.append(q)
+        for k, joint in enumerate(("hip", "knee", "ankle")):
+            axes.plot(forward, np.array(found)[:, k + 2], color=f"C{k}", label=f"{joint} pitch")
+            axes.plot(forward, exact[:, k + 2], ":", color=f"C{k}")
+        axes.set(title=f"Biped leg, foot forward: {name}", xlabel="foot  [m]", ylim=(-1.6, 1.6))
+        print(f"leg, {name}: joint angles off by up to {np.max(np.abs(found - exact)):.2g} rad")
+    newton.set_ylabel("joint angles; dotted: in closed form  [rad]")
     for k, (share, damping) in enumerate(((1.0, 0.0), (0.5, 0.0), (1.0, 0.05))):
-        found = newton_raphson(leg, target, [0.0, 0.1, -0.02], step=share, damping=damping, iterations=40)
-        errors = np.linalg.norm(found.error, axis=1)
+        start = [0.0, 0.0, -0.01, 0.02, -0.01, 0.0]
+        steps = newton_raphson(leg, feet[0], start, step=share, damping=damping, iterations=40)
+        errors = np.max(np.abs(steps.error), axis=1)
         converging.semilogy(errors + 1e-16, ".-", color=f"C{k}", label=f"step {share:g}, √λ = {damping:g} m")
-        print(
-            f"leg, Newton-Raphson, step {share:g}, damping {damping:g} m: {len(errors) - 1} steps to {errors[-1]:.1e} m"
-        )
-    converging.set(
-        title="Newton–Raphson from an almost stretched leg", xlabel="step", ylabel="distance of the foot  [m]"
-    )
-    for axes in (followed, knee, converging):
+    converging.set(title="Newton–Raphson from an almost stretched leg", xlabel="step", ylabel="error  [m, rad]")
+    for axes in (newton, robust, converging):
         axes.legend(frameon=False)
 
 

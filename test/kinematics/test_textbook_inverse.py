@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from paths import ROOT
 
 from eom_dynamics import Kinematics, Robot, StateError, inverse_kinematics, lie, load_robot
 from eom_dynamics.kinematics import POSITION, differential_inverse_kinematics, newton_raphson
@@ -47,6 +49,27 @@ def test_leg_by_the_anthropomorphic_arm_of_siciliano_2_12_4(knee: int) -> None:
     q3 = knee * np.arccos((x**2 + height**2 - thigh**2 - shank**2) / (2 * thigh * shank))
     q2 = np.arctan2(-x, height) - np.arctan2(shank * np.sin(q3), thigh + shank * np.cos(q3))
     np.testing.assert_allclose(ARMS["leg"].pose([q1, q2, q3])[:3, 3], [x, y, z], atol=1e-15)
+
+
+def test_biped_leg_of_the_example_and_its_singular_poses() -> None:
+    """S. Kajita et al., Introduction to Humanoid Robotics (2014), section 2.5; J. Zhang, example 11."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    leg_angles = runpy.run_path(str(ROOT / "examples" / "singularities.py"))["leg_angles"]
+    leg = Kinematics(load_robot(ROOT / "examples" / "biped_leg.yaml"), backend="numpy")
+    for q in np.random.default_rng(1).uniform(-0.5, 0.5, (5, 6)) + 0.6 * np.eye(6)[3]:
+        np.testing.assert_allclose(leg_angles(leg.pose(q)), q, atol=1e-14)
+    # Lifting the foot by v bends a knee with links of length l at angles a with the vertical by v/(l sin a).
+    bent, v = np.array([0, 0, -np.pi / 6, np.pi / 3, -np.pi / 6, 0]), 0.1
+    rate = v / (0.3 * np.sin(np.pi / 6))
+    (qd,) = differential_inverse_kinematics(leg, bent, ([0, 0, 0, 0, 0, v],), reference="world_aligned").rates
+    np.testing.assert_allclose(qd, [0, 0, -rate / 2, rate, -rate / 2, 0], atol=1e-14)
+    singular = {
+        "a: stretched": np.zeros(6),
+        "b: axes of hip yaw and ankle roll coincide": bent + np.pi / 2 * np.eye(6)[4],
+        "c: axes of hip roll and ankle roll coincide": [0, 0, -np.pi / 2 - 0.5, 1.0, np.pi / 2 - 0.5, 0],
+    }
+    for name, pose in singular.items():
+        assert np.linalg.matrix_rank(leg.jacobian(pose), tol=1e-12) == 5, name
 
 
 # --- Newton-Raphson -----------------------------------------------------------------------------------
