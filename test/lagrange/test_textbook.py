@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 import sympy as sp
 
-from eom_dynamics import lagrange, load_robot
+from eom_dynamics import lagrange, lie, load_robot
+from eom_dynamics.robot import Inertial, solids
 
 g = sp.Symbol("g", positive=True)
 
@@ -86,6 +88,47 @@ def test_planar_pr_robot() -> None:
     assert_equal(system.gravity, [0, m2 * g * d * sp.cos(q2)])
     assert_equal(system.C_k[0], [[0, 0], [0, -m2 * d * sp.cos(q2)]])
     assert_equal(system.C_k[1], [[0, 0], [0, 0]])
+
+
+def test_five_questions_on_the_planar_pr_robot() -> None:
+    """A. De Luca, Robotics 2, Lagrangian approach, Q1 to Q5, without gravity."""
+    system = lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True)
+    (q1, q2), (qd1, qd2), M = system.q, system.qd, system.M
+    m1, m2, d, inertia = positive("m1 m2 c_x2 I_zz2")
+    for arm in (system, lagrange.robot_lagrangian(lagrange.planar_arm(3))):  # Q1
+        assert arm.M.diff(arm.q[0]) == sp.zeros(len(arm.q))
+    assert [system.christoffel[k, 0, 1] for k in range(2)] == [0, 0]  # Q2
+    at_rest, determinant = M.inv() * sp.Matrix([1, 0]), (m1 + m2) * (inertia + m2 * d**2) - (m2 * d * sp.sin(q2)) ** 2
+    assert sp.simplify(at_rest[1] - m2 * d * sp.sin(q2) / determinant) == 0  # Q3
+    S, z = system.coriolis_matrix(), sp.Matrix(sp.symbols("z1 z2"))
+    assert_equal(S, [[0, -m2 * d * sp.cos(q2) * qd2], [0, 0]])  # Q4
+    assert_equal((S + z * sp.Matrix([[qd2, -qd1]])) * sp.Matrix([qd1, qd2]), list(system.velocity_terms))
+    for largest in (M.det(), M[0, 0] - M[0, 1] ** 2 / M[1, 1]):  # Q5: less a square of sin q2
+        lost = sp.cancel((largest.subs(q2, 0) - largest) / sp.sin(q2) ** 2)
+        assert not lost.free_symbols & {q1, q2} and lost.is_positive
+
+
+def test_homework_on_the_inertia_of_a_body() -> None:
+    """A. De Luca, Robotics 2, homeworks: rotational energy by the Euler matrix, and Steiner's matrix identity."""
+    w, r = sp.Matrix(sp.symbols("w1:4")), sp.Matrix(sp.symbols("r1:4"))
+    S, S_r = (sp.Matrix(lie.skew(np.array(x).ravel())) for x in (w, r))
+    E_xx, E_xy, E_xz, E_yy, E_yz, E_zz = sp.symbols(
+        "E_xx E_xy E_xz E_yy E_yz E_zz"
+    )  # integrals of x², x y, … over mass
+    euler = sp.Matrix([[E_xx, E_xy, E_xz], [E_xy, E_yy, E_yz], [E_xz, E_yz, E_zz]])
+    I_c = sp.Matrix([[E_yy + E_zz, -E_xy, -E_xz], [-E_xy, E_xx + E_zz, -E_yz], [-E_xz, -E_yz, E_xx + E_yy]])
+    assert sp.expand((S * euler * S.T).trace() - (w.T * I_c * w)[0]) == 0
+    assert_equal(sp.eye(3) * r.dot(r) - r * r.T, (S_r.T * S_r).tolist())
+    m, a, b, c = positive("m a b c")
+    corner = Inertial.about_center(2.0, np.array([1.0, 2.0, 3.0]), np.eye(3)).about_origin
+    assert np.array_equal(corner, np.eye(3) + 2.0 * lie.skew([1.0, 2.0, 3.0]).T @ lie.skew([1.0, 2.0, 3.0]))
+    # His table: the parallelepiped, by integrals over it.
+    x, y, z = sp.symbols("x y z")
+    density = m / (a * b * c)
+    I_xx = sp.integrate(density * (y**2 + z**2), (x, -a / 2, a / 2), (y, -b / 2, b / 2), (z, -c / 2, c / 2))
+    assert sp.expand(I_xx - m * (b**2 + c**2) / 12) == 0
+    box = solids.box([0.1, 0.2, 0.3], mass=2.0).about_center_of_mass[0, 0]
+    assert box == pytest.approx(float(I_xx.subs({a: 0.1, b: 0.2, c: 0.3, m: 2})), rel=1e-15)
 
 
 def test_planar_2r_with_all_inertias() -> None:
