@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed form or recursion: tau, taud and taudd of the same robot, traced and compiled in the same way.
+"""Closed form against recursion: tau, taud and taudd of the same robot, traced and compiled in the same way.
 
 A. Müller and S. Kumar (Multibody System Dynamics 53, 2021) compare the closed form with recursions by the times of
 programs in different languages, and leave open the closed form in spatial twists. Here each is traced by the library.
@@ -92,7 +92,7 @@ def traced(robot: Robot, efforts: Efforts) -> Program:
 
 def run(settings: Settings) -> Section:
     """Compare results with the closed form in NumPy, count operations, and measure interleaved times."""
-    section = Section("closed_form", "Closed form or recursion")
+    section = Section("closed_form", "Closed form against recursion")
     robot = load_robot("iiwa" if settings is FULL else "planar_2r")
     states = RandomStates(robot, _STATES)
     programs = {name: traced(robot, efforts) for name, efforts in WAYS.items()}
