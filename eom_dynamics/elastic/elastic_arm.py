@@ -69,6 +69,7 @@ class ElasticArm(FeedforwardMethods):
         motor_inertia: (m,) rotor inertias on the link side of the gears, kg m² or kg.
         gear_ratio: (m,) turns of each motor for one turn of its joint.
         friction, gear, motor: parameters of the m motors.
+        has_memory: whether commands of a stream depend on those before: springs are damped, or friction has a state.
         ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
@@ -136,6 +137,7 @@ class ElasticArm(FeedforwardMethods):
             self.rotors = CarriedRotors(
                 robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
             )
+        self.has_memory = bool(self.damped.any() or self.side.presliding.any())
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -383,6 +385,25 @@ class ElasticArm(FeedforwardMethods):
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
+        return result
+
+    def friction_states(self, position: Array, velocity: Array, start: ArrayLike | None = None) -> Array:
+        """States (N, m) of presliding friction along a motion, zero at motors without: z of :class:`.Friction`.
+
+        Args:
+            position, velocity: of the motors, each (N, m), as of :class:`Feedforward`.
+            start: (m,) state at the first position; by default tanh(thetad/v_0).
+        """
+        result = np.zeros_like(position)
+        if not self.side.presliding.any():
+            return result
+        before, z, step = position[0], np.zeros(position.shape[1]), -np.ones(1)
+        if start is not None:
+            z, step = real_array(start, "start", z.shape), np.ones(1)
+        call = self.functions.call("presliding")
+        for i, (theta, thetad) in enumerate(zip(position, velocity, strict=True)):
+            (z,) = call(z, before, theta, thetad, step)
+            result[i], before, step = z, theta, np.ones(1)
         return result
 
     def stiffness_command(

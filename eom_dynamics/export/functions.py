@@ -129,6 +129,7 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
         "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
         "drive": lambda robot, side, run: motor_programs.drive(side, run=run),
         "filtered": lambda robot, side, run: motor_programs.filtered(side, run=run),
+        "presliding": lambda robot, side, run: motor_programs.presliding(side, run=run),
         # From the motion of motors and links; zero where that does not determine them.
         "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
@@ -213,6 +214,8 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
         return f"{robot.name}: compensated_by_robot has no payload, for code of {function}"
     if function == "filtered" and not side.damped.any():
         return f"{robot.name}: no spring has a damper, for code of {function}"
+    if function == "presliding" and not side.presliding.any():
+        return f"{robot.name}: no friction of a motor has a presliding_distance, for code of {function}"
     return None
 
 
@@ -271,7 +274,7 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
         return _STEPS[function](robot)
     if function in _STEPS:
         drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * (function == FEEDFORWARD_WITH_PAYLOAD)
-        others = ["filtered", *drives]
+        others = ["filtered", "presliding", *drives]
         others = [name for name in others if not function_unavailable(robot, side, name)]
         if function == FEEDFORWARD_WITH_PAYLOAD:
             others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)
