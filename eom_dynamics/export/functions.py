@@ -19,7 +19,7 @@ from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state
-from ..elastic.motor_programs import Run, between
+from ..elastic.motor_programs import FRICTION_STATE, Run, between
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
@@ -50,7 +50,8 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         tau: list[Scalar] = [0.0 if rigid else jet[0] for rigid, jet in zip(side.rigid, links, strict=True)]
         added, net = [0.0] * n, list[Scalar]()
         for (motor, joint), behind in zip(motors, side.motor_loads([jet[0] for jet in load]), strict=True):
-            against = side.motor_effort(motor, Jet([behind]), Jet([x["thetad"][motor]]), Jet([0.0]))
+            state = x[FRICTION_STATE][motor] if side.presliding[motor] else None
+            against = side.motor_effort(motor, Jet([behind]), Jet([x["thetad"][motor]]), Jet([0.0]), state)
             net.append(x["tau_m"][motor] - against[0])
             if side.rigid[joint]:
                 tau[joint], added[joint] = net[motor], side.rotor_inertia[joint]
@@ -68,6 +69,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         return dict(zip(ACCELERATIONS, (qdd, thetadd), strict=True))
 
     inputs = dict.fromkeys(("q", "qd"), n) | dict.fromkeys((*MOTOR_STATE, "tau_m"), len(motors))
+    inputs |= dict.fromkeys((FRICTION_STATE,) if side.presliding.any() else (), len(motors))
     return trace("plant", inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
 
 
