@@ -63,34 +63,55 @@ class DeflectionFilter:
     """
 
     def __init__(self, arm: ElasticArm) -> None:
-        self._arm = arm
-        self.needed = arm.has_memory
+        self._arm, self.needed = arm, arm.has_memory
         n, m = arm.robot.n, len(arm.motor_names)
-        self._ends = np.cumsum([n, m, n, n, n])
         self.memory = np.zeros(4 * n + 2 * m)
+        self._deflections, self._friction, *self._efforts, self._position = np.split(
+            self.memory, np.cumsum([n, m, n, n, n])
+        )
         self.stamp = np.zeros(1, dtype=np.int64)
 
-    def command(self, stamp: int, *state: Array, **given: Any) -> tuple[Feedforward, Array]:
-        """The feedforward at a stamp, ns, and the memory it leaves; arguments of :meth:`ElasticArm.feedforward`."""
+    def command(self, stamp: int, *state: Array, **given: Any) -> tuple[Feedforward, tuple[Array, ...]]:
+        """The feedforward at a stamp, ns, and what to :meth:`keep`; arguments of :meth:`ElasticArm.feedforward`."""
         arm = self._arm
-        before, step = int(self.stamp[0]), -1.0
-        if stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_GAP:
-            step = (stamp - before) * 1e-9
-        deflection, friction, *efforts, position = np.split(self.memory, self._ends)
         command = arm.feedforward(*state, **given)
+        efforts, deflection, friction = np.stack(command[:3]), self._deflections, self._friction
         if arm.damped.any():
-            deflection = arm.spring_set.filtered(deflection, efforts, command[:3], step)
+            deflection = self.at(stamp, efforts)
             command = arm.feedforward(*state, deflection=deflection, **given)
         if arm.side.presliding.any():
-            motion = command.motor_position, command.motor_velocity
-            (friction,) = arm.functions("presliding", friction, position, *motion, np.array([step]))
+            friction = self.slide(stamp, command.motor_position, command.motor_velocity)
             command = arm.feedforward(*state, deflection=deflection, friction_state=friction, **given)
-        return command, np.concatenate((deflection, friction, *command[:4]))
+        return command, (efforts, deflection, friction, command.motor_position)
 
-    def keep(self, stamp: int, memory: Array) -> None:
-        """Keep the memory of a command as the start of the next step; call it once the setpoint has been answered."""
-        self.memory[:] = memory
+    def at(self, stamp: int, efforts: Array) -> Array:
+        """Deflections (n,), rad or m, at a stamp, ns, under tau, taud, taudd (3, n); zero for undamped springs."""
+        return self._arm.spring_set.filtered(self._deflections, self._efforts, efforts, self._step(stamp))
+
+    def slide(self, stamp: int, position: Array, velocity: Array) -> Array:
+        """States of friction (m,) at a stamp, ns, and motor positions and velocities (m,); zero without presliding."""
+        step = np.array([self._step(stamp)])
+        return self._arm.functions("presliding", self._friction, self._position, position, velocity, step)[0]
+
+    def keep(
+        self,
+        stamp: int,
+        efforts: Array,
+        deflections: Array,
+        friction: Array | float = 0.0,
+        position: Array | float = 0.0,
+    ) -> None:
+        """Keep the present state as the start of the next step; call it once the setpoint has been answered."""
+        self._deflections[:], self._friction[:], self._position[:] = deflections, friction, position
+        for kept, row in zip(self._efforts, efforts, strict=True):
+            kept[:] = row
         self.stamp[0] = stamp
+
+    def _step(self, stamp: int) -> float:
+        """Time since the last setpoint, s; negative where the filters start again."""
+        before = int(self.stamp[0])
+        continues = stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_GAP
+        return (stamp - before) * 1e-9 if continues else -1.0
 
     def forget(self) -> None:
         """Restart without transient."""
@@ -188,8 +209,8 @@ class SetpointEvaluator:
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
         self.payload = PayloadBlend(arm.robot)
-        # Stamp and memory of a command that may be sent.
-        self._computed: tuple[int, Array] | None = None
+        # Stamp and states of a command that may be sent.
+        self._computed: tuple[int, tuple[Array, ...]] | None = None
         self._limits = LimitCheck(arm)
         self._limits.prepare()
 
@@ -256,7 +277,7 @@ class SetpointEvaluator:
 
         A lead and a payload that are given take the places of those of the stream.
         """
-        arm, memory = self.arm, None
+        arm, states = self.arm, None
         if stamp is not None:
             self._computed = None
         if payload is None:
@@ -274,7 +295,7 @@ class SetpointEvaluator:
             if ahead:
                 later = ahead.state
             if stamp is not None and self.deflections.needed:
-                command, memory = self.deflections.command(stamp, *later, **given)
+                command, states = self.deflections.command(stamp, *later, **given)
             else:
                 command = arm.feedforward(*later, **given)
             values = np.concatenate(command)
@@ -282,8 +303,8 @@ class SetpointEvaluator:
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
                 raise violations[0].error(f"exceeds limits: {summary(violations)}")
-            if stamp is not None and memory is not None:
-                self._computed = stamp, memory
+            if stamp is not None and states is not None:
+                self._computed = stamp, states
             if violations and limit_policy == "clip":
                 command = self._limits.clipped(command)
                 efforts, motors = self._split(np.concatenate(command))
@@ -299,7 +320,8 @@ class SetpointEvaluator:
         """Continue the stream from the command computed last, which has been sent."""
         self.payload.commit()
         if self._computed is not None:
-            self.deflections.keep(*self._computed)
+            stamp, states = self._computed
+            self.deflections.keep(stamp, *states)
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
