@@ -387,23 +387,28 @@ class ElasticArm(FeedforwardMethods):
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
         return result
 
-    def friction_states(self, position: Array, velocity: Array, start: ArrayLike | None = None) -> Array:
+    def friction_states(self, position: ArrayLike, velocity: ArrayLike, start: ArrayLike | None = None) -> Array:
         """States (N, m) of presliding friction along a motion, zero at motors without: z of :class:`.Friction`.
 
         Args:
             position, velocity: of the motors, each (N, m), as of :class:`Feedforward`.
             start: (m,) state at the first position; by default tanh(thetad/v_0).
+
+        Raises:
+            StateError: an array is not finite or has another shape.
         """
-        result = np.zeros_like(position)
-        if not self.side.presliding.any():
+        theta = real_array(position, "position")
+        shape = (*theta.shape[:1], len(self.motor_names))
+        theta, thetad = real_array(theta, "position", shape), real_array(velocity, "velocity", shape)
+        result = np.zeros(shape)
+        if not self.side.presliding.any() or not len(theta):
             return result
-        before, z, step = position[0], np.zeros(position.shape[1]), -np.ones(1)
-        if start is not None:
-            z, step = real_array(start, "start", z.shape), np.ones(1)
-        call = self.functions.call("presliding")
-        for i, (theta, thetad) in enumerate(zip(position, velocity, strict=True)):
-            (z,) = call(z, before, theta, thetad, step)
-            result[i], before, step = z, theta, np.ones(1)
+        step = np.array([-1.0 if start is None else 0.0])
+        z = result[0] if start is None else real_array(start, "start", shape[1:])
+        call, before = self.functions.call("presliding"), theta[0]
+        for i in range(len(theta)):
+            (z,) = call(z, before, theta[i], thetad[i], step)
+            result[i], before, step = z, theta[i], np.zeros(1)
         return result
 
     def stiffness_command(
