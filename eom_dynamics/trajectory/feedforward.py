@@ -140,7 +140,8 @@ def _sampled(
     # Allocated once, since clearing fresh memory costs as much as the computation.
     states = np.empty((len(STATE_NAMES), len(t), n))
     efforts, motors = np.empty((3, len(t), n)), np.empty((4, len(t), m))
-    deflection = friction = None
+    deflection: Array | None = None
+    friction: Array | None = None
     for first in range(0, len(t), _CHUNK):
         part = slice(first, first + _CHUNK)
         states[:, part] = _states(arm, trajectory, t[part])
