@@ -106,9 +106,9 @@ class Friction:
             dry = exponential(square * (-1 / np.square(self.stribeck_velocity))) * excess + dry
         return effort + sign * dry
 
-    def effort(self, velocity: Array) -> Array:
-        """Effort at velocities (…,), or (…, m) for m motors."""
-        return np.asarray(self.effort_jet(Jet([velocity]))[0])
+    def effort(self, velocity: Array, state: Array | None = None) -> Array:
+        """Effort at velocities (…,), or (…, m) for m motors; with the state of :meth:`effort_jet`."""
+        return np.asarray(self.effort_jet(Jet([velocity]), state)[0])
 
     def slope(self, velocity: Array) -> Array:
         """Derivative of :meth:`effort` with respect to the velocity."""
