@@ -20,6 +20,7 @@ from eom_dynamics.actuators import Actuator, Friction
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP, SetpointEvaluator
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.tools.demo.evaluate import Plan, evaluate
 from eom_dynamics.trajectory import paper_motion
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
@@ -147,6 +148,13 @@ def test_only_dry_friction_has_a_state() -> None:
     assert not Friction(viscous=1.0, presliding_distance=0.1).has_state
     assert arm_with(LAW).has_memory and not arm_with(SMOOTH).has_memory
     assert not arm_with(SMOOTH).friction_states(T[:, None] * [1, 1], STATES[1]).any()
+
+
+def test_a_simulated_robot_warns_that_it_is_smooth() -> None:
+    with pytest.warns(
+        eom.exceptions.RobotDescriptionWarning, match="friction of joint_1, joint_2 is simulated by its smooth"
+    ):
+        SimulatedRobot(ARM)
 
 
 def test_robot_files_keep_the_distance() -> None:
