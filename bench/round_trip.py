@@ -284,10 +284,8 @@ class _Client:
             k = self._sent[stamp][1]
             own = wanted[k]
             if memory.needed:
-                efforts = np.array([own.tau, own.taud, own.taudd])
-                deflection = memory.at(stamp, efforts)
-                own = self._arm.feedforward(*self._states[:, k], deflection=deflection)
-                memory.keep(stamp, efforts, deflection)
+                own, states = memory.command(stamp, *self._states[:, k])
+                memory.keep(stamp, *states)
             answer = self._answers[stamp][1]
             for field, value in zip(COMMAND_FIELDS, own, strict=True):
                 got = np.frombuffer(getattr(answer, field))

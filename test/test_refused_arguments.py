@@ -465,6 +465,8 @@ def test_a_symbolic_robot_points_there_too() -> None:
         (lambda arm, y: motor_pd_effort(y, "a", np.zeros(4), 1.0, 1.0), "measured_position must "),
         (lambda arm, y: arm.efforts_of_deflections("a", np.zeros(4)), "delta must be real numbers"),
         (lambda arm, y: arm.efforts_of_deflections([0.0, np.nan], np.zeros(4)), "delta must be finite"),
+        (lambda arm, y: arm.friction_states([0.0, 1.0], [0.0, 1.0]), "position must have shape"),
+        (lambda arm, y: arm.friction_states(np.zeros((3, 1)), np.zeros((2, 4))), "position must have shape"),
         (lambda arm, y: arm.deflections_over_time("ab", [np.zeros((2, 2))] * 3), "t must be real numbers"),
         (lambda arm, y: arm.deflections_over_time([1.0, 0.0], [np.zeros((2, 2))] * 3), "t must increase"),
         (lambda arm, y: arm.deflections_over_time([0.0, 1.0], [np.zeros((2, 2))] * 2), "efforts must be a sequence"),

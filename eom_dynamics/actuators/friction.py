@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Friction of motor and gear: viscous, Coulomb and Stribeck, smooth in the velocity."""
+"""Friction of motor and gear: viscous, Coulomb and Stribeck, smooth in the velocity, or with presliding."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
+from ..elementary import absolute, exp, select, tanh
 from ..jet import Jet
 from ..jet_functions import exponential, hyperbolic_tangent
 from .parameters import not_negative, positive, refuse
@@ -21,7 +23,14 @@ class Friction:
     30 (1994), with the sign of the velocity replaced by tanh(v/v_0), so that all derivatives exist. Above 3 v_0 the
     effort is within 0.5 % of the law with the sign. Below, a loaded joint creeps where a real one sticks.
 
-    D and c may differ by direction: their values at tanh(v/v_0) = ±1 are D+ and D-, c+ and c-, linear between.
+    With a presliding distance x_p, a state z in [-1, 1] replaces the tanh wherever the motion before is known, as in a
+    stream of setpoints: the deflection of bristles, relative to its largest, of P. R. Dahl, "A solid friction model",
+    Aerospace Corporation TOR-0158 (1968), dz/dtheta = (1 - z sign(thetad))/x_p. This is the model of C. Canudas de Wit,
+    H. Olsson, K. J. Åström, P. Lischinsky, IEEE Trans. Autom. Control 40 (1995), without damping of the bristles. At
+    rest z stays (stiction); after a reversal the effort changes its sign over some x_p. Where only the velocity is
+    known, z is tanh(v/v_0), as without x_p.
+
+    D and c may differ by direction: their values at tanh(v/v_0), or z, = ±1 are D+ and D-, c+ and c-, linear between.
 
     Attributes:
         viscous: D, N m s/rad (N s/m), like all parameters on the link side of the gear; D+ where D- is given.
@@ -30,6 +39,7 @@ class Friction:
         stribeck_velocity: v_s > 0, at which s has fallen most of the way to c, rad/s (m/s).
         smoothing_velocity: v_0 > 0, rad/s (m/s).
         viscous_negative, coulomb_negative: D- and c- of negative velocities; NaN stands for D+ and c+.
+        presliding_distance: x_p > 0, rad (m); NaN for friction without a state.
     """
 
     viscous: float | Array = 0.0
@@ -39,6 +49,7 @@ class Friction:
     smoothing_velocity: float | Array = 0.01
     viscous_negative: float | Array = np.nan
     coulomb_negative: float | Array = np.nan
+    presliding_distance: float | Array = np.nan
 
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if one is negative, or s is below c."""
@@ -46,6 +57,7 @@ class Friction:
             not_negative(name, _or(getattr(self, name), 0.0))
         for name in ("stribeck_velocity", "smoothing_velocity"):
             positive(name, getattr(self, name))
+        positive("presliding_distance", _or(self.presliding_distance, 1.0))
         for name in ("coulomb", "coulomb_negative"):
             coulomb = getattr(self, name)
             if np.any(np.less(self.static, coulomb)):
@@ -56,14 +68,35 @@ class Friction:
         """Whether there is no friction at any velocity."""
         return not (np.any(self.viscous) or np.any(self.static) or np.any(_or(self.viscous_negative, 0.0)))
 
-    def effort_jet(self, velocity: Jet) -> Jet:
-        """Friction effort, N m (N), with as many time derivatives as the velocity."""
+    @property
+    def has_state(self) -> bool:
+        """Whether there is dry friction with a presliding distance."""
+        return bool(np.any(self.static) and np.isfinite(self.presliding_distance).all())
+
+    def advanced(self, state: Any, step: Any) -> Any:
+        """The state z after a step of the motor position, rad (m), without reversal, by Dahl's equation."""
+        kept = exp(absolute(step) * (-1 / self.presliding_distance))
+        return state * kept + select(step, 1.0 - kept, kept - 1.0)
+
+    def sign(self, velocity: Any) -> Any:
+        """tanh(v/v_0)."""
+        return tanh(velocity * (1 / self.smoothing_velocity))
+
+    def effort_jet(self, velocity: Jet, state: Any = None) -> Jet:
+        """Friction effort, N m (N), with as many time derivatives as the velocity; without any under a state.
+
+        Args:
+            velocity: v.
+            state: z; None, or a number of more than 1.5, for tanh(v/v_0).
+        """
         viscous, skewed_viscous = _directions(self.viscous, self.viscous_negative)
         coulomb, skewed_coulomb = _directions(self.coulomb, self.coulomb_negative)
         effort = velocity * viscous
         if not (np.any(self.static) or np.any(skewed_viscous)):
             return effort
         sign = hyperbolic_tangent(velocity * (1 / self.smoothing_velocity))
+        if state is not None:
+            sign = Jet([select(state - 1.5, sign[0], state)])
         if np.any(skewed_viscous):
             effort = effort + velocity * sign * skewed_viscous
         dry: Jet | float | Array = sign * skewed_coulomb + coulomb if np.any(skewed_coulomb) else coulomb
@@ -73,9 +106,9 @@ class Friction:
             dry = exponential(square * (-1 / np.square(self.stribeck_velocity))) * excess + dry
         return effort + sign * dry
 
-    def effort(self, velocity: Array) -> Array:
-        """Effort at velocities (…,), or (…, m) for m motors."""
-        return np.asarray(self.effort_jet(Jet([velocity]))[0])
+    def effort(self, velocity: Array, state: Array | None = None) -> Array:
+        """Effort at velocities (…,), or (…, m) for m motors; with the state of :meth:`effort_jet`."""
+        return np.asarray(self.effort_jet(Jet([velocity]), state)[0])
 
     def slope(self, velocity: Array) -> Array:
         """Derivative of :meth:`effort` with respect to the velocity."""

@@ -69,6 +69,7 @@ class ElasticArm(FeedforwardMethods):
         motor_inertia: (m,) rotor inertias on the link side of the gears, kg m² or kg.
         gear_ratio: (m,) turns of each motor for one turn of its joint.
         friction, gear, motor: parameters of the m motors.
+        has_memory: whether commands of a stream depend on those before: springs are damped, or friction has a state.
         ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
@@ -136,6 +137,7 @@ class ElasticArm(FeedforwardMethods):
             self.rotors = CarriedRotors(
                 robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
             )
+        self.has_memory = bool(self.damped.any() or self.side.presliding.any())
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -383,6 +385,30 @@ class ElasticArm(FeedforwardMethods):
         for i, dt in enumerate(np.diff(t)):
             before, after = [x[i] for x in efforts], [x[i + 1] for x in efforts]
             result[i + 1] = self.spring_set.filtered(result[i], before, after, float(dt))
+        return result
+
+    def friction_states(self, position: ArrayLike, velocity: ArrayLike, start: ArrayLike | None = None) -> Array:
+        """States (N, m) of presliding friction along a motion, zero at motors without: z of :class:`.Friction`.
+
+        Args:
+            position, velocity: of the motors, each (N, m), as of :class:`Feedforward`.
+            start: (m,) state at the first position; by default tanh(thetad/v_0).
+
+        Raises:
+            StateError: an array is not finite or has another shape.
+        """
+        theta = real_array(position, "position")
+        shape = (*theta.shape[:1], len(self.motor_names))
+        theta, thetad = real_array(theta, "position", shape), real_array(velocity, "velocity", shape)
+        result = np.zeros(shape)
+        if not self.side.presliding.any() or not len(theta):
+            return result
+        step = np.array([-1.0 if start is None else 0.0])
+        z = result[0] if start is None else real_array(start, "start", shape[1:])
+        call, before = self.functions.call("presliding"), theta[0]
+        for i in range(len(theta)):
+            (z,) = call(z, before, theta[i], thetad[i], step)
+            result[i], before, step = z, theta[i], np.zeros(1)
         return result
 
     def stiffness_command(

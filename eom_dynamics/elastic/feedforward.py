@@ -37,7 +37,7 @@ from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, name_of, refuse_overflow, sequence
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors, links_with_rotors
-from .motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES, directional
+from .motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES, directional
 from .motor_side import MotorSide
 from .spring_set import MotorFunctions, SpringSet
 
@@ -86,6 +86,7 @@ class FeedforwardMethods(CompiledMethods):
         wrench: Sequence[ArrayLike] = (),
         commanded_stiffness: Sequence[ArrayLike] = (),
         deflection: ArrayLike | None = None,
+        friction_state: ArrayLike | None = None,
         base: BaseMotion | None = None,
         payload: PayloadLike | None = None,
         lead: float = 0.0,
@@ -104,6 +105,9 @@ class FeedforwardMethods(CompiledMethods):
                 other joints are not read. By default stiffness is nominal, and derivatives are zero.
             deflection: (n,) or (N, n), rad or m, present deflection of damped springs; entries of other joints are not
                 read. By default deflections are without transient, :meth:`DampedSpring.settled`.
+            friction_state: (m,) or (N, m), z in [-1, 1] of motors whose friction has a presliding distance, as of
+                :meth:`.ElasticArm.friction_states`; others are not read. By default it is that of the velocity,
+                tanh(thetad/v_0).
             base: motion of the base; by default it is at rest. The first use compiles code for it.
             payload: as for :meth:`Dynamics.inverse_dynamics`. Its rates are part of the rates of efforts, and thereby
                 of motor velocity and effort. The first use compiles code for it.
@@ -121,8 +125,8 @@ class FeedforwardMethods(CompiledMethods):
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
         if not_negative(lead, "lead"):
             state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
-            return self.feedforward(*state, deflection=deflection, **later)
-        given["deflection"] = deflection
+            return self.feedforward(*state, deflection=deflection, friction_state=friction_state, **later)
+        given |= {"deflection": deflection, "friction_state": friction_state}
         motion = (q, qd, qdd, qddd, qdddd)
         if base is None:
             return Feedforward(*self._run("feedforward", *motion, **given))
@@ -185,12 +189,12 @@ class FeedforwardMethods(CompiledMethods):
 
         Args:
             motion: q, qd, qdd, qddd, qdddd as for :meth:`feedforward`, whose errors it raises.
-            given: wrench, commanded_stiffness and deflection, likewise.
+            given: wrench, commanded_stiffness, deflection and friction_state, likewise.
 
         Returns:
             For each vector of the feedforward its derivatives (r, 5, n) or (N, r, 5, n): entry [i, k, j] is that of the
             i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
-            each other. A deflection that is given is constant.
+            each other. A deflection or a state of friction that is given is constant.
         """
         function = self._directional
         known, samples = self._checked("feedforward", motion, given)
@@ -257,6 +261,12 @@ class FeedforwardMethods(CompiledMethods):
                 defaults=(np.full(n, SETTLED),),
                 alone=True,
                 check=lambda value, samples: [x for x in [self._given_deflection(value, samples)] if x is not None],
+            ),
+            Keyword(
+                FRICTION_STATE,
+                (Vector(FRICTION_STATE, (m,), "states of presliding friction"),),
+                defaults=(np.full(m, SETTLED),),
+                alone=True,
             ),
         )
         if method == _ON_BASE:

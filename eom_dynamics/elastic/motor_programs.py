@@ -2,7 +2,7 @@
 """Programs of the motor side of an arm: which vectors they take and return.
 
 Vectors of joints have n entries, those of motors m. Commanded stiffness is read by arms that have it, the deflection by
-arms with damped springs; for others these inputs do not exist.
+arms with damped springs, the state of friction by arms with presliding; for others these inputs do not exist.
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ STIFFNESS_NAMES = ("k", "kd", "kdd")
 DEFLECTION = "deflection"
 """Name of the state of damped springs."""
 
+FRICTION_STATE = "friction_state"
+"""Name of the states of presliding friction."""
+
 SETTLED = 1e30
-"""In place of a deflection: that without transient. A number of single precision, too."""
+"""In place of a deflection: that without transient; of a state of friction: that of the velocity. A number of single
+precision, too."""
 
 DELTA_NAMES = ("delta", "deltad", "deltadd")
 """Names of deflections at the motors and their time derivatives."""
@@ -54,12 +58,13 @@ def motors(side: MotorSide, *, spin: bool = False, run: Run = trace) -> Any:
     """
     n, m = len(side.springs), len(side.motor_joint)
     inputs = dict.fromkeys((*STATE_NAMES[:3], *EFFORT_NAMES), n) | dict(_commands(side))
+    inputs |= {FRICTION_STATE: m} if side.presliding.any() else {}
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         tau = _jets(x, EFFORT_NAMES)
         spinning = [Jet([value]) for value in x["spin"]] if spin else None
         position, effort = side.feedforward(
-            _jets(x, STATE_NAMES[:3]), tau, _stiffness(x), _state(side, x, tau), spinning
+            _jets(x, STATE_NAMES[:3]), tau, _stiffness(x), _state(side, x, tau), spinning, x.get(FRICTION_STATE)
         )
         rows = [[jet[k] for jet in position] for k in range(3)]
         return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
@@ -206,6 +211,27 @@ def filtered(side: MotorSide, *, run: Run = trace) -> Any:
         return {"deflection_now": [select(step, new, old) for new, old in zip(later, still, strict=True)]}
 
     return run("filtered", inputs, compute)
+
+
+def presliding(side: MotorSide, *, run: Run = trace) -> Any:
+    """States of presliding friction after the way of the motors from one setpoint to the next; zero at other motors.
+
+    With a negative ``step`` they are those of the velocities.
+    """
+    m = len(side.motor_joint)
+    motion = MOTOR_NAMES[:2]
+    inputs = dict.fromkeys((FRICTION_STATE, f"{motion[0]}_before", *motion), m) | {"step": 1}
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        (step,), states = x["step"], []
+        rows = zip(side.motor_joint, *(x[name] for name in list(inputs)[:-1]), strict=True)
+        for motor, (joint, z, before, position, velocity) in enumerate(rows):
+            law = side.actuators[joint].friction
+            moved = law.advanced(z, position - before) if side.presliding[motor] else 0.0
+            states.append(select(-step, law.sign(velocity), moved) if side.presliding[motor] else 0.0)
+        return {f"{FRICTION_STATE}_now": states}
+
+    return run("presliding", inputs, compute)
 
 
 def ahead(side: MotorSide, *, count: int, size: int) -> Program:

@@ -118,6 +118,11 @@ class MotorSide:
         return np.array([spring.is_damped for spring in self.springs])
 
     @cached_property
+    def presliding(self) -> NDArray[np.bool_]:
+        """(m,) whether the friction of a motor has a state."""
+        return np.array([self.actuators[joint].friction.has_state for joint in self.motor_joint])
+
+    @cached_property
     def paired(self) -> NDArray[np.bool_]:
         """(n,) whether two motors move a joint."""
         return np.array([len(spring.motors) > 1 for spring in self.springs])
@@ -195,7 +200,7 @@ class MotorSide:
         """Load of the motors, on the link side of their gears, from the efforts of the springs (m,)."""
         return self._transmitted(load, None if self.transmission is None else self.transmission[1].matrix.T)
 
-    def motor_effort(self, motor: int, load: Jet, velocity: Jet, spin: Jet) -> Jet:
+    def motor_effort(self, motor: int, load: Jet, velocity: Jet, spin: Jet, state: Scalar | None = None) -> Jet:
         """Effort of a motor on the link side of its gear.
 
         Args:
@@ -203,11 +208,12 @@ class MotorSide:
             load: effort behind the gear.
             velocity: of the motor.
             spin: effort that accelerates the rotor.
+            state: of presliding friction, as of :meth:`.Friction.effort_jet`.
         """
         actuator = self.actuators[self.motor_joint[motor]]
         effort = load if actuator.gear.is_lossless else actuator.gear.load_jet(load, velocity)
         if not actuator.friction.is_none:
-            effort = effort + actuator.friction.effort_jet(velocity)
+            effort = effort + actuator.friction.effort_jet(velocity, state if self.presliding[motor] else None)
         return spin + effort
 
     def feedforward(
@@ -217,6 +223,7 @@ class MotorSide:
         stiffness: Sequence[Jet] | None = None,
         state: Sequence[Scalar] | None = None,
         spin: Sequence[Jet] | None = None,
+        friction: Sequence[Scalar] | None = None,
     ) -> tuple[list[Jet], list[Jet]]:
         """Motor motion with r + 2 time derivatives and motor efforts with r, from links with r + 2.
 
@@ -226,6 +233,7 @@ class MotorSide:
             stiffness, state: as for :meth:`deflections`.
             spin: efforts that accelerate the rotors while these follow their links without deflection, for each motor;
                 by default those of rotors whose own spin dominates, zero here.
+            friction: states of presliding friction, for each motor, as of :meth:`.Friction.effort_jet`.
         """
         delta, load = self.deflections(tau, stiffness, state)
         link = [q[joint] for joint in self.motor_joint]
@@ -237,7 +245,8 @@ class MotorSide:
             inertia = self.rotor_inertia[joint] * beyond[motor].rate.rate
             own = inertia if spin is None else spin[motor] + inertia
             behind, velocity = Jet(load[motor][: len(own)]), Jet(position[motor][1 : len(own) + 1])
-            effort.append(self.motor_effort(motor, behind, velocity, own))
+            state = None if friction is None else friction[motor]
+            effort.append(self.motor_effort(motor, behind, velocity, own, state))
         return position, effort
 
     def settled(self, tau: Sequence[Jet]) -> list[Scalar]:

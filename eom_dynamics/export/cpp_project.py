@@ -22,7 +22,7 @@ from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
-from ..elastic.motor_programs import MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..messages.setpoint_to_command import LONGEST_GAP
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
@@ -74,7 +74,6 @@ def comment(project: Project) -> str:
 def robot_header(project: Project) -> str:
     """Text of the header."""
     robot, side = project.robot, project.side
-    damped = bool(side.damped.any())
     return filled(
         template("cpp/robot.hpp.in"),
         notice=comment(project),
@@ -91,13 +90,13 @@ def robot_header(project: Project) -> str:
         motor_names=_listed(map(literal, side.motor_names)),
         motor_joint=_listed(map(str, side.motor_joint)),
         commanded=_boolean(side.variable.any()),
-        damped=_boolean(damped),
+        damped=_boolean(side.damped.any()),
+        has_presliding=_boolean(side.presliding.any()),
+        settled_friction=_numbers(project, np.full(len(side.motor_names), SETTLED)),
         settled=_number(project, SETTLED),
         nominal=_numbers(project, side.nominal_stiffness),
         constants=_constants(project),
-        functions="".join(
-            [_filter(project) if damped else "", _plant(project), _linearization(project), _drives(project)]
-        ),
+        functions="".join(part(project) for part in (_filter, _presliding, _plant, _linearization, _drives)),
         has_plant=_boolean(PLANT in project.functions),
         has_linearization=_boolean(LINEARIZATION in project.functions),
         has_drives=_boolean(DRIVE_COMMAND in project.functions),
@@ -141,10 +140,22 @@ def _fields(project: Project, rows: Mapping[str, Array]) -> str:
 
 
 def _filter(project: Project) -> str:
-    """Function of damped springs."""
+    """Function of damped springs, if the project has it."""
+    if "filtered" not in project.functions:
+        return ""
     places = {f"{name}_before": f"before.{name}" for name in EFFORT_NAMES} | {x: f"after.{x}" for x in EFFORT_NAMES}
     places |= {name: name for name in ("deflection", "step", "deflection_now")}
     return filled(template("cpp/robot_filter.hpp.in"), filtered=_call(project, "filtered", **places))
+
+
+def _presliding(project: Project) -> str:
+    """Function of presliding friction, if the project has it."""
+    if "presliding" not in project.functions:
+        return ""
+    position, velocity = MOTOR_NAMES[:2]
+    places = {f"{position}_before": f"before.{position}", position: f"after.{position}", velocity: f"after.{velocity}"}
+    places |= {name: name for name in (FRICTION_STATE, "step", f"{FRICTION_STATE}_now")}
+    return filled(template("cpp/robot_presliding.hpp.in"), presliding=_call(project, "presliding", **places))
 
 
 def _plant(project: Project) -> str:

@@ -19,7 +19,7 @@ from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state
-from ..elastic.motor_programs import Run, between
+from ..elastic.motor_programs import FRICTION_STATE, Run, between
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
@@ -50,7 +50,8 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         tau: list[Scalar] = [0.0 if rigid else jet[0] for rigid, jet in zip(side.rigid, links, strict=True)]
         added, net = [0.0] * n, list[Scalar]()
         for (motor, joint), behind in zip(motors, side.motor_loads([jet[0] for jet in load]), strict=True):
-            against = side.motor_effort(motor, Jet([behind]), Jet([x["thetad"][motor]]), Jet([0.0]))
+            state = x[FRICTION_STATE][motor] if side.presliding[motor] else None
+            against = side.motor_effort(motor, Jet([behind]), Jet([x["thetad"][motor]]), Jet([0.0]), state)
             net.append(x["tau_m"][motor] - against[0])
             if side.rigid[joint]:
                 tau[joint], added[joint] = net[motor], side.rotor_inertia[joint]
@@ -68,6 +69,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         return dict(zip(ACCELERATIONS, (qdd, thetadd), strict=True))
 
     inputs = dict.fromkeys(("q", "qd"), n) | dict.fromkeys((*MOTOR_STATE, "tau_m"), len(motors))
+    inputs |= dict.fromkeys((FRICTION_STATE,) if side.presliding.any() else (), len(motors))
     return trace("plant", inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
 
 
@@ -129,6 +131,7 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyTy
         "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
         "drive": lambda robot, side, run: motor_programs.drive(side, run=run),
         "filtered": lambda robot, side, run: motor_programs.filtered(side, run=run),
+        "presliding": lambda robot, side, run: motor_programs.presliding(side, run=run),
         # From the motion of motors and links; zero where that does not determine them.
         "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
@@ -213,6 +216,8 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
         return f"{robot.name}: compensated_by_robot has no payload, for code of {function}"
     if function == "filtered" and not side.damped.any():
         return f"{robot.name}: no spring has a damper, for code of {function}"
+    if function == "presliding" and not side.presliding.any():
+        return f"{robot.name}: no friction of a motor has a presliding_distance, for code of {function}"
     return None
 
 
@@ -271,7 +276,7 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
         return _STEPS[function](robot)
     if function in _STEPS:
         drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * (function == FEEDFORWARD_WITH_PAYLOAD)
-        others = ["filtered", *drives]
+        others = ["filtered", "presliding", *drives]
         others = [name for name in others if not function_unavailable(robot, side, name)]
         if function == FEEDFORWARD_WITH_PAYLOAD:
             others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)

@@ -18,7 +18,7 @@ from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
-from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
+from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
 from ..elastic.motor_side import MotorSide
 from ..exceptions import KernelWarning, RobotDescriptionError
 from ..robot import Robot
@@ -54,6 +54,7 @@ _FAMILIES = (
     (("tau_before", "taud_before", "taudd_before"), "joint efforts at the start of the step", "effort", 0),
     (("tau", "taud", "taudd"), "joint efforts", "effort", 0),
     (("motor_position", "motor_velocity", "motor_acceleration"), "motor positions", "position", 0),
+    (("motor_position_before",), "motor positions at the setpoint before", "position", 0),
     (("motor_effort",), "motor efforts", "effort", 0),
     (tuple(f"{name}_reference" for name in STATE_NAMES), "joint variables of the motion to follow", "position", 0),
     (("qdd_held", "qddd_held"), "accelerations of rigid joints, states of integrators before motors", "position", 2),
@@ -86,7 +87,9 @@ _OTHERS = {
     "fdd": "its second time derivative, m/s^4",
     "gains": "of the errors of q, then of qd, qdd and qddd, joint by joint; 1/s^4, 1/s^3, 1/s^2, 1/s",
     "stiffness_gains": "of the errors of k and kd at joints with two motors; 1/s^2, 1/s",
-    "step": "time of the step, s; zero keeps the deflections, negative gives those without transient",
+    "step": "time of the step, s; zero keeps deflections; negative: those without transient, and friction by velocity",
+    FRICTION_STATE: "states of presliding friction, -1 to 1",
+    f"{FRICTION_STATE}_now": "states of presliding friction after the step, -1 to 1",
     SHARE: "of the efforts that the robot adds, and its time derivative: 1 and 0 but while efforts fade; 1, 1/s",
     **dict.fromkeys(DRIVE_NAMES, "of the motors, in the units of their drives"),
     "P": "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
@@ -106,6 +109,7 @@ SUMMARIES = {
     "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",
     "drive": "Torque, speed, current and voltage of the motors, and their efforts within limits.",
     "filtered": "Deflections of damped springs from one setpoint to the next.",
+    "presliding": "States of presliding friction from one setpoint to the next.",
     "spring_efforts": "Efforts of the springs from positions and velocities of links and motors.",
     "flat_state": "Joint accelerations and their rates from the efforts of the springs.",
     "linearizing_snap": "Fourth derivative of q, and stiffness, that make every joint a chain of four integrators.",
@@ -232,6 +236,10 @@ class Project:
             damped = ", ".join(names[i] for i in np.flatnonzero(side.damped))
             transient = "" if "step" in vectors else f"; {SETTLED:g} stands for that without transient"
             notes.append(f"{DEFLECTION} is read at {damped}{transient}.")
+        if FRICTION_STATE in vectors:
+            sliding = ", ".join(plain(side.motor_names[i]) for i in np.flatnonzero(side.presliding))
+            unknown = "" if "step" in vectors else f"; {SETTLED:g} stands for that of the velocity"
+            notes.append(f"{FRICTION_STATE} is read at {sliding}{unknown}.")
         return notes
 
 

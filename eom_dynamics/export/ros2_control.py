@@ -16,7 +16,7 @@ from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..elastic import LimitCheck
-from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, STIFFNESS_NAMES
+from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
 from ..spelling import unused_name
 from ..states import EFFORT_NAMES
 from ..stream.watchdog import DEFAULTS
@@ -206,9 +206,9 @@ def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> 
     feedforward = project.functions[FEEDFORWARD]
     commanded = [name for name in STIFFNESS_NAMES if name in feedforward.inputs]
     messages = dict(zip(commanded, ("stiffness", "stiffness_rate", "stiffness_acceleration"), strict=False))
-    # Deflections of dampers are a state, with which the stored motion of motors does not agree; nor does what is sent
-    # to drives with units of their own.
-    alone = DEFLECTION not in feedforward.inputs and DRIVE_COMMAND not in project.functions
+    # Deflections of dampers and presliding friction are states, with which the stored motion of motors does not agree;
+    # nor does what is sent to drives with units of their own.
+    alone = not {DEFLECTION, FRICTION_STATE} & feedforward.inputs.keys() and DRIVE_COMMAND not in project.functions
     arrays = {name: stored.inputs[name] for name in feedforward.inputs} | dict(stored.outputs[FEEDFORWARD])
     used = (*feedforward.inputs, *EFFORT_NAMES, *MOTOR_NAMES)
     compared = {"motor_effort": "i", "motor_position": "Robot::motors + i", "motor_velocity": "2 * Robot::motors + i"}

@@ -16,7 +16,7 @@ from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck, chain_gains, flat_state, linearizing_effort
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.flat_programs import HELD, REFERENCE
-from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
+from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..messages.spline_trajectory import read_spline, write_spline
@@ -110,6 +110,7 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
         # Of functions whose results others take.
         for name in ("motors", "spring_efforts"):
             inputs |= rounded(program_results(project, name, inputs)) if name in project.functions else {}
+        inputs |= rounded(_motors_before(project.side, inputs[MOTOR_NAMES[0]]))
     outputs: dict[str, Values] = {}
     for key, function in project.functions.items():
         found: dict[str, Array] = {}
@@ -211,7 +212,17 @@ def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
     step[2:4] = [[0.0], [-1.0]]
     before = {f"{name}_before": random.uniform(-20.0, 20.0, shape) for name in EFFORT_NAMES}
     inputs = {**stiffness, DEFLECTION: deflection, "step": step, **before}
+    inputs[FRICTION_STATE] = random.uniform(-1.0, 1.0, (len(deflection), len(side.motor_joint)))
+    inputs[FRICTION_STATE][1] = SETTLED
     return {name: np.round(values, 4) for name, values in inputs.items()}
+
+
+def _motors_before(side: MotorSide, position: Array) -> dict[str, Array]:
+    """Motor positions before a step: within presliding, but for distances that single precision does not resolve."""
+    random = np.random.default_rng(2026)
+    distance = np.array([side.actuators[joint].friction.presliding_distance for joint in side.motor_joint])
+    ways = random.uniform(-2.0, 2.0, position.shape) * np.fmax(distance, 0.1)
+    return {f"{MOTOR_NAMES[0]}_before": np.round(position + ways, 6)}
 
 
 def _jets(values: Values, names: Sequence[str]) -> list[Jet]:

@@ -48,40 +48,73 @@ LONGEST_GAP = 0.1
 
 
 class DeflectionFilter:
-    """Effort-to-deflection filters of an arm's damped springs, driven by the stamps of setpoints.
+    """Deflections of an arm's damped springs, and of the bristles of presliding friction, along a stream of setpoints.
 
     A step goes from the last answered setpoint to the next, with the efforts between them interpolated as in
     :meth:`ElasticArm.deflections_over_time`. Without a stamp (0), and where the stamp goes back or more than
-    LONGEST_GAP ahead, the deflection is that without transient. With the same stamp it stays the same.
+    LONGEST_GAP ahead, the deflection is that without transient, and the state of friction that of the velocity. With
+    the same stamp the deflection stays the same.
 
     Attributes:
-        needed: whether the arm has such springs.
-        memory: of the last answered setpoint (4 n,): deflections, tau, taud, taudd. Compiled calls read and write it,
-            too.
+        needed: whether the arm has such springs or friction.
+        memory: of the last answered setpoint (4 n + 2 m,): deflections, states of friction, tau, taud, taudd, motor
+            positions. Compiled calls read and write it, too.
         stamp: its stamp, ns (1,); 0 for none.
     """
 
     def __init__(self, arm: ElasticArm) -> None:
-        self._springs, self._n = arm.spring_set, arm.robot.n
-        self.needed = bool(np.any(arm.damped))
-        self.memory = np.zeros(4 * self._n)
+        self._arm, self.needed = arm, arm.has_memory
+        n, m = arm.robot.n, len(arm.motor_names)
+        self.memory = np.zeros(4 * n + 2 * m)
+        self._deflections, self._friction, *self._efforts, self._position = np.split(
+            self.memory, np.cumsum([n, m, n, n, n])
+        )
         self.stamp = np.zeros(1, dtype=np.int64)
+
+    def command(self, stamp: int, *state: Array, **given: Any) -> tuple[Feedforward, tuple[Array, ...]]:
+        """The feedforward at a stamp, ns, and what to :meth:`keep`; arguments of :meth:`ElasticArm.feedforward`."""
+        arm = self._arm
+        command = arm.feedforward(*state, **given)
+        efforts, deflection, friction = np.stack(command[:3]), self._deflections, self._friction
+        if arm.damped.any():
+            deflection = self.at(stamp, efforts)
+            command = arm.feedforward(*state, deflection=deflection, **given)
+        if arm.side.presliding.any():
+            friction = self.slide(stamp, command.motor_position, command.motor_velocity)
+            command = arm.feedforward(*state, deflection=deflection, friction_state=friction, **given)
+        return command, (efforts, deflection, friction, command.motor_position)
 
     def at(self, stamp: int, efforts: Array) -> Array:
         """Deflections (n,), rad or m, at a stamp, ns, under tau, taud, taudd (3, n); zero for undamped springs."""
-        before, step = int(self.stamp[0]), -1.0
-        if stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_GAP:
-            step = (stamp - before) * 1e-9
-        last = self.memory.reshape(4, -1)
-        return self._springs.filtered(last[0], last[1:], efforts, step)
+        return self._arm.spring_set.filtered(self._deflections, self._efforts, efforts, self._step(stamp))
 
-    def keep(self, stamp: int, efforts: Array, deflections: Array) -> None:
+    def slide(self, stamp: int, position: Array, velocity: Array) -> Array:
+        """States of friction (m,) at a stamp, ns, and motor positions and velocities (m,); zero without presliding."""
+        step = np.array([self._step(stamp)])
+        return self._arm.functions("presliding", self._friction, self._position, position, velocity, step)[0]
+
+    def keep(
+        self,
+        stamp: int,
+        efforts: Array,
+        deflections: Array,
+        friction: Array | float = 0.0,
+        position: Array | float = 0.0,
+    ) -> None:
         """Keep the present state as the start of the next step; call it once the setpoint has been answered."""
-        self.memory[: self._n], self.memory[self._n :] = deflections, efforts.ravel()
+        self._deflections[:], self._friction[:], self._position[:] = deflections, friction, position
+        for kept, row in zip(self._efforts, efforts, strict=True):
+            kept[:] = row
         self.stamp[0] = stamp
 
+    def _step(self, stamp: int) -> float:
+        """Time since the last setpoint, s; negative where the filters start again."""
+        before = int(self.stamp[0])
+        continues = stamp and before and 0 <= (stamp - before) * 1e-9 <= LONGEST_GAP
+        return (stamp - before) * 1e-9 if continues else -1.0
+
     def forget(self) -> None:
-        """Restart the filters without transient."""
+        """Restart without transient."""
         self.stamp[0] = 0
 
 
@@ -164,7 +197,7 @@ class SetpointEvaluator:
     Attributes:
         arm: the arm.
         lead: s; the command for a setpoint in a stream is that for the motion so much later, :meth:`ElasticArm.ahead`.
-        deflections: state of springs with dampers along the stream.
+        deflections: state of springs with dampers and of presliding friction along the stream.
         payload: of the stream, which changes along it.
         clock: returns the time in ns, for changes of the payload.
     """
@@ -176,8 +209,8 @@ class SetpointEvaluator:
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
         self.payload = PayloadBlend(arm.robot)
-        # Stamp, efforts and deflections of a command of damped springs that may be sent.
-        self._computed: tuple[int, Array, Array] | None = None
+        # Stamp and states of a command that may be sent.
+        self._computed: tuple[int, tuple[Array, ...]] | None = None
         self._limits = LimitCheck(arm)
         self._limits.prepare()
 
@@ -200,9 +233,10 @@ class SetpointEvaluator:
         Args:
             message: the setpoint or request.
             optional: fields of STATE_FIELDS that may be empty, which means zero.
-            stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers and a payload that changes
-                continue from the last command that was sent. None for a message that stands alone: deflections are
-                then those without transient, and the payload that after its changes.
+            stamp: of a setpoint in a stream, ns, 0 where it has none: springs with dampers, presliding friction and a
+                payload that changes continue from the last command that was sent. None for a message that stands alone:
+                deflections are then those without transient, friction that of the velocity, and the payload that after
+                its changes.
             limit_policy: one of LIMIT_POLICIES.
             admit: receives stamp and state (5, n) before anything is computed; raises StateError to refuse it.
             ahead: exact motion at the lead, in place of :attr:`lead` and the Taylor polynomial.
@@ -243,7 +277,7 @@ class SetpointEvaluator:
 
         A lead and a payload that are given take the places of those of the stream.
         """
-        arm, deflection = self.arm, None
+        arm, states = self.arm, None
         if stamp is not None:
             self._computed = None
         if payload is None:
@@ -261,16 +295,16 @@ class SetpointEvaluator:
             if ahead:
                 later = ahead.state
             if stamp is not None and self.deflections.needed:
-                loads = np.stack(arm.feedforward(*later, **given)[: len(EFFORT_FIELDS)])
-                deflection = self.deflections.at(stamp, loads)
-            command = arm.feedforward(*later, deflection=deflection, **given)
+                command, states = self.deflections.command(stamp, *later, **given)
+            else:
+                command = arm.feedforward(*later, **given)
             values = np.concatenate(command)
             efforts, motors = self._checked(values)
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
                 raise violations[0].error(f"exceeds limits: {summary(violations)}")
-            if stamp is not None and deflection is not None:
-                self._computed = stamp, efforts, deflection
+            if stamp is not None and states is not None:
+                self._computed = stamp, states
             if violations and limit_policy == "clip":
                 command = self._limits.clipped(command)
                 efforts, motors = self._split(np.concatenate(command))
@@ -286,7 +320,8 @@ class SetpointEvaluator:
         """Continue the stream from the command computed last, which has been sent."""
         self.payload.commit()
         if self._computed is not None:
-            self.deflections.keep(*self._computed)
+            stamp, states = self._computed
+            self.deflections.keep(stamp, *states)
 
     def prepare_payload(self) -> None:
         """Compile the code that takes payloads, or load it from the cache."""
@@ -297,7 +332,7 @@ class SetpointEvaluator:
             self.arm.stages(on_base=True, payload=True)
 
     def restart(self) -> None:
-        """Begin a stream: reset the state of damped springs."""
+        """Begin a stream: reset the states of damped springs and of presliding friction."""
         self.deflections.forget()
         self._computed = None
 

@@ -122,6 +122,10 @@ class SimulatedRobot:
         natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)
         self.arm, self.period = arm, period
+        if (sticking := arm.side.presliding).any():
+            names = ", ".join(np.array(arm.motor_names)[sticking])
+            text = f"{arm.robot.name}: friction of {names} is simulated by its smooth law, without presliding_distance"
+            warnings.warn(text, RobotDescriptionWarning, stacklevel=2)
         plant = ElasticPlant(arm)
         self._stepper = Stepper(plant, period, limited=limited)
         self._adding: ElasticArm | None = None

@@ -5,7 +5,8 @@ A stream repeats itself: joints, frame and lengths are those of the message befo
 For messages of one such shape, :class:`ShapeCall` has a call that compares the constant bytes, reads the numbers
 at their offsets, runs the kernels of :meth:`ElasticArm.feedforward`, checks limits, and writes the command. Whatever
 it does not take (another shape, a number that is not finite, a command that is refused) is left to
-:class:`.SetpointEvaluator`, which runs the same kernels and has the same memory of springs with dampers.
+:class:`.SetpointEvaluator`, which runs the same kernels and has the same memory of springs with dampers and of
+presliding friction.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..codegen.functions import Stage
 from ..codegen.native import NativeKernel, extension
 from ..elastic import BaseMotion, DriveCommand, ElasticArm, LimitCheck, LimitViolation
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES, SHARE
-from ..elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
+from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from ..exceptions import KernelError
 from ..messages.cdr import MessageLayout
 from ..messages.fields import (
@@ -53,8 +54,8 @@ _WRENCH_SIZE = len(_MOMENT_FIRST)
 # Vectors that are time derivatives of each other, at which a command is for a later motion.
 AHEAD = (STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES, PAYLOAD_NAMES, *IMU_NAMES)
 
-# Efforts at the setpoint before, which springs with dampers remember.
-_BEFORE = tuple(f"{name}_before" for name in EFFORT_NAMES)
+# Efforts and motor positions at the setpoint before, which springs with dampers and presliding friction remember.
+_BEFORE = tuple(f"{name}_before" for name in (*EFFORT_NAMES, MOTOR_NAMES[0]))
 
 
 class Shape(NamedTuple):
@@ -98,9 +99,9 @@ class ScratchLayout:
         lengths |= dict.fromkeys(STIFFNESS_NAMES, n)
         self.kept_length = sum(lengths.values())
         lengths |= dict.fromkeys((*SHAFT[:3], SHAFT[4]), m) | {"spin": m}
-        # The memory of springs with dampers follows the step.
-        lengths |= {DEFLECTION: n, "step": 1, "start": n}
-        lengths |= dict.fromkeys(_BEFORE, n)
+        # The memory of a stream follows the step.
+        lengths |= {DEFLECTION: n, FRICTION_STATE: m, "step": 1, "start": n, "friction_start": m}
+        lengths |= dict.fromkeys(_BEFORE[:-1], n) | {_BEFORE[-1]: m}
         moving = [name for group in AHEAD for name in group]
         self.ahead = {name: f"{name}_ahead" for name in moving}
         lengths |= {self.ahead[name]: lengths[name] for name in moving} | {"lead": 1}
@@ -216,12 +217,14 @@ class ShapeCall:
     def violations(self) -> tuple[LimitViolation, ...]:
         """Limits exceeded by the command for the last setpoint read, before clipping, the worst first."""
         last, n = self.command(), self._arm.robot.n
-        deflection = self._scratch[self._offsets[DEFLECTION] :][:n].copy()
+        start = self._offsets[DEFLECTION]
+        deflection, friction = np.split(self._scratch[start : start + n + len(self._arm.motor_names)].copy(), [n])
         command = self._arm.feedforward(
             *self.state.copy(),
             wrench=last.wrench,
             commanded_stiffness=last.stiffness,
             deflection=deflection if self._arm.damped.any() else None,
+            friction_state=friction,
             base=last.base,
             payload=last.payload or None,
             lead=self.lead,
@@ -322,6 +325,10 @@ class CompiledStream:
             renamed = {DEFLECTION: "start", "deflection_now": DEFLECTION}
             stages.append(scratch.stage(self.arm.functions.function("filtered").stages[0], renamed))
         stages.append(scratch.stage(motors, names))
+        if self.arm.side.presliding.any():
+            renamed = {FRICTION_STATE: "friction_start", f"{FRICTION_STATE}_now": FRICTION_STATE}
+            stages.append(scratch.stage(self.arm.functions.function("presliding").stages[0], renamed))
+            stages.append(stages[-2])  # the motors once more, with their friction
         if self.limits.limited:
             stages.append(scratch.stage(self.arm.functions.function("drive").stages[0]))
         if self.arm.converts:

@@ -53,8 +53,8 @@ def trajectory_feedforward(
 ) -> TrajectoryFeedforward:
     """Feedforward of a trajectory, with a check of limits.
 
-    The deflection of springs with dampers starts at its steady state and is integrated from sample to sample, as in a
-    stream of setpoints, or at CHECK_RATE if that is higher.
+    The deflection of springs with dampers starts at its steady state, presliding friction at that of the velocity. Both
+    are integrated from sample to sample, as in a stream of setpoints, or at CHECK_RATE if that is higher.
 
     Args:
         arm: the arm.
@@ -83,9 +83,8 @@ def trajectory_feedforward(
     with np.errstate(all="ignore"):
         efforts = _feedforward(arm, _states(arm, trajectory, points), points).tau
         fine = max(rate, min(CHECK_RATE, most / duration) if duration else CHECK_RATE)
-        with_memory = bool(np.any(arm.damped))
-        through = np.union1d(t, sample_times(trajectory, fine)) if with_memory and rate < fine else t
-        samples, command = _sampled(arm, trajectory, through, with_memory, lambda fraction: progress(0.5 * fraction))
+        through = np.union1d(t, sample_times(trajectory, fine)) if arm.has_memory and rate < fine else t
+        samples, command = _sampled(arm, trajectory, through, lambda fraction: progress(0.5 * fraction))
         if through is not t:
             wanted = np.searchsorted(through, t)
             samples = Samples(*(x[wanted] for x in samples))
@@ -135,33 +134,43 @@ def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, .
 
 
 def _sampled(
-    arm: ElasticArm, trajectory: Trajectory, t: Array, with_memory: bool, progress: Callable[[float], Any]
+    arm: ElasticArm, trajectory: Trajectory, t: Array, progress: Callable[[float], Any]
 ) -> tuple[Samples, Feedforward]:
     n, m = arm.robot.n, len(arm.motor_joint)
     # Allocated once, since clearing fresh memory costs as much as the computation.
     states = np.empty((len(STATE_NAMES), len(t), n))
     efforts, motors = np.empty((3, len(t), n)), np.empty((4, len(t), m))
-    deflection = None
+    deflection: Array | None = None
+    friction: Array | None = None
     for first in range(0, len(t), _CHUNK):
         part = slice(first, first + _CHUNK)
         states[:, part] = _states(arm, trajectory, t[part])
-        if with_memory:
-            # Those of springs with dampers follow those of the previous chunk.
-            begin = first if deflection is None else first - 1
-            since = slice(begin, first + _CHUNK)
-            before = _feedforward(arm, tuple(states[:, since]), t[since])[:3]
-            start = None if deflection is None else deflection[-1]
-            deflection = arm.deflections_over_time(t[since], before, start=start)[first - begin :]
-        command = _feedforward(arm, tuple(states[:, part]), t[part], deflection)
-        efforts[:, part], motors[:, part] = command[:3], command[3:]
+        # States of springs with dampers and of friction go on from the last sample of the previous chunk.
+        since = slice(max(first - 1, 0), first + _CHUNK) if arm.has_memory else part
+        span, times = tuple(states[:, since]), t[since]
+        command = _feedforward(arm, span, times)
+        if arm.has_memory:
+            ends = [None if x is None else x[-1] for x in (deflection, friction)]
+            deflection = arm.deflections_over_time(times, command[:3], start=ends[0])
+            command = _feedforward(arm, span, times, deflection)
+            friction = arm.friction_states(command.motor_position, command.motor_velocity, start=ends[1])
+            command = _feedforward(arm, span, times, deflection, friction)
+        own = slice(first - since.start, None)
+        efforts[:, part], motors[:, part] = np.stack(command[:3])[:, own], np.stack(command[3:])[:, own]
         progress(min(first + _CHUNK, len(t)) / len(t))
     return Samples(t, *states), Feedforward(*efforts, *motors)
 
 
-def _feedforward(arm: ElasticArm, states: tuple[Array, ...], t: Array, deflection: Array | None = None) -> Feedforward:
+def _feedforward(
+    arm: ElasticArm,
+    states: tuple[Array, ...],
+    t: Array,
+    deflection: Array | None = None,
+    friction: Array | None = None,
+) -> Feedforward:
     """The command for states at times; errors of efforts that overflow have the time."""
     try:
-        return arm.feedforward(*states, deflection=deflection)
+        return arm.feedforward(*states, deflection=deflection, friction_state=friction)
     except StateError:
         with np.errstate(all="ignore"):
             _require_finite(arm, Feedforward._fields, arm.efforts(*states), t)

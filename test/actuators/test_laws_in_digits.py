@@ -220,7 +220,7 @@ LOADS = np.resize([3e-12, 20.0, -0.4, 1e-3, -70.0], SPEEDS.shape)
 
 
 def friction_law(friction: Friction) -> Law:
-    D, c, s, v_s, v_0, D_minus, c_minus = (mpf(float(x)) for x in vars(friction).values())
+    D, c, s, v_s, v_0, D_minus, c_minus, _ = (mpf(float(x)) for x in vars(friction).values())
     D_minus, c_minus = (D if mpmath.isnan(D_minus) else D_minus), (c if mpmath.isnan(c_minus) else c_minus)
 
     def law(v: Any) -> Any:

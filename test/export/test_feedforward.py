@@ -23,7 +23,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.expressions import Op
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.elastic import BaseMotion
-from eom_dynamics.elastic.motor_programs import DEFLECTION, MOTOR_NAMES, SETTLED
+from eom_dynamics.elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
 from eom_dynamics.elementary import select
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ON_BASE, PLANT, capabilities, project
@@ -59,7 +59,11 @@ def test_stored_values_are_those_of_the_arm(name: str) -> None:
     wrench = [np.reshape(x[key], (stored.count, *subject.wrench_shape)) for key in WRENCH_NAMES]
     stiffness, deflection = [x[key] for key in ("k", "kd", "kdd")], x[DEFLECTION]
     command = arm.feedforward(
-        *(x[key] for key in STATE_NAMES), wrench=wrench, commanded_stiffness=stiffness, deflection=deflection
+        *(x[key] for key in STATE_NAMES),
+        wrench=wrench,
+        commanded_stiffness=stiffness,
+        deflection=deflection,
+        friction_state=x[FRICTION_STATE],
     )
     for key, values in command._asdict().items():
         allowed = stored.tolerance(FEEDFORWARD, key)[:, np.newaxis]
@@ -82,6 +86,7 @@ def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
         base=base,
         commanded_stiffness=[x[key] for key in ("k", "kd", "kdd")],
         deflection=x[DEFLECTION],
+        friction_state=x[FRICTION_STATE],
     )
     for key, values in command._asdict().items():
         allowed = stored.tolerance(ON_BASE, key)[:, np.newaxis]
@@ -197,7 +202,7 @@ def test_capabilities() -> None:
     """All arms in all languages; what is missing has a reason."""
     pytest.importorskip("casadi")
     drives = {"drive_command", "drive_command_with_payload", "drive_state"}
-    absent = {"links_with_rotors", "links_with_rotors_with_payload", "filtered"} | drives
+    absent = {"links_with_rotors", "links_with_rotors_with_payload", "filtered", "presliding"} | drives
     found = capabilities(robot("sea_planar_2r"))
     assert set(found) == set(LANGUAGES)
     for capability in found.values():

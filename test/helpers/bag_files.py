@@ -139,8 +139,8 @@ def file_of(path: Path) -> Path:
     return file
 
 
-def robot_file(path: Path, elasticity: Mapping[str, Any]) -> str:
-    """The planar arm with a spring of some kind at its second joint, and a motor with limits there."""
+def robot_file(path: Path, elasticity: Mapping[str, Any], **friction: float) -> str:
+    """The planar arm with a spring of some kind at its second joint, and a motor with limits, and friction, there."""
     content = yaml.safe_load((DEFINITIONS.parent / "config/planar_2r.yaml").read_text())
     ((_, node),) = content.items()
     joint = node["ros__parameters"]["robot"]["joints"]["joint_2"]
@@ -148,6 +148,8 @@ def robot_file(path: Path, elasticity: Mapping[str, Any]) -> str:
         joint.pop(key, None)
     joint["elasticity"] = dict(elasticity)
     joint["actuator"] = {"torque_constant": 0.5, "resistance": 0.5, "limits": {"torque": 1.0}}
+    if friction:
+        joint["actuator"]["friction"] = friction
     file = path / "robot.yaml"
     file.write_text(yaml.safe_dump(content))
     return str(file)

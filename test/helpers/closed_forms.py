@@ -71,7 +71,8 @@ def _plant(project: Project, x: Values) -> Columns:
     given = [np.broadcast_to(jet[0], len(x["q"])) for jet in links]
     tau, added = np.nan_to_num(np.column_stack(given)), np.zeros(robot.n)
     for motor, joint in enumerate(side.motor_joint):
-        against = side.motor_effort(motor, Jet([behind[motor]]), Jet([x["thetad"][:, motor]]), Jet([zero[:, 0]]))
+        rest, state = Jet([zero[:, 0]]), x["friction_state"][:, motor]
+        against = side.motor_effort(motor, Jet([behind[motor]]), Jet([x["thetad"][:, motor]]), rest, state)
         net.append(x["tau_m"][:, motor] - against[0])
         if side.rigid[joint]:
             tau[:, joint], added[joint] = net[motor], side.rotor_inertia[joint]

@@ -137,8 +137,9 @@ def _held() -> Robot:
 
 
 def _shared() -> Robot:
-    """A damped spring, coupled ones, a pair with two motors between them, a differential, and losses."""
-    actuator = Actuator(friction=Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2), gear=Gear(0.8, 2.0))
+    """A damped spring, coupled ones, a pair with two motors between them, a differential, presliding and losses."""
+    friction = Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.3)
+    actuator = Actuator(friction=friction, gear=Gear(0.8, 2.0))
     springs = [EVERY_KIND[kind] for kind in ("rigid", "antagonistic_quadratic", "rigid", "damped", "linear", "cubic")]
     iiwa = with_springs(load_robot("iiwa"), *springs, EVERY_KIND["dead_zone"], rotor_inertia=0.3, actuator=actuator)
     stiffness = CoupledSpring(np.array([[2e3, 300.0], [300.0, 1.5e3]]))

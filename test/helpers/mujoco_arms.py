@@ -73,8 +73,12 @@ class MujocoArm:
         mass: float = 1.0,
         friction: float = 1.0,
         rotor_inertia: float = 1.0,
+        stiction: Array | float = 0.0,
     ) -> None:
-        """Build the plant of a packaged robot; the last four are factors of its parameters, not of the PD's gains."""
+        """Build the plant of a packaged robot; factors are those of its parameters, not of the PD's gains.
+
+        Stiction is dry friction of the motors, N m, as a constraint that is nearly rigid.
+        """
         import mujoco
 
         self._mujoco, self.step = mujoco, step
@@ -94,6 +98,7 @@ class MujocoArm:
         self.lossy = bool(self._cubic.any() or self._viscous.any() or np.any(self._efficiency < 1))
         self.kp, self.kd = natural_frequency**2 * self._rotor, 2 * natural_frequency * self._rotor
         self._rotor *= rotor_inertia
+        self._stiction = np.broadcast_to(stiction, self.n)
         self.model = mujoco.MjModel.from_xml_string(self._mjcf(robot, mass))
         for k, joint in enumerate(robot.joints, start=1):
             # Inertias that MuJoCo would refuse for rounding are set after compilation.
@@ -120,7 +125,8 @@ class MujocoArm:
             )
             tail += "</body>"
             motors += (
-                f'<body><joint name="motor_{k}" axis="0 0 1"/>'
+                f'<body><joint name="motor_{k}" axis="0 0 1" frictionloss="{self._stiction[k]:.17g}" '
+                f'solreffriction="1e-4 1" solimpfriction="0.99 0.9999 1e-6 0.5 2"/>'
                 f'<inertial pos="0 0 0" mass="1" diaginertia="{text(np.full(3, self._rotor[k]))}"/></body>'
             )
             linear = 0.0 if self.lossy else self._stiffness[k]

@@ -346,6 +346,14 @@ def _every_arm():
     yield "complete rotors", replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
     yield "complete rotors, damped", _arm("damped", rotor_inertia=0.5, gear_ratio=10.0, rotor_model="complete")
     yield "joint friction", replace(_arm("cubic", damping=0.3, friction=0.2), joint_friction=True)
+    sticking = Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5)
+    presliding = Actuator(friction=sticking, gear=Gear(0.8, 5.0))
+    yield "presliding", _arm("cubic", actuator=presliding)
+    yield (
+        "presliding, damped, complete rotors",
+        _arm("damped", rotor_inertia=0.5, gear_ratio=10.0, rotor_model="complete", actuator=presliding),
+    )
+    yield "presliding pairs", _arm("antagonistic_exponential", actuator=presliding)
     motor = Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)
     yield "voltage", _arm("linear", actuator=Actuator(motor=motor), gear_ratio=10.0)
     yield "voltage of damped springs", _arm("damped", actuator=Actuator(motor=motor), gear_ratio=10.0)

@@ -29,12 +29,13 @@ typedef struct {
     Py_ssize_t stages, late; /* late: how many of them, the last ones, take the command within limits */
     Stage *stage;
     Py_buffer scratch, committed, lower, upper, most_effort, turn; /* scratch: a row, motor voltages, other vectors */
-    /* Of springs with dampers: deflections, tau ... taudd, stamp in ns of the last setpoint; offsets in the scratch. */
+    /* Of springs with dampers and presliding friction: deflections, states of friction, tau ... taudd, theta, and the
+     * stamp in ns of the last setpoint; offsets in the scratch. */
     Py_buffer memory, memory_stamp;
     Py_ssize_t step_at, deflection_at, clipped_at; /* clipped: motor efforts within limits */
     double longest_gap; /* s */
     Py_ssize_t force_at; /* specific force of the base, or -1 */
-    double *efforts; /* before any clipping */
+    double *loads; /* tau ... taudd, theta before any clipping */
     Input input; /* the setpoint */
     Py_ssize_t outputs;
     Output *output;
@@ -63,7 +64,7 @@ static int read_setpoint(StreamCall *self, PyObject *message)
     return force[0] != 0 || force[1] != 0 || force[2] != 0; /* zero: it was not set */
 }
 
-/* Time since the setpoint before, s; negative where springs with dampers begin anew. */
+/* Time since the setpoint before, s; negative where the memory begins anew. */
 static double step_of(StreamCall *self)
 {
     const long long last = *(const int64_t *)self->memory_stamp.buf;
@@ -106,7 +107,7 @@ static int compute_command(StreamCall *self)
     }
     run_stages(self, 0, self->stages - self->late);
     const double *values = scratch + STATES * self->n;
-    memcpy(self->efforts, values, (size_t)(EFFORTS * self->n) * sizeof(double));
+    memcpy(self->loads, values, (size_t)(EFFORTS * self->n + self->m) * sizeof(double));
     return are_finite(values, self->size - STATES * self->n);
 }
 
@@ -190,9 +191,9 @@ static PyObject *stream_commit(PyObject *object, PyObject *unused)
     memcpy(self->committed.buf, self->scratch.buf, (size_t)self->committed.len);
     self->committed_stamp = self->stamp;
     if (self->memory.obj) {
-        const size_t joints = (size_t)self->n * sizeof(double);
-        memcpy(self->memory.buf, scratch_of(self) + self->deflection_at, joints);
-        memcpy((char *)self->memory.buf + joints, self->efforts, EFFORTS * joints);
+        const size_t states = (size_t)(self->n + self->m);
+        memcpy(self->memory.buf, scratch_of(self) + self->deflection_at, states * sizeof(double));
+        memcpy((double *)self->memory.buf + states, self->loads, (size_t)self->memory.len - states * sizeof(double));
         *(int64_t *)self->memory_stamp.buf = self->stamp;
     }
     Py_RETURN_NONE;
@@ -299,16 +300,16 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->deflection_at = deflection;
     self->longest_gap = longest_gap;
     self->force_at = force;
-    self->efforts = PyMem_Calloc((size_t)(EFFORTS * n), sizeof(double));
+    self->loads = PyMem_Calloc((size_t)(EFFORTS * n + m), sizeof(double));
     self->kept = PyTuple_Pack(2, constants, outputs);
-    const int damped = memory != Py_None;
-    if (!self->kept || !self->efforts || PyObject_GetBuffer(scratch, &self->scratch, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) {
+    const Py_ssize_t remembered = memory == Py_None ? 0 : (1 + EFFORTS) * n + 2 * m;
+    if (!self->kept || !self->loads || PyObject_GetBuffer(scratch, &self->scratch, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) {
         Py_DECREF(self);
         return NULL;
     }
     const Py_ssize_t all = self->scratch.len / (Py_ssize_t)sizeof(double), checked = self->size + m;
-    const int fits = all >= checked && clipped >= 0 && clipped + m <= all && step >= 0 && step + 1 + 4 * n <= all &&
-                     deflection >= 0 && deflection + n <= all && force + 3 <= all && late >= 0 &&
+    const int fits = all >= checked && clipped >= 0 && clipped + m <= all && step >= 0 && step + 1 + remembered <= all &&
+                     deflection >= 0 && deflection + n + m <= all && force + 3 <= all && late >= 0 &&
                      late <= PyTuple_GET_SIZE(stages);
     if (!fits)
         PyErr_SetString(PyExc_ValueError, "a vector is beyond the scratch");
@@ -316,8 +317,8 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         !take_doubles(lower, &self->lower, checked, 0) || !take_doubles(upper, &self->upper, checked, 0) ||
         !take_doubles(most, &self->most_effort, n, 0) || !take_doubles(turn, &self->turn, n, 0) ||
         !take_stages(stages, all, self) ||
-        (damped && (!take_doubles(memory, &self->memory, 4 * n, PyBUF_WRITABLE) ||
-                    !take_doubles(memory_stamp, &self->memory_stamp, 1, PyBUF_WRITABLE))) ||
+        (remembered && (!take_doubles(memory, &self->memory, remembered, PyBUF_WRITABLE) ||
+                        !take_doubles(memory_stamp, &self->memory_stamp, 1, PyBUF_WRITABLE))) ||
         !take_input(constants, inputs, all, &self->input) ||
         !take_outputs(outputs, all, &self->outputs, &self->output)) {
         Py_DECREF(self);
@@ -336,7 +337,7 @@ static void stream_dealloc(PyObject *object)
         if (buffers[i]->obj)
             PyBuffer_Release(buffers[i]);
     PyMem_Free(self->stage);
-    PyMem_Free(self->efforts);
+    PyMem_Free(self->loads);
     free_input(&self->input);
     free_outputs(self->output, self->outputs);
     Py_XDECREF(self->kept);

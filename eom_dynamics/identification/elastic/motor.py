@@ -92,7 +92,8 @@ class MotorFit:
         motor = before.motor
         if self.torque_constant is not None:
             motor = replace(motor, torque_constant=self.torque_constant[0])
-        return replace(before, friction=self.friction, gear=self.gear, motor=motor)
+        friction = replace(self.friction, presliding_distance=before.friction.presliding_distance)
+        return replace(before, friction=friction, gear=self.gear, motor=motor)
 
 
 def fit_motor(

@@ -220,6 +220,7 @@ def _with_terms(joint: Joint, terms: Mapping[str, float], velocities: tuple[floa
         static=coulomb + terms.get("stribeck", max(0.0, float(old.static) - float(old.coulomb))),
         smoothing_velocity=velocities[0],
         stribeck_velocity=velocities[1],
+        presliding_distance=old.presliding_distance,
     )
     return replace(joint, actuator=replace(joint.actuator, friction=law, gear=LOSSLESS))
 

@@ -135,7 +135,7 @@ def _friction(section: Section) -> Friction:
         coulomb=coulomb,
         static=section.not_negative("static") if "static" in section else largest,
         **negative,
-        **_given(section, "stribeck_velocity", "smoothing_velocity"),
+        **_given(section, "stribeck_velocity", "smoothing_velocity", "presliding_distance"),
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
 from ...elastic import ElasticArm
@@ -34,6 +34,10 @@ TOLERANCE = 1e-10
 """Largest relative deviation that passes: some hundred operations, in different orders."""
 
 
+_NO_STATE = 2.0
+"""In place of a state of friction without presliding."""
+
+
 class Plan:
     """Setpoints of the paper's motion and tool wrench, and the feedforward that is computed in this process.
 
@@ -47,6 +51,7 @@ class Plan:
         wrench: wrenches (3, N, 6 × number of tools) and two derivatives, moment first, in the tool frames, N m and N.
         share: share of the paper's wrench.
         command: feedforward.
+        friction_state: (N, m) states of presliding friction along it, as of :meth:`.Friction.effort_jet`.
     """
 
     def __init__(self, robot: Robot, rate: float, duration: float) -> None:
@@ -60,6 +65,10 @@ class Plan:
             with suppress(*[StiffnessError] * (self.share > 0)):
                 self.command = self.arm.feedforward(*self.states, wrench=self._wrench(slice(None)))
                 break
+        sliding, state = self.arm.side.presliding, self.arm.friction_states(*self.command[3:5])
+        self.friction_state = np.where(sliding, state, _NO_STATE)
+        if sliding.any():
+            self.command = self.arm.feedforward(*self.states, wrench=self._wrench(slice(None)), friction_state=state)
 
     def closed_form(self, row: int) -> tuple[Array, ...]:
         """tau, taud, taudd (n,) of a setpoint by the closed form of the equations of motion, and effort (m,) of rotors.
@@ -138,9 +147,7 @@ def evaluate(plan: Plan, answers: Mapping[str, Array]) -> RunChecks:
             "every answer against feedforward": _largest(
                 [_relative(np.nan_to_num(answers[name] - x, nan=np.inf)[arrived], x) for name, x in computed]
             ),
-            "all quantities against closed form": _largest(
-                [*_off_closed_form(plan.arm, plan.states[:3, rows], compared, efforts, rotor)]
-            ),
+            "all quantities against closed form": _largest([*_off_closed_form(plan, rows, compared, efforts, rotor)]),
         },
         closed_form=(rows, *efforts),
         backend=str(answers["backend"]) or "not reported",
@@ -148,13 +155,14 @@ def evaluate(plan: Plan, answers: Mapping[str, Array]) -> RunChecks:
 
 
 def _off_closed_form(
-    arm: ElasticArm, links: Array, answers: Mapping[str, Array], efforts: Sequence[Array], rotor: Array
+    plan: Plan, rows: NDArray[np.intp], answers: Mapping[str, Array], efforts: Sequence[Array], rotor: Array
 ) -> Iterator[float]:
-    """Deviations of answers from efforts by the closed form, relative to the largest value; links: q, qd, qdd.
+    """Deviations of answers to some setpoints from efforts by the closed form, relative to the largest value.
 
     Efforts are compared directly. Motor motion is inserted into the spring laws, which must return these efforts and
     the nominal stiffness; motor efforts must be those of rotors, springs, gears and friction in this motion.
     """
+    arm, links = plan.arm, plan.states[:3, rows]
     for field, x in zip(EFFORT_FIELDS, efforts, strict=True):
         yield _relative(answers[field] - x, x)
     position, velocity, acceleration = (answers[name] for name in MOTOR_FIELDS[:3])
@@ -182,7 +190,8 @@ def _off_closed_form(
     load = np.where(rigid, efforts[0][:, arm.motor_joint], arm.spring_set.loads(*deltas[:2]))
     if arm.transmission:
         load[:, places] = transmission.motor_effort(load[:, places])
-    effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + arm.friction.effort(velocity)
+    friction = arm.friction.effort(velocity, plan.friction_state[rows])
+    effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + friction
     yield _relative(answers["motor_effort"] - effort, effort)
 
 

@@ -31,7 +31,6 @@ from ...messages.fields import (
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import (
-    DeflectionFilter,
     EvaluatedCommand,
     SetpointEvaluator,
     is_held,
@@ -150,7 +149,7 @@ class Evaluation:
         self._evaluator = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)
         self._payloads: list[tuple[int, Any]] = []
-        self._one_by_one = DeflectionFilter(arm).needed
+        self._one_by_one = arm.has_memory
         self._limits = LimitCheck(arm)
         self._last: Commands | None = None
         # Least and largest positions, rad or m.
@@ -164,7 +163,7 @@ class Evaluation:
         Arguments as of :func:`.sources.read_setpoints`.
         """
         self._payloads = recorded_payloads(bag, topic, self.refusals)
-        # Deflections with dampers, and payloads that change, go on from one setpoint to the next.
+        # Deflections with dampers, presliding friction, and payloads that change, go on from one setpoint to the next.
         self._one_by_one |= bool(self._payloads)
         for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures):
             yield batch, self.commands(batch)

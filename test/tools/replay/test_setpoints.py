@@ -215,6 +215,7 @@ def test_a_held_command_carries_over_to_the_next_block(tmp_path: Path) -> None:
 
 ELASTICITIES = {
     "damped": {"type": "damped", "stiffness": 500.0, "damping": 20.0},
+    "presliding": {"type": "linear", "stiffness": 500.0},
     "variable": {"type": "variable", "lower": 50.0, "upper": 1e4, "nominal": 500.0},
     "antagonistic": {"type": "antagonistic_quadratic", "stiffness": 50.0, "slope": 2e3, "nominal": 500.0},
 }
@@ -224,14 +225,16 @@ ELASTICITIES = {
     ("kind", "limits"),
     [
         ("damped", "clip"),
+        ("presliding", "warn"),
         ("variable", "warn"),
         ("antagonistic", "ignore"),
         ("antagonistic", "clip"),
     ],
 )
 def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, limits: str) -> None:
-    """Commanded stiffness, springs with a state, two motors at a joint, limits."""
-    file = robot_file(tmp_path, ELASTICITIES[kind])
+    """Commanded stiffness, springs and friction with a state, two motors at a joint, limits."""
+    friction = {"coulomb": 0.3, "presliding_distance": 0.02} if kind == "presliding" else {}
+    file = robot_file(tmp_path, ELASTICITIES[kind], **friction)
     messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
     messages[100][1].stiffness[0] = -5.0
     messages[101][1].snap[0] = np.nan
@@ -256,7 +259,7 @@ def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path,
             for name, expected in solution.fields().items():
                 np.testing.assert_allclose(getattr(command, name), expected, err_msg=name, **CLOSE)
     assert next(commands, None) is None
-    assert report.refusals.total == refused and refused == (2 if kind != "damped" else 1)
+    assert report.refusals.total == refused and refused == (1 if kind in ("damped", "presliding") else 2)
     assert bool(exceeding) == (limits != "ignore")
     assert report.exceeded[:1] == ([f"{exceeding:,} commands exceed limits, at worst:"] if exceeding else [])
     assert report.held == refused - 1

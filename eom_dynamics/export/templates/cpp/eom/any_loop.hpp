@@ -47,7 +47,7 @@ struct RobotFacts {
 /// Vectors of a setpoint: those of Setpoint.
 template <class Number>
 struct SetpointView {
-    Span<Number> q, qd, qdd, qddd, qdddd, W, Wd, Wdd, k, kd, kdd, deflection;
+    Span<Number> q, qd, qdd, qddd, qdddd, W, Wd, Wdd, k, kd, kdd, deflection, friction_state;
 };
 
 /// Vectors of a measurement: those of Measurement, of motors in the units of their drives.

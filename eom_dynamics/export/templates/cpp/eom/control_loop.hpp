@@ -471,6 +471,7 @@ class ControlLoop {
             compute(present_filter_, stamp);
             present_ = result_;
             setpoint_.deflection = candidate_.deflection;
+            setpoint_.friction_state = candidate_.friction_state;
         }
         if (leads)
             advance(candidate_, static_cast<Scalar>(parameters_.command_lead));
@@ -496,10 +497,10 @@ class ControlLoop {
             }
         }
         payload_.keep(stamp, latest_);
-        if constexpr (Robot::damped) {
-            filter_.keep(stamp, result_, candidate_.deflection);
+        if constexpr (Robot::damped || Robot::has_presliding) {
+            filter_.keep(stamp, result_, candidate_);
             if (apart)
-                present_filter_.keep(stamp, present_, setpoint_.deflection);
+                present_filter_.keep(stamp, present_, setpoint_);
         }
         find_deflections();
         feedback_.refer(apart ? present_ : result_);
@@ -509,6 +510,7 @@ class ControlLoop {
         }
         output_.setpoint = own;
         output_.setpoint.deflection = candidate_.deflection;
+        output_.setpoint.friction_state = candidate_.friction_state;
         output_.command = result_;
         stamp_ = stamp;
         output_.status = Status::fresh;
@@ -520,7 +522,7 @@ class ControlLoop {
         return true;
     }
 
-    /// The feedforward of the candidate, with the state of damped springs.
+    /// The feedforward of the candidate, with the states of damped springs and of presliding friction.
     void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
     {
         if constexpr (Robot::damped) {
@@ -528,6 +530,10 @@ class ControlLoop {
             filter.at(stamp, result_, candidate_.deflection);
         }
         Robot::feedforward(candidate_, result_);
+        if constexpr (Robot::has_presliding) {
+            filter.slide(stamp, result_, candidate_.friction_state);
+            Robot::feedforward(candidate_, result_);
+        }
     }
 
     /// Motor positions at the joint sides of the springs, less those of the links.

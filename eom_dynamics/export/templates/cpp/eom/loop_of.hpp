@@ -155,7 +155,7 @@ class LoopOf final : public AnyLoop {
     template <class Number, class Vectors>
     static SetpointView<Number> view(Vectors &x) noexcept
     {
-        return {x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd, x.k, x.kd, x.kdd, x.deflection};
+        return {x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd, x.k, x.kd, x.kdd, x.deflection, x.friction_state};
     }
 
     void report() noexcept

@@ -14,6 +14,8 @@ struct PlantState {
     MotorVector<Robot> theta{}, thetad{};
     /// Stiffness where it is commanded at a joint with one motor.
     JointVector<Robot> k = Robot::nominal_stiffness;
+    /// Of presliding friction.
+    MotorVector<Robot> friction_state{};
 };
 
 /// The plant under motor efforts, by the classical Runge-Kutta method.
@@ -121,9 +123,26 @@ class Plant {
         }
     }
 
+    /// States of presliding friction after a motion of the motors without reversal.
+    static void slide(State &x, const MotorVector<Robot> &from, const MotorVector<Robot> &to) noexcept
+    {
+        if constexpr (Robot::has_presliding) {
+            Command<Robot> before, after;
+            before.motor_position = from;
+            after.motor_position = to;
+            Robot::presliding(MotorVector<Robot>(x.friction_state), before, after, {1}, x.friction_state);
+        } else {
+            static_cast<void>(x), static_cast<void>(from), static_cast<void>(to);
+        }
+    }
+
+    /// A step, in which presliding friction is that of its middle.
     void step(const MotorVector<Robot> &effort, Scalar h) noexcept
     {
-        const State start = state;
+        State start = state, half = state;
+        add(half, {state.qd, {}, state.thetad, {}}, h / 2);
+        slide(start, state.theta, half.theta);
+        const MotorVector<Robot> before = state.theta;
         const Rate first = rate(start, effort);
         State at = start;
         add(at, first, h / 2);
@@ -138,6 +157,7 @@ class Plant {
         add(state, second, h / 3);
         add(state, third, h / 3);
         add(state, fourth, h / 6);
+        slide(state, before, state.theta);
     }
 };
 

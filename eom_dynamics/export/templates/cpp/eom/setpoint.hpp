@@ -51,6 +51,8 @@ struct Setpoint {
     JointVector<Robot> k = Robot::nominal_stiffness, kd{}, kdd{};
     /// Present deflections, read only at joints with damped springs; see DeflectionFilter.
     JointVector<Robot> deflection{};
+    /// States of presliding friction, read only at motors that have it; see DeflectionFilter.
+    MotorVector<Robot> friction_state = Robot::settled_friction;
     /// Inertial parameters of the payload at each tool, in its frame, with time derivatives: mass, first moment x y z,
     /// inertia about the origin xx xy xz yy yz zz. Read only if it is loaded; see PayloadBlend.
     PayloadVector<Robot> P{}, Pd{}, Pdd{};

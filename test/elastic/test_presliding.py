@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Presliding friction: Dahl's equation along a motion, in streams, trajectories, and on a plant with stiction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from mujoco_arms import MujocoArm
+from recordings import recorded
+from scipy.integrate import solve_ivp
+from springs import EVERY_KIND, with_springs
+
+import eom_dynamics as eom
+from eom_dynamics.actuators import Actuator, Friction
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP, SetpointEvaluator
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.simulation import SimulatedRobot
+from eom_dynamics.tools.demo.evaluate import Plan, evaluate
+from eom_dynamics.trajectory import paper_motion
+from eom_dynamics.trajectory.feedforward import trajectory_feedforward
+
+X_P = 0.05
+LAW = Friction(viscous=0.4, coulomb=2.0, static=3.0, stribeck_velocity=0.5, presliding_distance=X_P)
+SMOOTH = replace(LAW, presliding_distance=np.nan)
+
+
+def arm_with(law: Friction, *springs: str) -> eom.ElasticArm:
+    kinds = [EVERY_KIND[kind] for kind in springs or ("linear",)]
+    return eom.ElasticArm(with_springs(eom.load_robot("planar_2r"), *kinds, rotor_inertia=0.1, actuator=Actuator(law)))
+
+
+ARM = arm_with(LAW)
+MOTION = paper_motion(2)
+T = 1e-3 * np.arange(1500)
+STATES = np.stack(MOTION.derivatives(T))
+
+
+def message(state: Any) -> Any:
+    fields = dict(zip(STATE_FIELDS, state, strict=True))
+    return SimpleNamespace(joint_names=[], **fields, **{name: [] for name in (*WRENCH_FIELDS, *STIFFNESS_FIELDS)})
+
+
+def stream(evaluator: SetpointEvaluator, states: Any, start: int = 10**18) -> Any:
+    """Commands for states 1 ms apart, all of which are sent."""
+    commands = []
+    for k, state in enumerate(states):
+        commands.append(evaluator.evaluate(message(state), stamp=start + k * 10**6))
+        evaluator.commit()
+    return commands
+
+
+@pytest.mark.parametrize("distance", [X_P, 1e-3])
+def test_states_follow_the_differential_equation(distance: float) -> None:
+    """Through reversals; a step that has one within itself is off by the way in it."""
+    arm = arm_with(replace(LAW, presliding_distance=distance))
+    command = arm.feedforward(*STATES)
+    found = arm.friction_states(command.motor_position, command.motor_velocity)
+    start = np.tanh(command.motor_velocity[0] / LAW.smoothing_velocity)
+    np.testing.assert_allclose(found[0], start, rtol=1e-15)
+
+    def rate(t: float, z: Any) -> Any:
+        thetad = arm.feedforward(*MOTION.derivatives(t)).motor_velocity
+        return thetad / distance * (1 - z * np.sign(thetad))
+
+    wanted = solve_ivp(rate, (0, T[-1]), start, t_eval=T, rtol=1e-8, atol=1e-10, max_step=2e-3).y.T
+    errors = np.abs(found - wanted)
+    assert errors[:, 0].max() < 1e-8  # which does not turn
+    # A step in which the motor turns takes the difference of the ways there and back: by a T²/8 each at most.
+    (turn,) = np.flatnonzero(np.diff(np.sign(command.motor_velocity[1:, 1]))) + 1
+    assert errors[: turn + 1, 1].max() < 1e-8
+    assert errors[:, 1].max() < np.abs(np.diff(command.motor_position[turn - 1 : turn + 2, 1], 2)).max() / 4 / distance
+
+
+def test_the_effort_is_that_of_the_state() -> None:
+    z = np.array([0.3, -0.7])
+    state = STATES[:, 700]
+    sent, none = ARM.feedforward(*state, friction_state=z), arm_with(Friction()).feedforward(*state)
+    thetad = sent.motor_velocity
+    wanted = 0.4 * thetad + (2 + np.exp(-((thetad / 0.5) ** 2))) * z
+    np.testing.assert_allclose(sent.motor_effort - none.motor_effort, wanted, rtol=0, atol=1e-13 * 100)
+
+
+def test_without_history_the_law_is_the_smooth_one() -> None:
+    for own, smooth in zip(ARM.feedforward(*STATES), arm_with(SMOOTH).feedforward(*STATES), strict=True):
+        np.testing.assert_array_equal(own, smooth)
+
+
+@pytest.mark.parametrize("springs", [("linear",), ("damped", "antagonistic_quadratic")])
+def test_a_stream_and_a_trajectory_are_the_states_along_the_motion(springs: tuple[str, ...]) -> None:
+    arm = arm_with(LAW, *springs)
+    found = np.array([command.motors for command in stream(SetpointEvaluator(arm), STATES.swapaxes(0, 1)[:300])])
+    efforts = arm.feedforward(*STATES)[:3]
+    deflection = arm.deflections_over_time(T, efforts)
+    command = arm.feedforward(*STATES, deflection=deflection)
+    states = arm.friction_states(command.motor_position, command.motor_velocity)
+    wanted = arm.feedforward(*STATES, deflection=deflection, friction_state=states)
+    assert np.abs(wanted.motor_effort - command.motor_effort).max() > 1
+    np.testing.assert_allclose(found[:, 3], wanted.motor_effort[:300], rtol=0, atol=1e-9)
+
+
+def test_trajectories_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Efforts are those along the motion, also at a rate at which the states would be coarse."""
+    arm = arm_with(LAW, "linear", "damped")
+    trajectory = eom.trajectory.rest_to_rest([0.0, 0.0], [0.8, -0.5], 0.4)
+    found = trajectory_feedforward(arm, trajectory, [0.0, 0.4], rate=100.0).command.motor_effort
+    monkeypatch.setattr("eom_dynamics.trajectory.feedforward._CHUNK", 90)
+    parts = trajectory_feedforward(arm, trajectory, [0.0, 0.4], rate=1000.0).command.motor_effort[::10]
+    np.testing.assert_allclose(parts, found, rtol=0, atol=1e-12 * np.abs(found).max())
+    smooth = arm_with(SMOOTH, "linear", "damped")
+    assert np.abs(found - trajectory_feedforward(smooth, trajectory, [0.0, 0.4], rate=100.0).command[-1]).max() > 1
+
+
+def test_stiction_stays_at_rest_and_a_refused_setpoint_leaves_it() -> None:
+    evaluator = SetpointEvaluator(ARM)
+    stream(evaluator, STATES.swapaxes(0, 1)[:100])
+    rest = np.zeros((5, 2))
+    rest[0] = STATES[0, 99]
+    kept = evaluator.deflections.memory.copy()
+    far = STATES[:, 600]
+    evaluator.evaluate(message(far), stamp=10**18 + 10**8)  # which is not sent
+    with pytest.raises(eom.StateError, match="velocity"):
+        evaluator.evaluate(message([far[0], far[1] * np.nan, *far[2:]]), stamp=10**18 + 10**8)
+    np.testing.assert_array_equal(evaluator.deflections.memory, kept)
+    first, second = stream(evaluator, [rest, rest], start=10**18 + 10**8)
+    np.testing.assert_array_equal(first.motors, second.motors)
+    held = second.motors[3] - arm_with(Friction()).feedforward(*rest).motor_effort
+    assert np.all(np.abs(held) > 0.5)
+    # After a gap, and in a new stream, the motion before is not known.
+    late = evaluator.evaluate(message(rest), stamp=10**18 + 2 * 10**8 + round(LONGEST_GAP * 1e9)).motors[3]
+    np.testing.assert_array_equal(late, second.motors[3] - held)
+
+
+def test_the_demo_compares_states() -> None:
+    """Those of a stream, by the closed form, too."""
+    plan = Plan(arm_with(LAW, "cubic").robot, 200.0, 0.5)
+    assert np.abs(plan.friction_state).max() < 1 and not evaluate(plan, recorded(plan)).failures
+    plan.friction_state = plan.friction_state + 1e-6
+    assert "closed form" in evaluate(plan, recorded(plan)).failures[0]
+
+
+def test_only_dry_friction_has_a_state() -> None:
+    assert not Friction(viscous=1.0, presliding_distance=0.1).has_state
+    assert arm_with(LAW).has_memory and not arm_with(SMOOTH).has_memory
+    assert not arm_with(SMOOTH).friction_states(T[:, None] * [1, 1], STATES[1]).any()
+
+
+def test_a_simulated_robot_warns_that_it_is_smooth() -> None:
+    with pytest.warns(
+        eom.exceptions.RobotDescriptionWarning, match="friction of joint_1, joint_2 is simulated by its smooth"
+    ):
+        SimulatedRobot(ARM)
+
+
+def test_robot_files_keep_the_distance() -> None:
+    assert robot_as_yaml(ARM.robot).text.count(f"presliding_distance: {X_P}") == 2
+
+
+def test_errors_of_stiction_go_away_on_a_foreign_plant() -> None:
+    """MuJoCo's frictionloss, nearly rigid, under a PD: motions that start, turn and end at rest."""
+    robot = eom.load_robot("panda")
+    points = np.array([0.0, 0.3, 0.1])[:, np.newaxis] * [1, -0.7, 0.5, -1.2, 0.9, 0.8, -1]
+    moves = [eom.trajectory.rest_to_rest(a, b, 0.25) for a, b in pairwise(points)]
+    motion = SimpleNamespace(
+        derivatives=lambda t, order=4: moves[int(t >= 0.25)].derivatives(t - 0.25 * (t >= 0.25), order)
+    )
+    dry = np.array([4.0, 4.0, 3.0, 3.0, 1.0, 1.0, 1.0])
+    laws = [Friction(coulomb=x, static=x) for x in dry]
+    errors = []
+    for distance in (np.nan, 1e-8):
+        actuators = [Actuator(replace(law, presliding_distance=distance)) for law in laws]
+        joints = [replace(joint, actuator=own) for joint, own in zip(robot.joints, actuators, strict=True)]
+        evaluator = SetpointEvaluator(eom.ElasticArm(replace(robot, joints=tuple(joints))))
+
+        def command(t: float, evaluator: SetpointEvaluator = evaluator) -> tuple[Any, ...]:
+            stamp = 10**18 + round(t * 1e9)
+            motors = evaluator.evaluate(
+                message(motion.derivatives(t + 5e-4)), stamp=stamp, limit_policy="ignore"
+            ).motors
+            evaluator.commit()
+            return motors[3], motors[0], motors[1]
+
+        plant = MujocoArm("panda", natural_frequency=70.0, stiction=dry)
+        t, links, _ = plant.run(command, motion, duration=0.5, period=1e-3)
+        wanted = np.array([motion.derivatives(x, 0)[0] for x in t])
+        errors.append(1e3 * np.sqrt(np.mean((links - wanted) ** 2)))
+    assert errors[1] < errors[0] / 20, errors  # what is left is that of holding commands without friction
