@@ -267,6 +267,7 @@ class FeedforwardMethods(CompiledMethods):
                 (Vector(FRICTION_STATE, (m,), "states of presliding friction"),),
                 defaults=(np.full(m, SETTLED),),
                 alone=True,
+                check=self._given_friction_state,
             ),
         )
         if method == _ON_BASE:
@@ -355,6 +356,16 @@ class FeedforwardMethods(CompiledMethods):
         if deflection is None:
             return None
         return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
+
+    def _given_friction_state(self, state: ArrayLike | None, samples: tuple[int, ...]) -> list[Array]:
+        """State of presliding friction, that of the velocity at motors without; nothing for None."""
+        if state is None:
+            return []
+        presliding = self.side.presliding
+        given = np.where(presliding, like_joints(state, FRICTION_STATE, (*samples, len(presliding))), SETTLED)
+        if not np.all(np.abs(given[..., presliding]) <= 1.0):
+            raise StateError(f"{FRICTION_STATE} must be from -1 to 1")
+        return [given]
 
     def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""

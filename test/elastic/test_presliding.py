@@ -190,3 +190,9 @@ def test_errors_of_stiction_go_away_on_a_foreign_plant() -> None:
         wanted = np.array([motion.derivatives(x, 0)[0] for x in t])
         errors.append(1e3 * np.sqrt(np.mean((links - wanted) ** 2)))
     assert errors[1] < errors[0] / 20, errors  # what is left is that of holding commands without friction
+
+
+@pytest.mark.parametrize("z", [[0.0, 1.1], [np.nan, 0.0], [0.0], "ab"])
+def test_a_state_beyond_its_range_is_refused(z: Any) -> None:
+    with pytest.raises(eom.StateError, match=r"friction_state (must|is not)"):
+        ARM.feedforward(*STATES[:, 0], friction_state=z)
