@@ -60,22 +60,6 @@ def test_every_bit_is_that_of_the_library(start, rng, executor):
     assert (values["refused"], values["stream"]) == ("0", "compiled")
 
 
-def test_a_refused_setpoint_is_answered_with_the_last_command_of_the_call(start, rng):
-    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "hold_last_command:=always")
-    states = rng.uniform(-1, 1, (5, 5, 7))
-    for k, state in enumerate(states):
-        setpoint(client, state, stamp=k + 1, joint_names=NAMES[::-1])
-    answer(client, 5)
-    bad = states[0].copy()
-    bad[3, 2] = np.nan
-    setpoint(client, bad, stamp=6, joint_names=NAMES[::-1])
-    held = answer(client, 6)
-    assert (held.status, held.held, held.joint_names) == (held.STATUS_HELD, True, NAMES[::-1])
-    for field, values in command(states[-1][:, ::-1]).items():
-        assert getattr(held, field).tobytes() == values[::-1].tobytes()
-    client.wait_for_diagnostics(lambda *s: s[2]["held"] == "1", "the count")
-
-
 def test_publishers_in_turn_and_messages_that_are_none(start, rng):
     client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0")
     states = rng.uniform(-1, 1, (60, 5, 7))

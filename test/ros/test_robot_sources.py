@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 import yaml
-from node_client import Client
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -308,21 +307,6 @@ def test_a_file_that_cannot_be_used_does_not_give_way_to_the_topic(probe, descri
     loaded = node.supply.load()
     assert loaded.evaluator is None
     assert loaded.error.startswith(reason)
-
-
-@pytest.mark.parametrize("module", ["dynamics_node", "planning_node", "simulated_robot_node"])
-def test_a_mistyped_file_leaves_each_node_without_a_robot(start, describe, module):
-    describe(ARM)
-    client = start(
-        *("-p", "robot_file:=/nowhere.urdf", "-r", f"robot_description:={describe.topic}"), module=module, client=Client
-    )
-    reason = "robot not loaded: /nowhere.urdf: cannot be read: No such file or directory"
-    client.wait_for_diagnostics(lambda level, message, _: level == 2 and message == reason, "the reason")
-    describe(ARM)
-    level, message, values = client.next_diagnostics()
-    assert (level, message, values["robot"]) == (2, reason, "")
-    assert client.process.log.count(reason) == 1
-    assert "Traceback" not in client.process.log
 
 
 def test_the_source_can_be_chosen_anew(probe, other, describe):
