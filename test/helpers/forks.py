@@ -56,15 +56,16 @@ class ForkServer:
     def __init__(self, module):
         self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs)
+            paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs, env=paths)
         atexit.register(self._end)
 
-    def start(self, arguments, folder, log, errors=None, patch=""):
-        """Run the function with arguments, after the code of a patch.
+    def start(self, arguments, folder, log, errors=None, patch="", environment=None):
+        """Run the function with arguments in an environment, after the code of a patch.
 
         ``log`` is its stdout, and its stderr, too, unless ``errors`` is that.
         """
-        request = json.dumps([list(map(str, arguments)), str(folder), dict(os.environ), patch]).encode()
+        request = json.dumps([list(map(str, arguments)), str(folder), environment or dict(os.environ), patch]).encode()
         assert len(request) < _LONGEST_REQUEST, "too long a command line"
         receive, send = os.pipe()
         socket.send_fds(self._socket, [request], [log.fileno(), (errors or log).fileno(), send])

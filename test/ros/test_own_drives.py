@@ -34,10 +34,12 @@ def restart(node):
     """The node with parameters, active, as if it had commanded nothing."""
 
     def with_parameters(**parameters):
-        assert node.transition("deactivate")
+        if node.state == "active":
+            assert node.transition("deactivate")
         defaults = {"command_lead": 0.0, "effort_command": "motor", "effort_on_deactivate": "zero"}
         assert node.set_parameters(defaults | parameters) == ""
         assert node.transition("activate")
+        node.next_diagnostics()  # by then, its last command has arrived
         for answers in (node.feedforward, node.motor_setpoint, node.effort_command):
             answers.clear()
         return node

@@ -105,24 +105,24 @@ def test_requests_that_come_at_once_are_all_answered(iiwa):
 
     client = iiwa.client(ComputeInverseDynamics, "inverse_dynamics", depth=1000)
     request = ComputeInverseDynamics.Request(**message_fields(GOOD))
-    futures = [client.call_async(request) for _ in range(500)]
-    iiwa.wait(lambda: all(future.done() for future in futures), "500 answers")
+    futures = [client.call_async(request) for _ in range(200)]
+    iiwa.wait(lambda: all(future.done() for future in futures), "200 answers")
     assert all(future.result().success for future in futures)
 
 
-def test_twenty_clients_that_ask_at_once_are_all_answered(iiwa):
+def test_twelve_clients_that_ask_at_once_are_all_answered(iiwa):
     """Each client has the answers to all of them in its queue, if it is not the first to take its own."""
     from eom_dynamics.srv import ComputeInverseDynamics
     from rclpy.qos import QoSProfile
 
     name = f"{iiwa.process.namespace}/{iiwa.process.name}/inverse_dynamics"
     clients = [
-        iiwa.node.create_client(ComputeInverseDynamics, name, qos_profile=QoSProfile(depth=100)) for _ in range(20)
+        iiwa.node.create_client(ComputeInverseDynamics, name, qos_profile=QoSProfile(depth=100)) for _ in range(12)
     ]
     request = ComputeInverseDynamics.Request(**message_fields(GOOD))
     iiwa.wait_until_known(clients, request)
     futures = [client.call_async(request) for client in clients]
-    iiwa.wait(lambda: all(future.done() for future in futures), "20 answers")
+    iiwa.wait(lambda: all(future.done() for future in futures), "12 answers")
     assert all(future.result().success for future in futures)
     for client in clients:
         iiwa.node.destroy_client(client)

@@ -1,23 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the closed circle over ROS 2, against the same runs in this process."""
+"""Runs of the closed circle and of the command lead over ROS 2: node, player and simulated robot."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from eom_dynamics import load_robot
 
-MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "rosbags") if importlib.util.find_spec(name) is None]
+MISSING = [
+    name for name in ("rclpy", "eom_dynamics.msg", "rosbags", "plotly") if importlib.util.find_spec(name) is None
+]
 pytestmark = [
     pytest.mark.ros,
     pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build"),
 ]
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes are forks of some that have imported their module."""
+    from node_client import fork_server
+
+    from eom_dynamics.tools.demo import processes
+
+    def start(command: list[str], *, cwd: Path, env: dict[str, str], stdout: Any, stderr: Any, **_: object) -> Any:
+        _, _, module, *arguments = command
+        return fork_server(module).start(arguments, cwd, stdout, stderr, environment=env)
+
+    of_forks = SimpleNamespace(Popen=start, DEVNULL=None, TimeoutExpired=processes.subprocess.TimeoutExpired)
+    monkeypatch.setattr(processes, "subprocess", of_forks)
+
+
+@pytest.mark.usefixtures("forked")
 def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None:
     from closing_the_loop.experiment import IdentificationTask, plan, simulated
     from closing_the_loop.over_ros import over_ros
@@ -48,3 +68,24 @@ def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, m
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
     with pytest.raises(RunError, match="rmw_of_nobody"):
         over_ros(task, tmp_path, lambda *_: None)("short", task.robot, task.plan.judged)
+
+
+@pytest.mark.usefixtures("forked")
+def test_the_lead_makes_the_recorded_error_ten_times_smaller(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from closing_the_loop.command_lead import main
+    from eom_dynamics.bags import Bag
+    from eom_dynamics.bags.layout import read_blocks
+    from eom_dynamics.bags.types import COMMAND
+
+    folder = tmp_path / "lead"
+    assert main(["--robot", "planar_2r", "-o", str(folder), "--duration", "0.8"]) == 0
+    assert "mrad without lead" in capsys.readouterr().out
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "Link error without lead" in page and "are ahead by 2.5 ms" in page
+    for run, lead in (("without_lead", 0.0), ("with_lead", 2.5e-3)):
+        with Bag(folder / run) as bag:
+            (topic,) = [topic for topic in bag.topics if topic.type == COMMAND]
+            blocks = read_blocks(bag, topic, lambda reason, time: None)
+            assert {lead} == {x for block in blocks for x in block.numbers("command_lead").ravel().tolist()}
