@@ -72,10 +72,10 @@ class NodeProcess:
         self._log.close()
 
 
-def ended(module, folder, *arguments):
-    """Exit code, output and errors of a node that ends by itself, as a fork."""
+def ended(module, folder, *arguments, patch=""):
+    """Exit code, output and errors of the main function of a module, which ends by itself, as a fork."""
     with (folder / "output").open("w") as output, (folder / "errors").open("w") as errors:
-        code = fork_server(f"eom_dynamics.ros.{module}").start(arguments, folder, output, errors).wait(PATIENCE)
+        code = fork_server(module).start(arguments, folder, output, errors, patch).wait(PATIENCE)
     return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
 
 
@@ -84,13 +84,12 @@ class Client:
 
     def __init__(self, rclpy, process):
         from diagnostic_msgs.msg import DiagnosticArray
+        from rclpy.executors import SingleThreadedExecutor
         from rclpy.qos import QoSProfile
-
-        from eom_dynamics.ros.executors import make_executor
 
         self.process = process
         self.node = rclpy.create_node("client", namespace=process.namespace)
-        self._executor = make_executor(events=True)
+        self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
         self._clients = {}
         self._stamps = itertools.count(1)

@@ -99,7 +99,7 @@ def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
     ],
 )
 def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
-    exit_code, output, errors = ended("dynamics_nodes", tmp_path, *arguments)
+    exit_code, output, errors = ended("eom_dynamics.ros.dynamics_nodes", tmp_path, *arguments)
     last = errors.splitlines()[-1]
     assert (exit_code, output) == (code, "")
     assert last.startswith("dynamics_nodes: ") and reason in last

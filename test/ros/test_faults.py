@@ -197,7 +197,7 @@ NODES = {
 
 @pytest.mark.parametrize("node", NODES)
 def test_help_describes_topics_and_parameters(ros, tmp_path, node):
-    code, output, errors = ended(node, tmp_path, "--help")
+    code, output, errors = ended(f"eom_dynamics.ros.{node}", tmp_path, "--help")
     assert (code, errors) == (0, "")
     general = () if node == "dynamics_nodes" else ("--params-file", "robot_source_node", "/diagnostics")
     for word in (*general, *NODES[node]):
@@ -206,7 +206,7 @@ def test_help_describes_topics_and_parameters(ros, tmp_path, node):
 
 @pytest.mark.parametrize("arguments", [["--params-file", "arm.yaml"], ["arm.yaml", "--ros-args"]])
 def test_arguments_that_nothing_reads_are_refused(ros, tmp_path, arguments):
-    code, _, errors = ended("dynamics_node", tmp_path, *arguments)
+    code, _, errors = ended("eom_dynamics.ros.dynamics_node", tmp_path, *arguments)
     assert code == 2
     assert "arm.yaml; parameters and remappings follow --ros-args" in errors
 

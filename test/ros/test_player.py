@@ -238,7 +238,7 @@ def test_a_damaged_file_is_refused(ros, tmp_path):
 
 
 def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):
-    code, _, errors = ended("player", tmp_path, "missing.npz", "answers.npz")
+    code, _, errors = ended("eom_dynamics.ros.player", tmp_path, "missing.npz", "answers.npz")
     assert code == 2
     assert "missing.npz: cannot be read" in errors
 
@@ -247,7 +247,7 @@ def test_answers_are_not_overwritten_silently(tmp_path, ros):
     np.savez(tmp_path / "setpoints.npz", **motion(3))
     kept = tmp_path / "answers.npz"
     kept.write_bytes(b"of yesterday")
-    code, _, errors = ended("player", tmp_path, "setpoints.npz", "answers")
+    code, _, errors = ended("eom_dynamics.ros.player", tmp_path, "setpoints.npz", "answers")
     assert (code, kept.read_bytes()) == (2, b"of yesterday")
     assert "answers.npz: exists already; name another file, or use --force to overwrite it" in errors
 

@@ -106,20 +106,6 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     node.wait(arrived, "the goal")
 
 
-def test_a_trajectory_replaces_one_that_waits_for_its_start(node, publisher):
-    command(node, START)
-    node.feedforward.clear()
-    now = time.time_ns()
-    publisher.publish(rest_to_rest(now + 50 * 10**9))
-    publisher.publish(rest_to_rest(now + 10**9))
-    node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == now + 2 * 10**9, "the last command")
-    assert 0 <= stamp_of(node.feedforward[0]) - (now + 10**9) < 0.5 * 10**9
-    # The second one takes over from its end; it would have to be there by the next command.
-    goal = {"knots": array("d", [1e-3]), "degree": 0, "coefficients": array("d", [0.0, 2.0])}
-    publisher.publish(rest_to_rest(**goal))
-    node.wait(lambda: refused(node, "from its commanded position"), "a refusal")
-
-
 def test_what_becomes_of_a_trajectory_is_published(node, publisher):
     from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 
