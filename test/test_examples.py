@@ -63,14 +63,18 @@ def test_streaming_example(example: str, robot: str, module: str, expected: str,
 
 NOBODY = ("1", "--ros-args", "-r", "__ns:=/nobody")
 
-# As soon as the script waits for a node, of which there is none.
+# After the script has said that it waits for a node, of which there is none.
 INTERRUPT = """
-import os, rclpy, signal
-spin = rclpy.spin_once
-def interrupt(*arguments, **keywords):
-    os.kill(os.getpid(), signal.SIGINT)
+import builtins, os, rclpy, signal
+spin, say, said = rclpy.spin_once, print, []
+def saying(*words, **keywords):
+    say(*words, **keywords)
+    said.append(words)
+def interrupting(*arguments, **keywords):
+    if said:
+        os.kill(os.getpid(), signal.SIGINT)
     spin(*arguments, **keywords)
-rclpy.spin_once = interrupt
+builtins.print, rclpy.spin_once = saying, interrupting
 """
 
 
@@ -82,7 +86,7 @@ def test_streaming_example_says_that_it_waits_and_is_interrupted_without_a_trace
     arguments = (EXAMPLES / f"{example}.py", *NOBODY)
     code, output, error = ros().ended("script_process", tmp_path, *arguments, patch=INTERRUPT)
     assert (code, error) == (130, "")
-    print(repr(output))
+    assert output.startswith("waiting for the node; start it as") and output.count("\n") == 1
 
 
 def ros() -> Any:

@@ -5,9 +5,8 @@ import os
 import runpy
 import sys
 
-import rclpy  # noqa: F401
-
 import eom_dynamics.msg  # noqa: F401
+import rclpy  # noqa: F401
 
 
 def main():
