@@ -126,8 +126,6 @@ GOOD = {"stiffness": np.array([300.0, 150.0])}
 BAD_STIFFNESS = {
     "out of range": ({"stiffness": np.array([99.0, 150.0])}, "joint_1: stiffness 99 is below "),
     "not finite": ({"stiffness": np.array([300.0, np.nan])}, "stiffness[1] (joint 'joint_2') is nan"),
-    "length": ({"stiffness": np.full(4, 300.0)}, "stiffness has 4 entries, must have 2 (one for each joint) or none"),
-    "rate alone": ({"stiffness_rate": np.zeros(2)}, "stiffness is empty, but its time derivatives are not"),
 }
 
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fast path of setpoints through the node: the bits of the library, held commands, and publishers in turn."""
 
-import sys
-
 import numpy as np
-import processes
 import pytest
-from node_client import Search
+from node_client import Search, ended
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -98,7 +95,7 @@ def test_topics_that_nobody_hears_are_heard_again(start, rng):
         node.destroy_subscription(subscription)
 
 
-def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(tmp_path):
+def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(ros, tmp_path):
     program = f"""
 import gc, time, tracemalloc
 import numpy as np, rclpy
@@ -136,7 +133,7 @@ import os, sys
 sys.stdout.flush()
 os._exit(0)
 """
-    code, printed, errors = processes.run([sys.executable, "-c", program], cwd=tmp_path)
+    code, printed, errors = ended("eom_dynamics.ros.dynamics_node", tmp_path, patch=program)
     assert code == 0, errors
     growth, published = map(int, printed.split())
     assert published == 220 * 20

@@ -334,7 +334,7 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     from eom_dynamics.msg import SplineTrajectory
     from rclpy.serialization import serialize_message
 
-    t, omega = np.arange(1000)[:, None] * 5e-3, np.array([1.0, 3.0])
+    t, omega = np.arange(600)[:, None] * 5e-3, np.array([1.0, 3.0])
     arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     play = Play(node.process.namespace, tmp_path, arrays, rate=200, grace=20)
     node.wait(lambda: play.counts["sent"] > 100, "the stream")
@@ -356,7 +356,8 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     publisher.publish(too_long)
     node.wait(lambda: refused(node, "may have 500000: send the motion in parts"), "the refusal")
     counts, answers = play.record()
-    assert counts == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
+    assert counts == {"sent": 600, "received": 600, "lost": 0, "out_of_order": 0}
+    end = min(end, answers["sent"][-1])
     meanwhile = np.count_nonzero((answers["received"] > begin) & (answers["received"] < end))
     # A fraction of 200 Hz, as a busy machine delays both.
     assert meanwhile > 40 * (end - begin)

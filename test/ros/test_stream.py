@@ -212,14 +212,3 @@ def test_diagnostics_report_the_stream(iiwa, rng):
         assert 0 < float(values["load (%)"]) < 100
     assert iiwa.set_parameter("diagnostic_period", 0.1) == ""
     iiwa.wait_for_diagnostics(lambda level, message, _: (level, message) == (0, "waiting for setpoints"), "a pause")
-
-
-def test_effort_command_carries_the_effort_of_the_joints_on_request(iiwa, rng):
-    assert iiwa.set_parameter("effort_command", "joint").startswith("effort_command is read-only while the node is")
-    assert iiwa.transition("deactivate")
-    assert iiwa.set_parameter("effort_command", "joint") == ""
-    assert iiwa.transition("activate")
-    case = random_case(rng, shuffled=True)
-    _, _, effort_command = iiwa.answers_to(iiwa.publish(joint_names=case.joint_names, **case.fields))
-    assert_close(np.array(effort_command.data)[case.order], case.command["effort"])
-    assert np.abs(case.command["effort"] - case.command["motor_effort"]).max() > 0.1
