@@ -6,17 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from iiwa import NAMES, ROBOT, N, assert_close, command
 from node_client import frame_of
 from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
-
-ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
-NAMES = list(ROBOT.joint_names)
-N = ROBOT.n
-STIFFNESS = np.array([2.0e4, 2.0e4, 1.5e4, 1.5e4, 1.0e4, 7.5e3, 7.5e3])
-ROTOR_INERTIA = np.array([3.2, 3.2, 1.6, 1.6, 1.0, 0.5, 0.5])
 
 
 @dataclass
@@ -38,12 +33,8 @@ class Case:
 
     @property
     def command(self):
-        """The seven quantities by field, in the message's order, by the closed form and the textbook's springs."""
-        q, qd, qdd, qddd, qdddd = self.state
-        wrench = () if self.wrench is None else tuple(self.wrench)
-        tau, taud, taudd = eom.equations_of_motion(ROBOT, q, qd, qdd, qddd, wrench=wrench).efforts(qdddd)
-        theta, thetad, thetadd = q + tau / STIFFNESS, qd + taud / STIFFNESS, qdd + taudd / STIFFNESS
-        rows = (tau, taud, taudd, theta, thetad, thetadd, ROTOR_INERTIA * thetadd + tau)
+        """The seven quantities by field, in the message's order, by the closed form."""
+        rows, _ = command(self.state, () if self.wrench is None else self.wrench)
         return {name: row[self.order] for name, row in zip(COMMAND_FIELDS, rows, strict=True)}
 
 
@@ -89,13 +80,6 @@ def random_case(rng, *, wrench=False, shuffled=False):
         rng.uniform(-20, 20, (3, 6)) if wrench else None,
         [int(i) for i in rng.permutation(N)] if shuffled else list(range(N)),
     )
-
-
-def assert_close(actual, wanted):
-    """Equal to 1e-12 of the largest entry: the node may sum in another order than the closed form."""
-    actual, wanted = np.array(actual), np.array(wanted)
-    assert actual.shape == wanted.shape
-    np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
 
 
 def assert_answers(client, number, case, *, names=None):
