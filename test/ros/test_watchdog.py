@@ -99,7 +99,7 @@ def begin(node, first):
 
 
 def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
-    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", stop_duration=0.2)
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", stop_duration=0.5)
     publish_until_answered(node)
     wait_for(node, HELD, 20)
     commands = since(node)
@@ -111,19 +111,19 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
         first, second = (np.array(getattr(message, name)) for message in commands[:2])
         np.testing.assert_allclose(second, first, rtol=1e-9, atol=1e-9 * np.max(np.abs(first)))
     # By its own route: the polynomial of the duration asked for, which meets all limits.
-    end = StopPolynomial(STATE, 0.2).end
+    end = StopPolynomial(STATE, 0.5).end
     at_rest = ARM.feedforward(end, *np.zeros((4, 7)))
     for message in commands[held:]:
         np.testing.assert_allclose(message.effort, at_rest.tau, rtol=1e-12)
         np.testing.assert_allclose(message.motor_position, at_rest.motor_position, rtol=1e-12)
         assert not np.any(message.effort_rate) and not np.any(message.motor_velocity)
-    assert stopping > 20
+    assert stopping > 20  # none of them is later by more than 20 ms
     level, message, values = node.next_diagnostics()
     assert (level, values["watchdog"]) == (1, "held")
     assert message.startswith("setpoints lost, holding the last position: no valid setpoint for 0.0")
     assert values["setpoints lost"] == "1" and "(setpoint_timeout 0.05 s)" in values["last loss"]
     assert "setpoints lost: no valid setpoint for 0.0" in node.process.log
-    assert "the arm stops within 0.2 s" in node.process.log
+    assert "the arm stops within 0.5 s" in node.process.log
 
     # Far from there they are refused, near it they are followed.
     away = STATE * 0.0
@@ -377,7 +377,7 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy):
     describe(before)
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
-        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=3.0", "-p", "ramp_duration:=3.0", *SLOWLY),
+        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0", *SLOWLY),
     )
     node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
     moving = np.zeros((5, 2))
@@ -389,7 +389,7 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy):
     assert since(node)[-1].status in (STOPPING, RAMPING)
     node.wait(lambda: ended(node), "the end of the stop")
     commands = since(node)
-    end = StopPolynomial(moving, 3.0).end
+    end = StopPolynomial(moving, 4.0).end
     load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
     np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
     velocities = np.array([message.motor_velocity for message in commands])
