@@ -16,10 +16,7 @@ from eom_dynamics import load_robot
 MISSING = [
     name for name in ("rclpy", "eom_dynamics.msg", "rosbags", "plotly") if importlib.util.find_spec(name) is None
 ]
-pytestmark = [
-    pytest.mark.ros,
-    pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build"),
-]
+pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")]
 
 
 @pytest.fixture

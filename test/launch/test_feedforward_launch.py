@@ -13,14 +13,7 @@ pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installa
 
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.srv import GetEquationsOfMotion
-from launching import (
-    ask,
-    command_line,
-    launched,
-    node_process,
-    parameters,
-    wait_for,
-)
+from launching import ask, command_line, launched, node_process, parameters, wait_for
 from lifecycle_msgs.srv import GetState
 from paths import CONFIG
 from rclpy.node import Node

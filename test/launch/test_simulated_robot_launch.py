@@ -12,14 +12,7 @@ import pytest
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
 from eom_dynamics.srv import GetEquationsOfMotion
-from launching import (
-    ask,
-    command_line,
-    launched,
-    node_process,
-    parameters,
-    wait_for,
-)
+from launching import ask, command_line, launched, node_process, parameters, wait_for
 from paths import CONFIG
 from rclpy.node import Node
 from sensor_msgs.msg import JointState

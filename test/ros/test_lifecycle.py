@@ -233,10 +233,7 @@ REFUSED_AT_START = {
         ("-p", "robot_source_node:=/a//b"),
         "robot_source_node must be the name of a node such as /robot_state_publisher, is '/a//b'",
     ),
-    "no such quality": (
-        ("-p", "qos_overrides.{namespace}/setpoint.subscription.reliability:=perhaps"),
-        "reliability",
-    ),
+    "no such quality": (("-p", "qos_overrides.{namespace}/setpoint.subscription.reliability:=perhaps"), "reliability"),
     "no such depth": (
         ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=-1"),
         "depth must be from 0 to 1000000, is -1",

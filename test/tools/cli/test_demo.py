@@ -22,10 +22,7 @@ from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.demo.evaluate import Plan
 
 MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
-pytestmark = [
-    pytest.mark.ros,
-    pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build"),
-]
+pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")]
 
 SHORT = ["--rate", "200", "--duration", "0.5"]
 
