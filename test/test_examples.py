@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,64 +49,55 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     ],
 )
 def test_streaming_example(example: str, robot: str, module: str, expected: str, tmp_path: Path) -> None:
-    processes = ros()
-    from node_client import NodeProcess
-
+    node_client = ros()
     name = {"planning_node": "eom_dynamics_planning"}.get(module)
-    node = NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml", module=module, name=name)
+    node = node_client.NodeProcess(tmp_path, "--params-file", CONFIG / f"{robot}.yaml", module=module, name=name)
+    arguments = (EXAMPLES / f"{example}.py", "0.2", "--ros-args", "-r", f"__ns:={node.namespace}")
     try:
-        code, output, error = processes.run(
-            streaming("0.2", "--ros-args", "-r", f"__ns:={node.namespace}", example=example)
-        )
+        code, output, error = node_client.ended("script_process", tmp_path, *arguments)
     finally:
         node.end()
     assert (code, error) == (0, "")
     assert re.search(expected, output, re.DOTALL)
 
 
-@pytest.mark.ros
-def test_streaming_example_is_interrupted_without_a_traceback() -> None:
-    processes = ros()
-    # Interrupted as soon as it waits for a node, of which there is none.
-    script = "import sys, rclpy, os, signal; spin = rclpy.spin_once\n"
-    script += (
-        "def interrupt(*arguments, **keywords): os.kill(os.getpid(), signal.SIGINT); spin(*arguments, **keywords)\n"
-    )
-    script += "rclpy.spin_once = interrupt; import runpy; sys.argv = sys.argv[1:]; "
-    script += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    command = [sys.executable, "-c", script, *streaming("1", "--ros-args", "-r", "__ns:=/nobody")[1:]]
-    code, output, error = processes.run(command)
-    assert (code, processes.own_lines(output), error) == (130, "", "")
+NOBODY = ("1", "--ros-args", "-r", "__ns:=/nobody")
+
+# After the script has said that it waits for a node, of which there is none.
+INTERRUPT = """
+import builtins, os, rclpy, signal
+spin, say, said = rclpy.spin_once, print, []
+def saying(*words, **keywords):
+    say(*words, **keywords)
+    said.append(words)
+def interrupting(*arguments, **keywords):
+    if said:
+        os.kill(os.getpid(), signal.SIGINT)
+    spin(*arguments, **keywords)
+builtins.print, rclpy.spin_once = saying, interrupting
+"""
 
 
 @pytest.mark.ros
 @pytest.mark.parametrize("example", ["stream_setpoints", "stream_tool"])
-def test_streaming_example_says_that_it_waits(example: str) -> None:
-    ros()
-    command = streaming("1", "--ros-args", "-r", "__ns:=/nobody", example=example)
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = next(line for line in process.stdout if line.startswith("waiting"))
-        assert "waiting for the node; start it as" in line
-    finally:
-        process.kill()
-        process.wait()
+def test_streaming_example_says_that_it_waits_and_is_interrupted_without_a_traceback(
+    example: str, tmp_path: Path
+) -> None:
+    arguments = (EXAMPLES / f"{example}.py", *NOBODY)
+    code, output, error = ros().ended("script_process", tmp_path, *arguments, patch=INTERRUPT)
+    assert (code, error) == (130, "")
+    assert output.startswith("waiting for the node; start it as") and output.count("\n") == 1
 
 
 def ros() -> Any:
-    """The helpers for processes of ROS 2, in a domain of their own."""
+    """The helper for nodes, in a domain of their own."""
     pytest.importorskip("rclpy", reason="rclpy is not installed")
     pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
     import domains
-    import processes
+    import node_client
 
     domains.claim_domain()
-    return processes
-
-
-def streaming(*arguments: str, example: str = "stream_setpoints") -> tuple[str | Path, ...]:
-    return (sys.executable, EXAMPLES / f"{example}.py", *arguments)
+    return node_client
 
 
 def test_every_example_is_tested() -> None:

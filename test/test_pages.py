@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +16,6 @@ import eom_dynamics
 from eom_dynamics.extras import EXTRAS
 
 pytest.importorskip("sybil", reason="sybil is not installed")
-import pages
 from commands import CommandError, check
 from pages import run_page
 
@@ -29,16 +26,6 @@ PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglo
 
 STARTS_NODES = ("control_loop", "services", "tutorials/first_setpoint", "tutorials/planners_day", "tutorials/poses")
 """Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
-
-RUN = """\
-import sys
-from pathlib import Path
-
-sys.path.append(sys.argv[1])
-from pages import run_page
-
-run_page(sys.argv[2], Path(sys.argv[3]))
-"""
 
 NEEDS = {
     "contacts": ("clarabel",),
@@ -140,15 +127,13 @@ def test_checks_of_commands(good: str, wrong: str) -> None:
 def test_page_with_nodes(page: str, tmp_path: Path) -> None:
     missing(page)
     import domains
+    from node_client import fork_server
 
     domains.claim_domain()
-    helpers, log = str(Path(pages.__file__).parent), tmp_path / "log"
-    with log.open("w") as output:
-        command = [sys.executable, "-c", RUN, helpers, page, str(tmp_path)]
-        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+    with (tmp_path / "log").open("w") as log:
+        process = fork_server("page_with_nodes").start([page], tmp_path, log)
     try:
-        assert process.wait(60.0) == 0, log.read_text()
+        assert process.wait(60.0) == 0, (tmp_path / "log").read_text()
     finally:
         with suppress(ProcessLookupError):  # with its nodes, where it has failed
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -128,11 +128,7 @@ def _with_payload(closed_form: Callable[[Project, Values], Values]) -> Callable[
         none, now, first, second = (of(p) for p in (0.0 * x["P"], *(x[name] for name in PAYLOAD_NAMES)))
         tau, taud, taudd = EFFORT_NAMES
         by_rate, by_second = ({name: own[name] - none[name] for name in EFFORT_NAMES} for own in (first, second))
-        return {
-            **now,
-            taud: now[taud] + by_rate[tau],
-            taudd: now[taudd] + 2 * by_rate[taud] + by_second[tau],
-        }
+        return {**now, taud: now[taud] + by_rate[tau], taudd: now[taudd] + 2 * by_rate[taud] + by_second[tau]}
 
     return computed
 

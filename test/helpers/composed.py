@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several dynamics nodes in one process, and what each of them is to a client."""
 
-import sys
 from types import SimpleNamespace
 
 import processes
+from node_client import fork_server
 
 
 class Composed:
@@ -12,12 +12,12 @@ class Composed:
 
     def __init__(self, folder, arguments):
         """Start a node for each namespace of ``arguments``, with the arguments that it has there."""
-        self._log = (folder / "composed.log").open("w+b")
-        command = [sys.executable, "-m", "eom_dynamics.ros.dynamics_nodes"]
+        self._log = (folder / "composed.log").open("a+b")
+        command = []
         for space, words in arguments.items():
             command += ["--node", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"]
             command += ["-p", "diagnostic_period:=0.1", *words]
-        self.process = processes.popen(command, cwd=folder, stdout=self._log, stderr=self._log)
+        self.process = fork_server("eom_dynamics.ros.dynamics_nodes").start(command, folder, self._log)
         self.nodes = {
             space: SimpleNamespace(namespace=space, name="eom_dynamics", process=self.process, log="see composed.log")
             for space in arguments

@@ -66,11 +66,7 @@ def robot(name: str) -> Robot:
 
 
 def export(
-    robot: Robot,
-    language: str,
-    folder: Path,
-    functions: Iterable[str] = STRAIGHT_LINE,
-    precision: str = "double",
+    robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE, precision: str = "double"
 ) -> tuple[Project, StoredValues]:
     """Write the code of a robot to a folder."""
     exported, stored = with_values(robot, tuple(functions), precision)

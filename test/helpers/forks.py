@@ -56,12 +56,16 @@ class ForkServer:
     def __init__(self, module):
         self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs)
+            paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs, env=paths)
         atexit.register(self._end)
 
-    def start(self, arguments, folder, log, errors=None):
-        """Run the function with arguments; ``log`` is its stdout, and its stderr, too, unless ``errors`` is that."""
-        request = json.dumps([list(map(str, arguments)), str(folder), dict(os.environ)]).encode()
+    def start(self, arguments, folder, log, errors=None, patch="", environment=None):
+        """Run the function with arguments in an environment, after the code of a patch.
+
+        ``log`` is its stdout, and its stderr, too, unless ``errors`` is that.
+        """
+        request = json.dumps([list(map(str, arguments)), str(folder), environment or dict(os.environ), patch]).encode()
         assert len(request) < _LONGEST_REQUEST, "too long a command line"
         receive, send = os.pipe()
         socket.send_fds(self._socket, [request], [log.fileno(), (errors or log).fileno(), send])
@@ -108,12 +112,13 @@ def _reaped():
 def _main():
     module = importlib.import_module(sys.argv[1])
     with socket.socket(fileno=0) as requests:
-        arguments, folder, environment = _serve(requests)
+        arguments, folder, environment, patch = _serve(requests)
     os.open(os.devnull, os.O_RDONLY)  # as standard input
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv[1:] = arguments
+    exec(patch, {})
     sys.exit(module.main())
 
 

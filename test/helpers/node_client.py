@@ -23,22 +23,20 @@ PATIENCE = 60.0
 
 AT_REST = np.zeros((4, 6))
 
-FRESH = ("env",)
-"""Prefix for a node that is no fork, such as to import a ``sitecustomize``."""
-
 fork_server = cache(ForkServer)
 
 
 class NodeProcess:
     """``dynamics_node`` or another as a process; ``log`` is its output.
 
-    It is a fork of a prepared process (:mod:`forks`), or with a ``prefix`` to its command a process of its own from the
-    start. It has its own namespace, ``{namespace}`` in its arguments, unless ``beside`` another node.
+    It is a fork of a prepared process (:mod:`forks`), where a ``patch``, Python code, runs before the node; or with a
+    ``prefix`` to its command a process of its own from the start. It has its own namespace, ``{namespace}`` in its
+    arguments, unless ``beside`` another node.
     """
 
     _numbers = itertools.count(1)
 
-    def __init__(self, folder, *ros_arguments, name=None, prefix=(), module="dynamics_node", beside=None):
+    def __init__(self, folder, *ros_arguments, name=None, prefix=(), patch="", module="dynamics_node", beside=None):
         self.name = name or f"{module.removesuffix('_node')}_{next(self._numbers)}"
         self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("a+b")  # reading moves the place of a process that shares it
@@ -52,7 +50,7 @@ class NodeProcess:
             command = [*prefix, sys.executable, "-m", module, *arguments]
             self.process = processes.popen(command, cwd=folder, stdout=self._log, stderr=subprocess.STDOUT)
         else:
-            self.process = fork_server(module).start(arguments, folder, self._log)
+            self.process = fork_server(module).start(arguments, folder, self._log, patch=patch)
 
     @property
     def log(self):
@@ -74,10 +72,10 @@ class NodeProcess:
         self._log.close()
 
 
-def ended(module, folder, *arguments):
-    """Exit code, output and errors of a node that ends by itself, as a fork."""
+def ended(module, folder, *arguments, patch=""):
+    """Exit code, output and errors of the main function of a module, which ends by itself, as a fork."""
     with (folder / "output").open("w") as output, (folder / "errors").open("w") as errors:
-        code = fork_server(f"eom_dynamics.ros.{module}").start(arguments, folder, output, errors).wait(PATIENCE)
+        code = fork_server(module).start(arguments, folder, output, errors, patch).wait(PATIENCE)
     return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
 
 
@@ -166,7 +164,7 @@ class Client:
             self.repeat(call, lambda answers=answers: any(answer.done() for answer in answers), "an answer")
 
     def repeat(self, action, condition, what):
-        """Do something ten times a second, until a condition holds."""
+        """Do something at once and ten times a second, until a condition holds."""
         done = False
 
         def act():
@@ -174,6 +172,7 @@ class Client:
             if not done:
                 action()
 
+        act()
         timer = self.node.create_timer(0.1, act)
         try:
             self.wait(condition, what)

@@ -115,11 +115,7 @@ def _floating(z: Array, zd: Array) -> tuple[Array, Array, Array]:
     turn = np.array([[-sp, 0, 1], [cp * sr, cr, 0], [cp * cr, -sr, 0]])
     pd, rd = zd[4], zd[5]
     turn_rate = np.array(
-        [
-            [-cp * pd, 0, 0],
-            [-sp * pd * sr + cp * cr * rd, -sr * rd, 0],
-            [-sp * pd * cr - cp * sr * rd, -cr * rd, 0],
-        ]
+        [[-cp * pd, 0, 0], [-sp * pd * sr + cp * cr * rd, -sr * rd, 0], [-sp * pd * cr - cp * sr * rd, -cr * rd, 0]]
     )
     P = np.zeros((6, 6))
     P[:3, :3], P[3:, 3:] = rotation.as_matrix().T, turn

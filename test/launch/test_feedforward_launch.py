@@ -13,17 +13,7 @@ pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installa
 
 from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.srv import GetEquationsOfMotion
-from launching import (
-    ask,
-    command_line,
-    declared_arguments,
-    error_line,
-    launched,
-    node_process,
-    parameters,
-    refusal,
-    wait_for,
-)
+from launching import ask, command_line, launched, node_process, parameters, wait_for
 from lifecycle_msgs.srv import GetState
 from paths import CONFIG
 from rclpy.node import Node
@@ -42,12 +32,6 @@ def plans(observer: Node, joints: int, namespace: str = "") -> bool:
     zeros = [0.0] * joints
     name = f"{namespace}/eom_dynamics_planning/equations_of_motion"
     return ask(observer, GetEquationsOfMotion, name, position=zeros, velocity=zeros).success
-
-
-def test_every_argument_is_described_and_has_a_default() -> None:
-    for argument in declared_arguments(FILE):
-        assert argument.description, argument.name
-        assert argument.default_value is not None, argument.name
 
 
 def test_without_arguments_the_packaged_robot_is_active_and_planned_for(observer: Node) -> None:
@@ -164,16 +148,3 @@ def test_the_planning_node_ends_with_the_feedforward_node(observer: Node) -> Non
         wait_for(lambda: plans(observer, joints=7))
         os.kill(node_process(launch, "dynamics_node"), signal.SIGKILL)
         wait_for(lambda: not command_line(launch))
-
-
-@pytest.mark.parametrize("argument", ["robot_file", "params_file"])
-def test_a_missing_file_is_refused(argument: str) -> None:
-    error = error_line(refusal(FILE, **{argument: "/nowhere.yaml"}))
-    assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"
-
-
-def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "arm.yaml"
-    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
-    error = error_line(refusal(FILE, robot_file=file))
-    assert error == f"{file}: no ros__parameters section has an entry robot"

@@ -17,7 +17,7 @@ pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installa
 pytest.importorskip("rosbags", reason="reads bags")
 
 from bag_files import COMMAND, SETPOINT, START, read_bag, setpoints, write_bag
-from launching import declared_arguments, error_line, launch_command, launch_error, node_process, refusal
+from launching import error_line, launch_command, launch_error, node_process, refusal
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -26,12 +26,6 @@ from eom_dynamics.trajectory import paper_motion
 
 FILE = "replay.launch.py"
 PATIENCE = 100.0
-
-
-def test_every_argument_is_described_and_only_the_bag_must_be_given() -> None:
-    arguments = declared_arguments(FILE)
-    assert all(argument.description for argument in arguments)
-    assert [argument.name for argument in arguments if argument.default_value is None] == ["bag"]
 
 
 def test_what_is_recorded_live_is_what_the_offline_replay_gives(tmp_path: Path) -> None:
@@ -111,19 +105,6 @@ def test_a_node_that_ends_ends_the_launch(tmp_path: Path) -> None:
     assert "the node ended while the bag was played; its output above says why" in output
 
 
-@pytest.mark.parametrize("argument", ["robot_file", "params_file"])
-def test_a_missing_file_is_refused(argument: str, tmp_path: Path) -> None:
-    error = error_line(refusal(FILE, **{"bag": tmp_path, argument: "/nowhere.yaml"}))
-    assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"
-
-
 def test_a_missing_bag_is_refused() -> None:
     error = error_line(refusal(FILE, bag="/nowhere"))
     assert error == "bag: no such folder or file, is '/nowhere'; give the path of a bag"
-
-
-def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "arm.yaml"
-    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
-    error = error_line(refusal(FILE, bag=tmp_path, robot_file=file))
-    assert error == f"{file}: no ros__parameters section has an entry robot"

@@ -12,28 +12,12 @@ import pytest
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
 from eom_dynamics.srv import GetEquationsOfMotion
-from launching import (
-    ask,
-    command_line,
-    declared_arguments,
-    error_line,
-    launched,
-    node_process,
-    parameters,
-    refusal,
-    wait_for,
-)
+from launching import ask, command_line, launched, node_process, parameters, wait_for
 from paths import CONFIG
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 FILE = "simulated_robot.launch.py"
-
-
-def test_every_argument_is_described_and_has_a_default() -> None:
-    for argument in declared_arguments(FILE):
-        assert argument.description, argument.name
-        assert argument.default_value is not None, argument.name
 
 
 def test_without_arguments_the_nodes_are_connected(observer: Node) -> None:
@@ -123,16 +107,3 @@ def test_a_robot_in_the_section_of_one_node_reaches_all(observer: Node, tmp_path
         wait_for(
             lambda: ask(observer, GetEquationsOfMotion, "/eom_dynamics_planning/equations_of_motion", **request).success
         )
-
-
-@pytest.mark.parametrize("argument", ["robot_file", "params_file", "simulated_robot_params_file"])
-def test_a_missing_file_is_refused(argument: str) -> None:
-    error = error_line(refusal(FILE, **{argument: "/nowhere.yaml"}))
-    assert error == f"{argument}: no such file, is '/nowhere.yaml'; give the path of a file"
-
-
-def test_a_parameter_file_without_a_robot_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "arm.yaml"
-    file.write_text("/**: {ros__parameters: {diagnostic_period: 2.0}}")
-    error = error_line(refusal(FILE, robot_file=file))
-    assert error == f"{file}: no ros__parameters section has an entry robot"

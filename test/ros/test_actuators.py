@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of spring and actuator in the node: numbers, names, refusals, limits."""
+"""Springs and motors of their own in the node: numbers, names, refusals, limits."""
 
 import json
 
@@ -17,16 +17,7 @@ VSA = ("--params-file", CONFIG / "vsa_planar_2r.yaml")
 # Stamps are within one second, ns.
 MILLISECOND = 1_000_000
 
-MEMORYLESS = (
-    {"type": "rigid"},
-    {"type": "linear", "stiffness": 1.0e4},
-    {"type": "cubic", "stiffness": 1.0e4, "cubic": 5.0e5},
-    {"type": "polynomial", "coefficients": [1.0e4, 0.0, 5.0e5]},
-    {"type": "exponential", "stiffness": 1.0e4, "growth": 30.0},
-    {"type": "tabulated", "deflections": [0.0, 0.001, 0.004], "efforts": [0.0, 8.0, 50.0]},
-    {"type": "dead_zone", "stiffness": 1.0e4, "inner_stiffness": 50.0, "half_gap": 5.0e-4, "width": 1.0e-4},
-)
-OTHERS = (
+SPRINGS = (
     {"type": "variable", "lower": 50.0, "upper": 1.0e4, "nominal": 500.0},
     {"type": "antagonistic_exponential", "stiffness": 50.0, "growth": 15.0, "nominal": 5.0e3},
     {"type": "linear", "stiffness": 1.0e4},
@@ -34,31 +25,20 @@ OTHERS = (
     {"type": "damped", "stiffness": 1.0e4, "damping": 300.0},
 )
 NAMES = [f"iiwa_joint_{i}" for i in range(1, 8)]
-ARMS = {
-    "memoryless": (MEMORYLESS, {}, NAMES),
-    "transmission": (
-        MEMORYLESS,
-        {"transmission": {"joints": [NAMES[2], NAMES[4]], "matrix": [0.5, 0.5, 0.5, -0.5]}},
-        NAMES,
-    ),
-    "others": (
-        OTHERS,
-        {"coupled_stiffness": {"joints": NAMES[5:], "matrix": [9.0e3, -2.0e3, -2.0e3, 8.0e3]}},
-        [
-            NAMES[0],
-            *(f"{NAMES[1]}_agonist", f"{NAMES[1]}_antagonist"),
-            NAMES[2],
-            *(f"{NAMES[3]}_agonist", f"{NAMES[3]}_antagonist"),
-            *NAMES[4:],
-        ],
-    ),
-}
+COUPLED = {"coupled_stiffness": {"joints": NAMES[5:], "matrix": [9.0e3, -2.0e3, -2.0e3, 8.0e3]}}
+MOTORS = [
+    NAMES[0],
+    *(f"{NAMES[1]}_agonist", f"{NAMES[1]}_antagonist"),
+    NAMES[2],
+    *(f"{NAMES[3]}_agonist", f"{NAMES[3]}_antagonist"),
+    *NAMES[4:],
+]
 
 
-def arm_file(folder, springs, groups):
-    """The iiwa with these springs, the first joints one each, as a parameter file; and the arm."""
+def arm_file(folder, **groups):
+    """The iiwa with these springs, the first joints one each, and groups, as a parameter file; and the arm."""
     parameters = packaged_parameters("iiwa") | groups
-    for joint, spring in zip(parameters["joints"].values(), (*springs, *[None] * 7), strict=False):
+    for joint, spring in zip(parameters["joints"].values(), (*SPRINGS, *[None] * 7), strict=False):
         if spring is None:
             joint.pop("elasticity")
         else:
@@ -88,14 +68,13 @@ def assert_command(answers, command, joints, motors, arm):
     assert not feedforward.held
 
 
-@pytest.mark.parametrize("kind", ARMS)
-def test_every_kind_of_spring_is_that_of_the_library(start, tmp_path, rng, kind):
-    springs, groups, motor_names = ARMS[kind]
-    file, arm = arm_file(tmp_path, springs, groups)
+def test_springs_and_motors_are_those_of_the_library(start, tmp_path, rng):
+    """Bit by bit, in any order; test/stream has all kinds of springs."""
+    file, arm = arm_file(tmp_path, **COUPLED)
     client = start("--params-file", file)
-    assert list(arm.motor_names) == motor_names
+    assert list(arm.motor_names) == MOTORS
     _, _, values = client.next_diagnostics()
-    assert values["motors"] == ", ".join(motor_names)
+    assert values["motors"] == ", ".join(MOTORS)
     # One entry a joint; those of joints that take no stiffness may be anything.
     stiffness = np.array([rng.uniform(4e3, 8e3, 7), rng.uniform(-1e3, 1e3, 7), rng.uniform(-1e4, 1e4, 7)])
     stiffness[:, ~arm.variable] = np.nan
@@ -103,7 +82,7 @@ def test_every_kind_of_spring_is_that_of_the_library(start, tmp_path, rng, kind)
         state = rng.uniform(-0.5, 0.5, (5, 7))
         joints = [int(j) for j in rng.permutation(7)] if shuffled else list(range(7))
         # Those of a joint in the joint's place, the agonist first.
-        motors = [j for joint in joints for j in range(len(motor_names)) if arm.motor_joint[j] == joint]
+        motors = [j for joint in joints for j in range(len(MOTORS)) if arm.motor_joint[j] == joint]
         given = stiffness[:i]
         fields = dict(zip(STATE_FIELDS, state[:, joints], strict=True))
         fields |= dict(zip(STIFFNESS_FIELDS, given[:, joints], strict=False))
@@ -114,33 +93,13 @@ def test_every_kind_of_spring_is_that_of_the_library(start, tmp_path, rng, kind)
 
         answer = client.inverse_dynamics(joint_names=[NAMES[j] for j in joints], **fields)
         assert answer.success, answer.message
-        assert answer.motor_names == [motor_names[j] for j in motors]
+        assert answer.motor_names == [MOTORS[j] for j in motors]
         for name, values in zip(COMMAND_FIELDS, command, strict=True):
             np.testing.assert_array_equal(getattr(answer, name), values[motors if name in MOTOR_FIELDS else joints])
 
 
-def test_antagonistic_motors_make_the_effort_and_the_stiffness(vsa):
-    """By the springs' laws f(s1) - f(s2) and f'(s1) + f'(s2), apart from the library's way to the deflections."""
-    q = np.array([0.3, -0.4])
-    stiffness = np.array([400.0, 150.0])
-    fields = dict(zip(STATE_FIELDS, [q, *np.full((4, 2), 0.5)], strict=True))
-    feedforward, _, _ = vsa.answers_to(vsa.publish(**fields, stiffness=stiffness))
-    theta = np.reshape(feedforward.motor_position, (2, 2))
-    (s1, t1), (s2, t2) = np.stack([theta[:, 0] - q, q - theta[:, 1]], axis=1)
-
-    def exponential(s):
-        return 50.0 / 8.0 * (np.exp(8.0 * s) - 1), 50.0 * np.exp(8.0 * s)
-
-    def quadratic(s):
-        return 30.0 * s + 200.0 * s**2, 30.0 + 400.0 * s
-
-    pulls = [[f(a), f(b)] for f, a, b in ((exponential, s1, t1), (quadratic, s2, t2))]
-    np.testing.assert_allclose([a[0] - b[0] for a, b in pulls], feedforward.effort, rtol=1e-11)
-    np.testing.assert_allclose([a[1] + b[1] for a, b in pulls], stiffness, rtol=1e-12)
-
-
 def test_a_damper_goes_on_from_setpoint_to_setpoint(start, tmp_path):
-    file, arm = arm_file(tmp_path, OTHERS, {})
+    file, arm = arm_file(tmp_path)
     client = start("--params-file", file)
     t = np.arange(1, 101) * 2e-3
     # So fast that the deflection without transient, which ignores what the effort's higher derivatives do, is off.
@@ -167,8 +126,6 @@ GOOD = {"stiffness": np.array([300.0, 150.0])}
 BAD_STIFFNESS = {
     "out of range": ({"stiffness": np.array([99.0, 150.0])}, "joint_1: stiffness 99 is below "),
     "not finite": ({"stiffness": np.array([300.0, np.nan])}, "stiffness[1] (joint 'joint_2') is nan"),
-    "length": ({"stiffness": np.full(4, 300.0)}, "stiffness has 4 entries, must have 2 (one for each joint) or none"),
-    "rate alone": ({"stiffness_rate": np.zeros(2)}, "stiffness is empty, but its time derivatives are not"),
 }
 
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fast path of setpoints through the node: the bits of the library, held commands, and publishers in turn."""
 
-import sys
-
 import numpy as np
-import processes
 import pytest
-from node_client import Search
+from node_client import Search, ended
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -60,22 +57,6 @@ def test_every_bit_is_that_of_the_library(start, rng, executor):
     assert (values["refused"], values["stream"]) == ("0", "compiled")
 
 
-def test_a_refused_setpoint_is_answered_with_the_last_command_of_the_call(start, rng):
-    client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "hold_last_command:=always")
-    states = rng.uniform(-1, 1, (5, 5, 7))
-    for k, state in enumerate(states):
-        setpoint(client, state, stamp=k + 1, joint_names=NAMES[::-1])
-    answer(client, 5)
-    bad = states[0].copy()
-    bad[3, 2] = np.nan
-    setpoint(client, bad, stamp=6, joint_names=NAMES[::-1])
-    held = answer(client, 6)
-    assert (held.status, held.held, held.joint_names) == (held.STATUS_HELD, True, NAMES[::-1])
-    for field, values in command(states[-1][:, ::-1]).items():
-        assert getattr(held, field).tobytes() == values[::-1].tobytes()
-    client.wait_for_diagnostics(lambda *s: s[2]["held"] == "1", "the count")
-
-
 def test_publishers_in_turn_and_messages_that_are_none(start, rng):
     client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0")
     states = rng.uniform(-1, 1, (60, 5, 7))
@@ -114,7 +95,7 @@ def test_topics_that_nobody_hears_are_heard_again(start, rng):
         node.destroy_subscription(subscription)
 
 
-def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(tmp_path):
+def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(ros, tmp_path):
     program = f"""
 import gc, time, tracemalloc
 import numpy as np, rclpy
@@ -152,7 +133,7 @@ import os, sys
 sys.stdout.flush()
 os._exit(0)
 """
-    code, printed, errors = processes.run([sys.executable, "-c", program], cwd=tmp_path)
+    code, printed, errors = ended("eom_dynamics.ros.dynamics_node", tmp_path, patch=program)
     assert code == 0, errors
     growth, published = map(int, printed.split())
     assert published == 220 * 20

@@ -16,11 +16,11 @@ HELD, STOPPING = 1, 2
 ROBOTS = {"/composed_left": "iiwa", "/composed_right": "sea_planar_2r"}
 
 
-@pytest.fixture
-def composed(ros, tmp_path):
+@pytest.fixture(scope="module")
+def composed(ros, tmp_path_factory):
     """Process and clients."""
     arguments = {space: ("--params-file", str(CONFIG / f"{name}.yaml")) for space, name in ROBOTS.items()}
-    process = Composed(tmp_path, arguments)
+    process = Composed(tmp_path_factory.mktemp("composed"), arguments)
     clients = [StreamClient(ros, node) for node in process.nodes.values()]
     for client in clients:
         client.wait_for_node()
@@ -31,7 +31,7 @@ def composed(ros, tmp_path):
 
 
 def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
-    process, clients = composed
+    _, clients = composed
     for client, name in zip(clients, ROBOTS.values(), strict=True):
         client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
         robot = eom.load_robot(CONFIG / f"{name}.yaml")
@@ -46,6 +46,7 @@ def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
 
     assert left.set_parameter("setpoint_lifespan", 0.5) == ""
     assert right.get_parameter("setpoint_lifespan") == 0.0
+    assert left.set_parameter("setpoint_lifespan", 0.0) == ""
     assert left.transition("deactivate")
     assert (left.state, right.state) == ("inactive", "active")
     assert right.next_diagnostics()[0] == 0
@@ -53,7 +54,31 @@ def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
     right.publish(position=np.zeros(3))
     right.wait_for_diagnostics(lambda *s: s[2]["refused"] == "1", "the refusal")
     assert left.next_diagnostics()[2]["refused"] == "0"
+    assert left.transition("activate")
 
+
+def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    process, (left, right) = composed
+    for client in (left, right):
+        client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
+    assert (
+        left.transition("deactivate") and not left.set_parameter("stop_duration", 1.0) and left.transition("activate")
+    )
+    left.answers_to(left.publish(**{name: np.full(7, 0.1) for name in STATE_FIELDS}))
+    request = ChangeState.Request(transition=Transition(label="deactivate"))
+    answer = left.client(ChangeState, "change_state").call_async(request)
+    left.wait(lambda: left.feedforward[-1].status == STOPPING, "the stop")
+    for _ in range(20):
+        right.answers_to(right.publish(**{name: np.full(2, 0.1) for name in STATE_FIELDS}))
+    left.spin()
+    assert not answer.done()
+    left.wait(answer.done, "the deactivation")
+    assert answer.result().success
+    left.wait(lambda: not np.any(left.feedforward[-1].effort), "the last command")
+    assert left.feedforward[-1].status == HELD
     process.process.send_signal(signal.SIGTERM)
     assert process.process.wait(30) == 0
     assert "Traceback" not in process.log
@@ -74,38 +99,8 @@ def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
     ],
 )
 def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
-    exit_code, output, errors = ended("dynamics_nodes", tmp_path, *arguments)
+    exit_code, output, errors = ended("eom_dynamics.ros.dynamics_nodes", tmp_path, *arguments)
     last = errors.splitlines()[-1]
     assert (exit_code, output) == (code, "")
     assert last.startswith("dynamics_nodes: ") and reason in last
     assert "Traceback" not in errors
-
-
-def test_help(ros, tmp_path):
-    code, output, errors = ended("dynamics_nodes", tmp_path, "--help")
-    assert (code, errors) == (0, "")
-    assert "--params-file left.yaml --node" in output
-
-
-def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
-    _, (left, right) = composed
-    for client in composed[1]:
-        client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
-    assert (
-        left.transition("deactivate") and not left.set_parameter("stop_duration", 3.0) and left.transition("activate")
-    )
-    left.answers_to(left.publish(**{name: np.full(7, 0.1) for name in STATE_FIELDS}))
-    request = ChangeState.Request(transition=Transition(label="deactivate"))
-    answer = left.client(ChangeState, "change_state").call_async(request)
-    left.wait(lambda: left.feedforward[-1].status == STOPPING, "the stop")
-    for _ in range(20):
-        right.answers_to(right.publish(**{name: np.full(2, 0.1) for name in STATE_FIELDS}))
-    left.spin()
-    assert not answer.done()
-    left.wait(answer.done, "the deactivation")
-    assert answer.result().success
-    left.wait(lambda: not np.any(left.feedforward[-1].effort), "the last command")
-    assert left.feedforward[-1].status == HELD

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of joints and motors in stream, services and trajectories: reported, refused, clipped or ignored."""
 
-import os
 from array import array
 
 import numpy as np
 import pytest
-from node_client import FRESH, Client, joint_trajectory, message_fields, status_of
+from node_client import Client, joint_trajectory, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -23,7 +22,7 @@ HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 INSIDE = dict(zip(STATE_FIELDS, [HOME, *np.zeros((4, 7))], strict=True))
 OUTSIDE = {**INSIDE, "position": HOME + 9.0 * np.eye(7)[0], "velocity": 50.0 * np.eye(7)[5]}
 
-ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0", "-p", "stream_rate:=250.0")
 
 
 @pytest.fixture(scope="module")
@@ -226,21 +225,20 @@ def test_planning_services_report_or_refuse(planning):
     assert planning.set_parameter("limits", "warn") == ""
 
 
-def test_a_stop_that_is_computed_late_makes_no_step(start, tmp_path, monkeypatch):
+def test_a_stop_that_is_computed_late_makes_no_step(start):
     """As on a busy machine: the first one takes longer than the time between its request and its start."""
     from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 
-    (tmp_path / "sitecustomize.py").write_text(
+    patch = (
         "import time\n"
-        "from eom_dynamics.trajectory import takeover\n"
-        "compute, delays = takeover.stop, [0.15]\n"
+        "from eom_dynamics.ros.dynamics import spline_topic\n"
+        "compute, delays = spline_topic.stop, [0.15]\n"
         "def late(*arguments):\n"
         "    time.sleep(delays.pop() if delays else 0.0)\n"
         "    return compute(*arguments)\n"
-        "takeover.stop = late\n"
+        "spline_topic.stop = late\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    node = start(*ARGUMENTS, prefix=FRESH)
+    node = start(*ARGUMENTS, patch=patch)
     every = node.collect(TrajectoryStatus, "trajectory_status")
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
     node.repeat(lambda: publisher.publish(polynomial(HOME, 0.8, 4.0)), lambda: every, "the subscription")

@@ -18,10 +18,7 @@ from eom_dynamics.trajectory import paper_motion
 # differ in their last bit, which the largest effort of the arm, some 100 N m, carries to its entries.
 TOLERANCE = 1e-12
 
-CASES = {
-    "iiwa": {},
-    "vsa_planar_2r": {"stiffness": [220.0, 210.0], "stiffness_rate": [5.0, -5.0]},
-}
+CASES = {"iiwa": {}, "vsa_planar_2r": {"stiffness": [220.0, 210.0], "stiffness_rate": [5.0, -5.0]}}
 
 
 def recorded(robot, path, **optional):

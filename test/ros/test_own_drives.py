@@ -22,11 +22,29 @@ ARM = eom.ElasticArm(ROBOT)
 MOTION = Cosine([0.3, 0.2], [2.0, 1.7])
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "arm.yaml"
+@pytest.fixture(scope="module")
+def node(start_shared, tmp_path_factory):
+    path = tmp_path_factory.mktemp("robot") / "arm.yaml"
     path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
-    return path
+    return start_shared("--params-file", path, "-p", "hold_last_command:=always")
+
+
+@pytest.fixture
+def restart(node):
+    """The node with parameters, active, as if it had commanded nothing."""
+
+    def with_parameters(**parameters):
+        if node.state == "active":
+            assert node.transition("deactivate")
+        defaults = {"command_lead": 0.0, "effort_command": "motor", "effort_on_deactivate": "zero"}
+        assert node.set_parameters(defaults | parameters) == ""
+        assert node.transition("activate")
+        node.next_diagnostics()  # by then, its last command has arrived
+        for answers in (node.feedforward, node.motor_setpoint, node.effort_command):
+            answers.clear()
+        return node
+
+    return with_parameters
 
 
 def send(client, k, state=None):
@@ -43,9 +61,9 @@ def of_library(k, lead=0.0):
 
 
 @pytest.mark.parametrize("lead", [0.0, 2e-3])
-def test_what_the_node_sends_has_the_bits_of_the_library(start, file, lead):
+def test_what_the_node_sends_has_the_bits_of_the_library(restart, lead):
     """In the compiled stream and field by field; held commands repeat it, and the model's values stay."""
-    client = start("--params-file", file, "-p", f"command_lead:={lead}", "-p", "hold_last_command:=always")
+    client = restart(command_lead=lead)
     for k in range(1, 31):
         send(client, k)
         client.spin(1e-3)
@@ -63,8 +81,8 @@ def test_what_the_node_sends_has_the_bits_of_the_library(start, file, lead):
     assert setpoint.position.tobytes() == sent.position.tobytes()
 
 
-def test_joint_efforts_are_sent_without_what_the_robot_adds(start, file):
-    client = start("--params-file", file, "-p", "effort_command:=joint", "-p", "command_lead:=0.0")
+def test_joint_efforts_are_sent_without_what_the_robot_adds(restart):
+    client = restart(effort_command="joint")
     for k in (1, 2, 3):
         send(client, k)
         _, _, effort = client.answers_to(k)
@@ -72,8 +90,8 @@ def test_joint_efforts_are_sent_without_what_the_robot_adds(start, file):
 
 
 @pytest.mark.parametrize("remain", ["zero", "gravity", "keep"])
-def test_the_last_command_is_in_the_units_of_the_drives(start, file, remain):
-    client = start("--params-file", file, "-p", "command_lead:=0.0", "-p", f"effort_on_deactivate:={remain}", depth=0)
+def test_the_last_command_is_in_the_units_of_the_drives(restart, remain):
+    client = restart(effort_on_deactivate=remain)
     for k in (1, 2, 3, 4):
         send(client, k)
         client.answers_to(k)
@@ -108,12 +126,11 @@ def test_limits_are_those_of_the_whole_effort(start, tmp_path):
         assert setpoint.effort.tobytes() == sent.effort.tobytes()
 
 
-@pytest.mark.parametrize("limits", ["ignore", "warn", "refuse", "clip"])
-def test_numbers_that_drives_cannot_take_are_refused(start, tmp_path, limits):
+def test_numbers_that_drives_cannot_take_are_refused(start, tmp_path):
     """By the compiled stream, field by field, and by the service; the next setpoints are answered."""
     robot = with_drives(eom.load_robot("planar_2r"), units=(CIA_402,))
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(robot).text, encoding="utf-8")
-    client = start("--params-file", tmp_path / "arm.yaml", "-p", f"limits:={limits}", "-p", "warning_period:=0.0")
+    client = start("--params-file", tmp_path / "arm.yaml", "-p", "limits:=clip", "-p", "warning_period:=0.0")
     huge = np.zeros((5, 2))
     huge[0] = 1e305
     reason = "numbers too large: drive_position of motor 'joint_1' would be inf"

@@ -12,7 +12,6 @@ from tool_messages import payload_message
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.robot.model import frames_by_name
-from eom_dynamics.trajectory.rest_to_rest import falling
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)
@@ -92,49 +91,6 @@ def test_a_payload_begins_and_ends_between_two_setpoints_of_a_stream(start):
     assert np.max(np.abs(np.diff(effort, axis=0))) < 0.1 * np.max(np.abs(effort[100] - effort[10]))
     values = values_of(client, "payload", "", "the end")
     assert (values["stream"], values["refused"]) == ("compiled", "0")
-
-
-BAD = {
-    "28 bytes": b"\0\1\0\0" + int(1.7e9).to_bytes(4, "little") + bytes([255] * 20),
-    "not finite, 20 s old": {"seconds": -20, "snap": np.full(7, np.nan)},
-    "older than setpoint_lifespan": {"seconds": -20},
-    "refused by stamp_check": {"seconds": -3},
-}
-
-
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_a_refused_setpoint_leaves_a_payload_that_changes_as_it_is(start, bad):
-    """10 kg within 1 s; the first setpoint after the change is a bad one."""
-    lifespan = 10.0 if bad == BAD["older than setpoint_lifespan"] else 0.0
-    checks = ("-p", "stamp_check:=refuse", "-p", f"setpoint_lifespan:={lifespan}", "-p", "warning_period:=0.0")
-    client = start("--params-file", CONFIG / "iiwa.yaml", *checks)
-    client.frame, begin = "base", int(time.time())
-    heavy = eom.Payload(10.0, [0.02, 0.0, 0.1], PAYLOAD.inertia)
-
-    def send(k, seconds=0, **changes):
-        fields = dict(zip(STATE_FIELDS, motion(k), strict=True)) | changes
-        client.publish(at=k * 10**6 + 1, seconds=begin + seconds, **fields)
-
-    for k in range(20):
-        send(k)
-    answer(client, 19 * 10**6 + 1)
-    assert set_payload(client, heavy, 1.0).success
-    values_of(client, "payload", f"10 kg at {TOOL}; changing", "the code")
-    client.publish_serialized(bad) if isinstance(bad, bytes) else send(20, **bad)
-    client.wait(lambda: "setpoint refused" in client.process.log or "dropped" in client.process.log, "the refusal")
-    for k in range(20, 120):
-        send(k)
-        client.spin(1e-3)
-        if k == 20:
-            answer(client, k * 10**6 + 1)  # the time of the change begins
-    answer(client, 119 * 10**6 + 1)
-    sent = client.feedforward[-100:]
-    for k, m in enumerate(sent, start=20):
-        P, (w, wd, wdd) = heavy.parameters, falling((k - 20) * 10**6 * 1e-9, 1.0)
-        wanted = ARM.feedforward(*motion(k), payload=(P - w * P, -wd * P, -wdd * P))
-        for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
-            assert getattr(m, field).tobytes() == values.tobytes(), (k, field)
-    assert np.max(np.abs(np.diff([m.motor_effort[1] for m in sent]))) < 1.0  # not 25 N m
 
 
 def test_a_pause_of_the_publisher_and_of_the_node_make_no_step(start):

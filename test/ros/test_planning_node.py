@@ -63,12 +63,7 @@ def test_no_node_advertises_a_name_in_the_private_namespace_of_another(start):
 def test_names_priority_and_end(start):
     client = start.planning(
         *IIWA,
-        *(
-            "-r",
-            "~/forward_dynamics:=accelerations",
-            "-r",
-            "~/equations_of_motion:={namespace}_terms",
-        ),
+        *("-r", "~/forward_dynamics:=accelerations", "-r", "~/equations_of_motion:={namespace}_terms"),
         *("-p", "use_sim_time:=true", "-p", "niceness:=7"),
     )
     space = client.process.namespace

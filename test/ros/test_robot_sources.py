@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 import yaml
-from node_client import Client
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -162,6 +161,8 @@ def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
         assert not answer.successful and "set it when the node is started" in answer.reason, name
     (answer,) = set_parameters(node, robot_file=str(tmp_path / "arm.yaml"))
     assert answer.successful and NOT_EXPANDED in node.supply.load().error
+    own = parameter_file(tmp_path, robot={"urdf": str(tmp_path / "arm.xacro"), "joints": {"elbow": {"damping": 0.5}}})
+    assert probe(*own).supply.load().evaluator.arm.robot.joints[1].damping == 0.5
     # Another file, and the first one again.
     node = probe("-p", f"robot_file:={tmp_path / 'arm.xacro'}")
     set_parameters(node, robot_file=str(CONFIG / "planar_2r.yaml"))
@@ -191,18 +192,11 @@ def test_springs_and_payloads_are_added_to_a_parameter_file(probe, tmp_path, sou
 
 
 def test_springs_of_another_node_are_added_unless_the_node_has_its_own(probe, other):
-    springs = {
-        f"urdf.joints.shoulder.elasticity.{key}": value for key, value in {"type": "linear", "stiffness": 70.0}.items()
-    }
-    other("rsp", **springs, robot_description=ARM)
+    spring = "urdf.joints.shoulder.elasticity"
+    other("rsp", **{f"{spring}.type": "linear", f"{spring}.stiffness": 70.0}, robot_description=ARM)
     robot = arrived(probe("-p", "robot_source_node:=/rsp"), "arm")
     assert robot.joints[0].spring.rest_stiffness == 70.0
-    own = (
-        "-p",
-        "urdf.joints.shoulder.elasticity.type:=linear",
-        "-p",
-        "urdf.joints.shoulder.elasticity.stiffness:=90.0",
-    )
+    own = ("-p", f"{spring}.type:=linear", "-p", f"{spring}.stiffness:=90.0")
     robot = arrived(probe("-p", "robot_source_node:=/rsp", *own), "arm")
     assert robot.joints[0].spring.rest_stiffness == 90.0
 
@@ -245,24 +239,6 @@ def flat(tree, prefix="robot."):
     for key, value in tree.items():
         leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return leaves
-
-
-def test_a_node_reads_the_file_of_its_own_parameters_and_runs_no_program_for_another(probe, other, tmp_path):
-    pytest.importorskip("xacro")
-    (tmp_path / "arm.xacro").write_text(ARM)
-    (tmp_path / "arm.urdf").write_text(ARM)
-    own = parameter_file(tmp_path, robot={"urdf": str(tmp_path / "arm.xacro"), "joints": {"elbow": {"damping": 0.5}}})
-    node = probe(*own)
-    assert node.supply.load().evaluator.arm.robot.joints[1].damping == 0.5
-    (answer,) = set_parameters(node, robot__urdf=str(tmp_path / "other.xacro"))
-    assert not answer.successful and "read-only" in answer.reason
-    _, end = other("arm_server", **{"robot.urdf": str(tmp_path / "arm.xacro")})
-    node = probe("-p", "robot_source_node:=/arm_server")
-    node.spin_until(lambda: node.loaded)
-    assert NOT_EXPANDED in node.loaded[0].error
-    end()
-    other("arm_server", **{"robot.urdf": str(tmp_path / "arm.urdf")})
-    arrived(node, "arm")
 
 
 def test_all_errors_of_a_robot_are_on_one_line(probe, tmp_path):
@@ -308,21 +284,6 @@ def test_a_file_that_cannot_be_used_does_not_give_way_to_the_topic(probe, descri
     loaded = node.supply.load()
     assert loaded.evaluator is None
     assert loaded.error.startswith(reason)
-
-
-@pytest.mark.parametrize("module", ["dynamics_node", "planning_node", "simulated_robot_node"])
-def test_a_mistyped_file_leaves_each_node_without_a_robot(start, describe, module):
-    describe(ARM)
-    client = start(
-        *("-p", "robot_file:=/nowhere.urdf", "-r", f"robot_description:={describe.topic}"), module=module, client=Client
-    )
-    reason = "robot not loaded: /nowhere.urdf: cannot be read: No such file or directory"
-    client.wait_for_diagnostics(lambda level, message, _: level == 2 and message == reason, "the reason")
-    describe(ARM)
-    level, message, values = client.next_diagnostics()
-    assert (level, message, values["robot"]) == (2, reason, "")
-    assert client.process.log.count(reason) == 1
-    assert "Traceback" not in client.process.log
 
 
 def test_the_source_can_be_chosen_anew(probe, other, describe):
@@ -514,16 +475,6 @@ def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
     assert client.state == "unconfigured"
     assert client.transition("configure") and client.transition("activate")
     assert_computes(client, eom.load_robot(HEAVY))
-
-
-def test_why_a_node_waits_for_another_is_logged_once(start, describe):
-    describe(ARM)
-    other = start("-r", f"robot_description:={describe.topic}")
-    client = start("-p", f"robot_source_node:={other.process.namespace}/{other.process.name}")
-    reason = "its robot_description is empty; if it has its robot from a topic, use that topic"
-    client.wait_for_diagnostics(lambda level, message, _: reason in message, "the reason")
-    client.spin(1.0)  # it is asked five times a second
-    assert client.process.log.count(f"yet: {reason}") == 1
 
 
 def test_without_autostart_configure_fails_as_long_as_there_is_no_robot(start, other):

@@ -47,15 +47,7 @@ TOLERANCE = 1e-12
 
 COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
 
-FIELDS = (
-    "effort",
-    "effort_rate",
-    "effort_acceleration",
-    "effort",
-    "motor_position",
-    "motor_velocity",
-    "motor_effort",
-)
+FIELDS = ("effort", "effort_rate", "effort_acceleration", "effort", "motor_position", "motor_velocity", "motor_effort")
 """Of a FeedforwardCommand, in the order of the columns: state interfaces, then commands."""
 
 

@@ -21,6 +21,8 @@ ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
 ARM = eom.ElasticArm(ROBOT)
 
+RATE = 250.0
+
 # From rest to rest in 1 s: 126 t^5 - 420 t^6 + 540 t^7 - 315 t^8 + 70 t^9, by joint.
 SHAPE = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0])
 START, DISTANCE = np.array([0.1, -0.2]), np.array([0.5, -0.3])
@@ -28,7 +30,8 @@ START, DISTANCE = np.array([0.1, -0.2]), np.array([0.5, -0.3])
 
 @pytest.fixture(scope="module")
 def node(start_shared):
-    return start_shared("--params-file", CONFIG / "planar_2r.yaml", "-p", "warning_period:=60.0")
+    arguments = ("-p", "warning_period:=60.0", "-p", f"stream_rate:={RATE}")
+    return start_shared("--params-file", CONFIG / "planar_2r.yaml", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +86,7 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     t = (stamps - begin) * 1e-9
     assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)
     # Each command is for the middle of the period that follows it.
-    states, ahead = [], np.minimum(t + 0.5e-3, 1.0)
+    states, ahead = [], np.minimum(t + 0.5 / RATE, 1.0)
     for k in range(5):
         shape = np.polynomial.Polynomial(SHAPE).deriv(k) if k else np.polynomial.Polynomial(SHAPE)
         states.append(np.outer(shape(ahead), DISTANCE) + (START if k == 0 else 0.0))
@@ -101,20 +104,6 @@ def test_polynomials_are_played_as_they_are(node, publisher):
         return node.feedforward and np.allclose(node.feedforward[-1].motor_position, there, rtol=0, atol=1e-12)
 
     node.wait(arrived, "the goal")
-
-
-def test_a_trajectory_replaces_one_that_waits_for_its_start(node, publisher):
-    command(node, START)
-    node.feedforward.clear()
-    now = time.time_ns()
-    publisher.publish(rest_to_rest(now + 50 * 10**9))
-    publisher.publish(rest_to_rest(now + 10**9))
-    node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == now + 2 * 10**9, "the last command")
-    assert 0 <= stamp_of(node.feedforward[0]) - (now + 10**9) < 0.5 * 10**9
-    # The second one takes over from its end; it would have to be there by the next command.
-    goal = {"knots": array("d", [1e-3]), "degree": 0, "coefficients": array("d", [0.0, 2.0])}
-    publisher.publish(rest_to_rest(**goal))
-    node.wait(lambda: refused(node, "from its commanded position"), "a refusal")
 
 
 def test_what_becomes_of_a_trajectory_is_published(node, publisher):
@@ -200,7 +189,7 @@ def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, p
 def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
     command(node, [0.0, 0.0])
     node.feedforward.clear()
-    slow = {"knots": array("d", [0.0, 3.0]), "coefficients": array("d", np.zeros(20))}
+    slow = {"knots": array("d", [0.0, 2.0]), "coefficients": array("d", np.zeros(20))}
     publisher.publish(rest_to_rest(**slow))
     node.wait(lambda: node.feedforward, "the first command")
     node.process.process.send_signal(signal.SIGSTOP)
@@ -209,7 +198,7 @@ def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
     begin = stamp_of(node.feedforward[0])
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     # Many commands may still be on their way to this process.
-    node.wait(lambda: stamp_of(node.feedforward[-1]) - begin > 2.9 * 10**9, "the last commands")
+    node.wait(lambda: stamp_of(node.feedforward[-1]) - begin > 1.9 * 10**9, "the last commands")
     assert "trajectory stopped" not in node.process.log
     steps = np.diff([stamp_of(answer) for answer in node.feedforward])
     assert steps.max() > 0.4 * 10**9
@@ -257,13 +246,14 @@ REFUSED_SETPOINTS = {
 }
 
 
-@pytest.mark.parametrize("commanded_by", ["trajectory", "setpoint"])
-@pytest.mark.parametrize("bad", REFUSED_SETPOINTS.values(), ids=REFUSED_SETPOINTS)
+@pytest.mark.parametrize(
+    ("bad", "commanded_by"), [*((bad, "trajectory") for bad in REFUSED_SETPOINTS), ("NaN", "setpoint")]
+)
 def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad, commanded_by):
     """A trajectory must start at the commanded position, also after a refused setpoint: else, a step of 1.2 rad."""
     from eom_dynamics.msg import TrajectoryStatus
 
-    frame = f"{commanded_by} {bad}"
+    frame, bad = f"{commanded_by} {bad}", REFUSED_SETPOINTS[bad]
     command(node, HERE)
     if commanded_by == "trajectory":
         publisher.publish(constant(HERE, f"first {frame}"))
@@ -306,15 +296,10 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
     np.testing.assert_allclose(position[-1] - here, 1.2, atol=0.1)
 
 
+# One of each kind; test/messages has them all.
 BAD = {
     "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
-    "knots": ({"knots": array("d", [1.0, 0.0])}, "knots[1] is 0 s, must be later than 1 s before it"),
-    "degree": ({"degree": 12}, "degree is 12, must be at most 9"),
     "length": ({"degree": 4}, "coefficients has 20 entries, must have 10: 1 pieces, 5 powers, 2 joints"),
-    "jump": (
-        {"knots": array("d", [0.0, 1.0, 2.0]), "degree": 4},
-        "position of joint_2 jumps by -0.1 at knots[1] (1 s): position to snap must be continuous",
-    ),
     "far": ({"knots": array("d", [100.0, 101.0])}, "it starts 100 s from now, must be at most 60"),
     "overflow": ({"coefficients": array("d", np.full(20, 1e308))}, "overflow"),
 }
@@ -322,10 +307,6 @@ BAD = {
 
 @pytest.mark.parametrize(("changes", "reason"), BAD.values(), ids=BAD)
 def test_what_cannot_be_played_is_refused_by_name(node, publisher, changes, reason):
-    if reason.startswith("position of joint_2 jumps"):
-        coefficients = np.zeros((2, 5, 2))
-        coefficients[0, 0], coefficients[1, 0] = [0.4, 0.0], [0.3, 0.0]
-        changes = changes | {"coefficients": array("d", coefficients.ravel())}
     sent = time.time_ns()
     publisher.publish(rest_to_rest(**changes))
     node.wait(lambda: refused(node, reason), reason)
@@ -344,7 +325,7 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     from eom_dynamics.msg import SplineTrajectory
     from rclpy.serialization import serialize_message
 
-    t, omega = np.arange(1000)[:, None] * 5e-3, np.array([1.0, 3.0])
+    t, omega = np.arange(600)[:, None] * 5e-3, np.array([1.0, 3.0])
     arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     play = Play(node.process.namespace, tmp_path, arrays, rate=200, grace=20)
     node.wait(lambda: play.counts["sent"] > 100, "the stream")
@@ -366,7 +347,8 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     publisher.publish(too_long)
     node.wait(lambda: refused(node, "may have 500000: send the motion in parts"), "the refusal")
     counts, answers = play.record()
-    assert counts == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
+    assert counts == {"sent": 600, "received": 600, "lost": 0, "out_of_order": 0}
+    end = min(end, answers["sent"][-1])
     meanwhile = np.count_nonzero((answers["received"] > begin) & (answers["received"] < end))
     # A fraction of 200 Hz, as a busy machine delays both.
     assert meanwhile > 40 * (end - begin)

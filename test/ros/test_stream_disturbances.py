@@ -26,11 +26,7 @@ STATES = ("q", "qd", "qdd", "qddd", "qdddd")
 # Springs, so that commands of motors depend on the robot; efforts have no limits that their masses would exceed.
 ADDITIONS = {
     "joints": {
-        name: {
-            "elasticity": {"type": "linear", "stiffness": 5e3},
-            "rotor_inertia": 0.2,
-            "limits": {"effort": 1e6},
-        }
+        name: {"elasticity": {"type": "linear", "stiffness": 5e3}, "rotor_inertia": 0.2, "limits": {"effort": 1e6}}
         for name in NAMES
     }
 }

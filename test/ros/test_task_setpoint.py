@@ -152,10 +152,10 @@ def test_what_cannot_be_solved_is_refused_and_the_stream_goes_on(iiwa, given, re
     iiwa.answers_to(iiwa.publish(**rest(Q)))
 
 
-def test_a_refused_stamp_far_ahead_leaves_the_commanded_state_known(start):
+def test_a_refused_stamp_far_ahead_leaves_the_commanded_state_known(iiwa):
     from sensor_msgs.msg import JointState
 
-    node = start("--params-file", CONFIG / "iiwa.yaml")
+    node = iiwa
     C = eom.Kinematics(IIWA.robot, backend="numpy").pose(Q)
     begin(node, Q)
     stream(node, through_poses([0.0, 1.0], [C, C]), TENTHS[:2])

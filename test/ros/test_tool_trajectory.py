@@ -89,25 +89,6 @@ def test_a_fast_motion_is_answered_with_what_it_exceeds(node):
     assert answer.success and answer.exceeded and answer.time_scaling > 1
 
 
-def test_the_action_answers_like_the_service(node, ros):
-    from eom_dynamics.action import ComputeTrajectoryFeedforward
-    from rclpy.action import ActionClient
-
-    client = ActionClient(
-        node.node, ComputeTrajectoryFeedforward, f"{node.process.name}/compute_trajectory_feedforward"
-    )
-    node.wait(client.server_is_ready, "the action")
-    goal = ComputeTrajectoryFeedforward.Goal(tool_trajectory=poses(), trajectory=start_at(Q), sample_rate=50.0)
-    sent = client.send_goal_async(goal)
-    node.wait(sent.done, "the goal")
-    future = sent.result().get_result_async()
-    node.wait(future.done, "the result")
-    result = future.result().result
-    expected = ask(node, poses(), trajectory=start_at(Q), sample_rate=50.0)
-    assert result.success and list(result.motor_effort) == list(expected.motor_effort)
-    client.destroy()
-
-
 AWAY = POSES[0].copy()
 AWAY[:3, 3] *= 3.0
 WRIST = [Q + np.array([0, 0, 0, 0, x - Q[4], 0]) for x in (0.4, -0.4)]

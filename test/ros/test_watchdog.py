@@ -4,13 +4,11 @@
 import itertools
 import math
 import re
-import sys
 
 import numpy as np
 import pytest
-from node_client import PATIENCE
 from paths import CONFIG, ROOT
-from urdf_arms import fresh_mass, urdf_arm
+from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
@@ -19,8 +17,8 @@ from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 ARM = eom.ElasticArm(eom.load_robot("panda"))
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 FRESH, HELD, STOPPING, RAMPING = range(4)
-ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
-SLOWLY = ("-p", "stream_rate:=100.0")  # of tests that last, whose commands keep two processes busy
+SLOWLY = ("-p", "stream_rate:=200.0")  # else, commands keep two processes busy
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0", *SLOWLY)
 
 # The last setpoint: in motion, within limits.
 STATE = np.zeros((5, 7))
@@ -101,7 +99,7 @@ def begin(node, first):
 
 
 def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
-    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", stop_duration=0.2)
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", stop_duration=0.5)
     publish_until_answered(node)
     wait_for(node, HELD, 20)
     commands = since(node)
@@ -113,26 +111,26 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
         first, second = (np.array(getattr(message, name)) for message in commands[:2])
         np.testing.assert_allclose(second, first, rtol=1e-9, atol=1e-9 * np.max(np.abs(first)))
     # By its own route: the polynomial of the duration asked for, which meets all limits.
-    end = StopPolynomial(STATE, 0.2).end
+    end = StopPolynomial(STATE, 0.5).end
     at_rest = ARM.feedforward(end, *np.zeros((4, 7)))
     for message in commands[held:]:
         np.testing.assert_allclose(message.effort, at_rest.tau, rtol=1e-12)
         np.testing.assert_allclose(message.motor_position, at_rest.motor_position, rtol=1e-12)
         assert not np.any(message.effort_rate) and not np.any(message.motor_velocity)
-    assert stopping > 20
+    assert stopping > 20  # none of them is later by more than 20 ms
     level, message, values = node.next_diagnostics()
     assert (level, values["watchdog"]) == (1, "held")
     assert message.startswith("setpoints lost, holding the last position: no valid setpoint for 0.0")
     assert values["setpoints lost"] == "1" and "(setpoint_timeout 0.05 s)" in values["last loss"]
     assert "setpoints lost: no valid setpoint for 0.0" in node.process.log
-    assert "the arm stops within 0.2 s" in node.process.log
+    assert "the arm stops within 0.5 s" in node.process.log
 
     # Far from there they are refused, near it they are followed.
     away = STATE * 0.0
     away[0] = end + 0.2
     refused = node.publish(**setpoint(away))
     node.wait(lambda: "fer_joint1 is 0.2 rad from where it is held" in node.process.log, "the reason")
-    wait_for(node, HELD, statuses(node).count(HELD) + 100)
+    wait_for(node, HELD, statuses(node).count(HELD) + 20)
     assert all(m.header.stamp.nanosec != refused for m in node.feedforward)
     away[0] = end + 0.05
     near = node.publish(**setpoint(away))
@@ -321,7 +319,7 @@ def start_with_quality(start, policies):
 
     requested = "qos_overrides.{namespace}/setpoint.subscription"
     overrides = [word for key, value in policies.items() for word in ("-p", f"{requested}.{key}:={value}")]
-    node = start(*ARGUMENTS, *SLOWLY, "-p", "on_setpoint_loss:=hold", *overrides, discovered=False)
+    node = start(*ARGUMENTS, "-p", "on_setpoint_loss:=hold", *overrides, discovered=False)
     offered = {key: Duration(nanoseconds=value) for key, value in policies.items() if isinstance(value, int)}
     if "liveliness" in policies:
         offered["liveliness"] = LivelinessPolicy.MANUAL_BY_TOPIC
@@ -374,7 +372,8 @@ def test_a_deadline_of_setpoints_is_none_of_a_trajectory(start):
 
 @pytest.mark.parametrize("policy", ["hold", "ramp"])
 def test_a_new_robot_does_not_end_a_stop(start, describe, policy):
-    before, after = urdf_arm("before"), urdf_arm("after", mass=fresh_mass())
+    before, after = urdf_arm("before"), urdf_arm("after", mass=2.0)
+    eom.ElasticArm(eom.load_robot(after))  # so that it is compiled, and taken during the stop
     describe(before)
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
@@ -412,7 +411,7 @@ def test_setpoints_that_a_new_robot_refuses_are_lost(start, describe):
     describe(urdf_arm("before"))
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", "on_setpoint_loss:=hold"),
-        *("-p", "setpoint_timeout:=3.0", "-p", "stop_duration:=0.1", *SLOWLY),
+        *("-p", "setpoint_timeout:=1.0", "-p", "stop_duration:=0.1", *SLOWLY),
     )
     node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
     moving = np.zeros((5, 2))
@@ -430,32 +429,16 @@ def test_setpoints_that_a_new_robot_refuses_are_lost(start, describe):
     assert node.answers_to(number)[0].status == FRESH
 
 
-def test_a_quality_that_cannot_be_is_refused_at_the_start(start):
-    node = start(*ARGUMENTS, "-p", "qos_overrides.{namespace}/setpoint.subscription.deadline:=-5", discovered=False)
-    assert node.process.process.wait(PATIENCE) == 1
-    assert "deadline must be positive, in ns, or 0 for none, is -5" in node.process.log
-
-
-# A node to which no clock stands still: its steady clock would also count the stalls of the process that ticks.
-PATIENT = """
-import sys
-from eom_dynamics.stream import clocks
-clocks._STANDSTILL = 10**18
-from eom_dynamics.ros.dynamics_node import main
-sys.exit(main(sys.argv[sys.argv.index("--ros-args") :]))
-"""
+# To such a node no clock stands still: its steady clock would also count the stalls of the process that ticks.
+PATIENT = "from eom_dynamics.stream import clocks\nclocks._STANDSTILL = 10**18\n"
+BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")
 
 
 def test_time_is_that_of_the_node(start):
     """Between two readings of /clock nothing is lost, and the stop pauses, too."""
     from rosgraph_msgs.msg import Clock
 
-    node = start(
-        *ARGUMENTS,
-        *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1"),
-        *("-p", "on_setpoint_loss:=hold"),
-        prefix=(sys.executable, "-c", PATIENT),
-    )
+    node = start(*ARGUMENTS, *BY_CLOCK, "-p", "on_setpoint_loss:=hold", patch=PATIENT)
     clock, time = node.publisher(Clock, "clock"), Clock()
 
     def tick(milliseconds):
@@ -487,29 +470,25 @@ def test_time_is_that_of_the_node(start):
     np.testing.assert_allclose(node.feedforward[-1].effort, end.tau, rtol=1e-12)
 
 
-@pytest.mark.parametrize("reading", [None, 5, -5], ids=["no clock", "a clock that stands still", "a negative clock"])
-def test_setpoints_are_lost_while_the_clock_stands_still(start, reading):
-    """By the steady clock: the arm comes to rest, and the node says why."""
+def test_setpoints_are_lost_while_the_clock_stands_still(start):
+    """By the steady clock: without /clock, with a negative time, and with one that stays."""
     from rosgraph_msgs.msg import Clock
 
-    node = start(
-        *ARGUMENTS,
-        *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1"),
-        *("-p", "on_setpoint_loss:=hold"),
-    )
+    node = start(*ARGUMENTS, *BY_CLOCK, "-p", "on_setpoint_loss:=hold")
     clock, time = node.publisher(Clock, "clock"), Clock()
-    node.wait(clock.get_subscription_count, "the node")
-    publish_until_answered(node)
+    for reading in (None, -5, 5):
 
-    def tick():
-        if reading is not None:
-            time.clock.sec = reading
-            clock.publish(time)
+        def tick(reading=reading):
+            if reading is not None:
+                time.clock.sec = reading
+                clock.publish(time)
 
-    node.repeat(tick, lambda: STOPPING in statuses(node), "the stop")
-    level, message, _ = node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "held", "the end of the stop")
-    assert level == 1 and "no valid setpoint" in message
-    node.wait(lambda: "the node's clock stands still" in node.process.log, "the warning")
+        publish_until_answered(node)
+        node.repeat(tick, lambda: STOPPING in statuses(node), "the stop")
+        level, message, _ = node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "held", "the end of the stop")
+        assert level == 1 and "no valid setpoint" in message
+        node.wait(lambda: "the node's clock stands still" in node.process.log, "the warning")
+        assert node.transition("deactivate") and node.transition("activate")
 
 
 def test_the_clock_of_an_active_node_is_not_exchanged(node, configure):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker threads end with their node, and a node ends although one of its worker threads does not."""
 
-import os
 import signal
 import threading
 
 import pytest
-from node_client import FRESH, Client
 from paths import CONFIG
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -55,19 +53,19 @@ def test_an_exception_of_a_job_is_raised_where_its_result_is_awaited(ros, node):
     assert end_workers(node, 60)
 
 
-def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path, monkeypatch):
-    (tmp_path / "sitecustomize.py").write_text(
+def test_a_node_with_an_endless_job_ends_and_is_forgotten(start, tmp_path):
+    from eom_dynamics.srv import ComputeForwardDynamics
+
+    patch = (
         "import pathlib, threading\n"
-        "from eom_dynamics.ros.planning import batches\n"
+        "from eom_dynamics.ros.planning import services\n"
         "def endless(*_):\n"
         "    pathlib.Path('begun').touch()\n"
         "    threading.Event().wait()\n"
-        "batches.forward_dynamics_batch = endless\n"
+        "kind, _, takes = services.SERVICES['forward_dynamics']\n"
+        "services.SERVICES['forward_dynamics'] = kind, endless, takes\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    from eom_dynamics.srv import ComputeForwardDynamics
-
-    client = start("--params-file", CONFIG / "iiwa.yaml", module="planning_node", client=Client, prefix=FRESH)
+    client = start.planning("--params-file", CONFIG / "iiwa.yaml", patch=patch)
     service = client.client(ComputeForwardDynamics, "forward_dynamics")
     service.call_async(ComputeForwardDynamics.Request())
     client.wait((tmp_path / "begun").exists, "the job")

@@ -180,8 +180,7 @@ def test_a_slow_machine_is_noted() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("name", ["planar_2r", "planar_pr", "vsa_planar_2r"])
-@pytest.mark.parametrize("lost", [3, 100])
+@pytest.mark.parametrize(("name", "lost"), [("planar_pr", 3), ("vsa_planar_2r", 100)])
 def test_the_picture_of_joints_with_names_like_formulas(name: str, lost: int) -> None:
     robot = eom.load_robot(name)
     first, second = robot.joints

@@ -324,26 +324,20 @@ def test_efforts_zoom_together_and_a_hidden_curve_is_shown(tab: browser.Tab) -> 
     assert tab.of_plot("effort_0", "plot.data[0].visible") is True
 
 
-def test_fits_a_wide_screen(tab: browser.Tab) -> None:
-    tab.page.set_viewport_size({"width": 2560, "height": 1300})
-    whole, seen = tab.width()
-    tab.page.set_viewport_size(browser.SIZE)
-    assert whole <= seen == 2560
-
-
-def test_charts_are_drawn_without_scrolling(tab: browser.Tab) -> None:
-    """As a program that takes a picture of the full page needs them."""
+def test_every_chart_is_drawn_without_scrolling_and_fits_a_wide_screen(tab: browser.Tab) -> None:
+    """Without scrolling, as a program that takes a picture of the full page needs them."""
     drawn = "e => !e.checkVisibility() || e.querySelector('.main-svg')"
     tab.page.wait_for_function(f"() => [...document.querySelectorAll('[data-chart]')].every({drawn})", timeout=30_000)
-
-
-def test_every_chart_is_drawn(tab: browser.Tab) -> None:
     names = tab.charts()
     assert names
     for name in names:
         assert tab.of_plot(name, "plot.querySelectorAll('.scatterlayer .trace, .heatmaplayer .hm').length") >= 1, name
         # None of its texts lies outside of it.
         assert tab.of_plot(name, "plot.clientHeight > 150 && plot.scrollWidth <= plot.clientWidth"), name
+    tab.page.set_viewport_size({"width": 2560, "height": 1300})
+    whole, seen = tab.width()
+    tab.page.set_viewport_size(browser.SIZE)
+    assert whole <= seen == 2560
 
 
 def test_fits_a_telephone(chromium: Any, pages: dict[str, Path]) -> None:

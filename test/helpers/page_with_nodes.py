@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page of docs that starts nodes, as a process: rclpy is initialised once in each, and its nodes end with it."""
+
+import os
+import sys
+from pathlib import Path
+
+import rclpy  # noqa: F401 (in the process that forks)
+from pages import run_page
+
+
+def main():
+    """Run the page that is named, in the working folder."""
+    os.setsid()
+    run_page(sys.argv[1], Path.cwd())
+    sys.stdout.flush()
+    # As the nodes do: in a fork, what is left of rclpy may crash while the interpreter ends.
+    os._exit(0)
