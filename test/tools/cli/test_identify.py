@@ -279,12 +279,17 @@ def test_recordings_that_contradict_the_file(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The first error says how, the exit code is 1, and the file has the parameters that were given."""
+    """Nothing is identified, an error says why, and the file is the one that was given; no other figures are shown."""
     path = rewritten(table, tmp_path / "run.csv", change)
-    assert identify(path, tmp_path / "arm.yaml", "--hold-out", "0.3") == 1
+    assert identify(path, tmp_path / "arm.yaml", "--hold-out", "0.3", "--json") == 1
     out, err = capsys.readouterr()
-    assert f"failed: {words}" in err.splitlines()[0]
-    assert "inf" not in out and "nan" not in out
+    first, second = (line for line in err.splitlines() if "failed" in line)
+    assert "failed: nothing was identified" in first and f"failed: {words}" in second
+    found = json.loads(out)
+    assert found["kept"] == ["joint_1", "joint_2"] and found["base_parameters"] == found["parameters"] == []
+    assert "inf" not in out and "NaN" not in out
+    text = (tmp_path / "arm.yaml").read_text()
+    assert "nothing was identified" in text and "linear estimate" not in text
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
     ours, given = (Dynamics(load_robot(r)).effort(q, qd, qdd) for r in (tmp_path / "arm.yaml", "sea_planar_2r"))
     np.testing.assert_allclose(ours, given, rtol=1e-12)
@@ -296,6 +301,12 @@ def test_contradictions_are_ignored_on_request(table: Path, tmp_path: Path, caps
     assert load_robot(tmp_path / "arm.yaml", unphysical="refuse").joint_friction
     turned = ("--effort-scale", "-1")
     assert identify(wrong, tmp_path / "turned.yaml", *turned) == 0
+    right = rewritten(table, tmp_path / "right.csv", lambda rows: rows)
+    capsys.readouterr()
+    assert identify(right, tmp_path / "again.yaml", *turned) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("nothing was identified") and "weight" not in out
+    assert "--effort-scale -1 turns them; multiply the present scale by it" in err
     late = rewritten(table, tmp_path / "late.csv", lambda rows: np.column_stack([rows[5:, :3], rows[:-5, 3:]]))
     assert identify(late, tmp_path / "late.yaml", "--effort-delay", "0.05") == 0
 
