@@ -113,12 +113,18 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert identify(table, tmp_path / "arm.urdf") == 0
     assert "springs (elasticity) are left out" in capsys.readouterr().err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
-    # Without its springs and rotors the URDF predicts worse than the robot that was given.
-    assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 1
+    # Friction of motors is that of the joints in a URDF.
+    assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 0
+    assert "load the URDF with joint_friction: included" in capsys.readouterr().err
+    assert load_robot(tmp_path / "motors.urdf").joints[0].damping > 1
+    # Without its constant efforts the URDF predicts worse than the robot that was given.
+    assert identify(table, tmp_path / "arm.yaml") == 0
+    options = ("--terms", "offset", "--no-inertia")
+    assert identify(table, tmp_path / "worse.urdf", "--robot", str(tmp_path / "arm.yaml"), *options) == 1
     err = capsys.readouterr().err
-    assert "failed: identified parameters predict validation efforts worse than the given ones of joint_1 (" in err
-    assert "write .yaml, or identify with --side joint" in err
-    assert load_robot(tmp_path / "motors.urdf").joints[0].damping == 0
+    assert "failed: nothing was identified" in err
+    assert "identified parameters predict validation efforts worse than the given ones of joint_" in err
+    assert "constant efforts are left out" in err
 
 
 @pytest.mark.parametrize(
