@@ -180,7 +180,7 @@ def moved_clock(jump: float) -> Callable[[np.ndarray], np.ndarray]:
         (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or the same throughout; record them"),
         (lambda rows: 0 * rows + [[1, 1, 1, 3, 4]], "run.csv: has 1 samples with increasing times, at least 41"),
         (lambda rows: rows * [1, 0, 0, 1, 1], "run.csv: no joint moves"),
-        (lambda rows: rows[:0], "run.csv: has no rows of numbers"),
+        (lambda rows: rows[:0], "run.csv: has no rows of numbers; its columns are t, position.JOINT and effort.JOINT"),
         (lambda rows: rows[:1], "run.csv: has 1 samples with increasing times, at least 41 are needed"),
         (lambda rows: rows[:30], "run.csv: has 30 samples with increasing times, at least 41 are needed"),
         (lambda rows: rows[:60], "run.csv: 12 efforts with motion are too few for 12 parameters"),
