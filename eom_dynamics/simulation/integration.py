@@ -119,7 +119,7 @@ class Arms:
     def end(self, now: float, y: Array) -> None:
         """End the simulation of arms whose margins are used up."""
         margins = self._margins(y)
-        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)):
+        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)).tolist():
             self._stop_arm(arm, End(now, self._reason(margins[arm])))
 
     def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:

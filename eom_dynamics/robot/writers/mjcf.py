@@ -193,8 +193,8 @@ class _Writer:
             damping = joint.spring.damping if isinstance(joint.spring, DampedSpring) else 0.0
             elastic = _given({"stiffness": stiffness, "damping": damping})
             friction, armature = joint.actuator.friction, joint.rotor_inertia
-            rotor = {"damping": friction.viscous, "frictionloss": friction.coulomb, "armature": armature}
-            ET.SubElement(body, "joint", {"name": driven, **place, **_given(rotor)})
+            losses = {"damping": float(friction.viscous), "frictionloss": float(friction.coulomb)}
+            ET.SubElement(body, "joint", {"name": driven, **place, **_given(losses | {"armature": armature})})
             ET.SubElement(body, "joint", {"name": spring, **place, **elastic})
             both = ET.SubElement(self._tendons, "fixed", {"name": joint.name, **_limits(joint), **_given(of_link)})
             for part in (driven, spring):

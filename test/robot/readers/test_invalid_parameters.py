@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
-from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 INF, NAN = float("inf"), float("nan")
 JOINT = "joints.joint_1"
@@ -399,10 +398,3 @@ def test_the_original_of_these_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "arm.yaml"
     path.write_text(GOOD)
     assert load_robot(path).joint_names == ("joint_1", "joint_2")
-
-
-def test_an_age_of_feedback_is_one_of_position_and_one_of_velocity() -> None:
-    text = robot_as_yaml(load_robot("planar_2r")).text
-    text = text.replace("    robot:\n", "    robot:\n      drive_feedback_delay: 0.001\n", 1)
-    with pytest.raises(RobotDescriptionError, match=r"must be \{position: SECONDS, velocity: SECONDS\}, is 0.001"):
-        load_robot(text)
