@@ -250,7 +250,10 @@ class ElasticArm(FeedforwardMethods):
 
     def motors_following(self, x: Array) -> Array:
         """Motor positions (…, m), or rates, from those of links (…, n), without deflection of any spring."""
-        return np.stack(self.side.motors_of(list(np.moveaxis(x[..., self.motor_joint], -1, 0))), axis=-1)
+        links = x[..., self.motor_joint]
+        if not self.transmission:
+            return links
+        return np.stack(self.side.motors_of(list(np.moveaxis(links, -1, 0))), axis=-1)
 
     def drive(self, command: Feedforward, *, clip: bool = False) -> Drive:
         """Motor shafts for a command, before the gears, with violations of their limits.

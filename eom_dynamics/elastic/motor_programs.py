@@ -159,6 +159,46 @@ def loads(side: MotorSide) -> Program:
     return _of_deflections("loads", side, lambda load, x: {"load": load})
 
 
+def motor_loads(side: MotorSide) -> Program:
+    """Efforts of the motors against springs of efforts ``load``, gears and friction, without those of the rotors."""
+    m = len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        return {"effort": _motor_loads(side, side.motor_loads(x["load"]), x["motor_velocity"])}
+
+    return trace("motor_loads", {"load": m, "motor_velocity": m}, compute)
+
+
+def _motor_loads(side: MotorSide, behind: Sequence[Scalar], velocity: Sequence[Scalar]) -> list[Scalar]:
+    """Efforts of the motors, from those behind their gears."""
+    rows = enumerate(zip(behind, velocity, strict=True))
+    return [side.motor_effort(motor, Jet([load]), Jet([speed]), Jet([0.0]))[0] for motor, (load, speed) in rows]
+
+
+def plant_efforts(side: MotorSide) -> Program:
+    """Efforts of springs on links, of motors as in :func:`motor_loads`, and the power that all of these dissipate."""
+    n, m = len(side.springs), len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        delta = between(side, x, MOTOR_NAMES[:2])
+        stiffness = [Jet([value, 0.0]) for value in x["k"]] if "k" in x else None
+        load, velocity = [jet[0] for jet in side.efforts(delta, stiffness)[1]], x["motor_velocity"]
+        behind = side.motor_loads(load)
+        effort = _motor_loads(side, behind, velocity)
+        on_links: list[Scalar] = [0.0] * n
+        for joint, value in zip(side.motor_joint, load, strict=True):
+            on_links[joint] = on_links[joint] + value
+        lost: Scalar = 0.0
+        for own, passed, speed in zip(effort, behind, velocity, strict=True):
+            lost = lost + (own - passed) * speed
+        for _, motors, spring in side.placed:
+            lost = lost + spring.power_loss([delta[motor][1] for motor in motors])
+        return {"on_links": on_links, "effort": effort, "lost": [lost]}
+
+    inputs = dict.fromkeys(STATE_NAMES[:2], n) | dict.fromkeys(MOTOR_NAMES[:2], m)
+    return trace("plant_efforts", inputs | ({"k": n} if side.variable.any() else {}), compute)
+
+
 def tangents(side: MotorSide) -> Program:
     """Derivatives of the spring efforts at the motors by the deflections and their rates, row-major."""
 

@@ -57,7 +57,9 @@ class MotorFunctions:
 
 def _of_any_states(function: CompiledFunction, *arrays: Array) -> tuple[Array, ...]:
     """Results for arrays with any leading axes."""
-    samples = np.broadcast_shapes(*(np.shape(x)[:-1] for x in arrays))
+    samples = arrays[0].shape[:-1]
+    if any(x.shape[:-1] != samples for x in arrays):
+        samples = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
     inputs = [
         (x if x.shape[:-1] == samples else np.broadcast_to(x, (*samples, x.shape[-1]))).reshape(-1, x.shape[-1])
         for x in arrays
@@ -230,6 +232,15 @@ class SpringSet:
         """
         return self.functions("loads", delta, deltad, *self._of_one(stiffness, delta.shape[:-1]))[0]
 
+    def plant_efforts(self, *state: Array, stiffness: Array | None = None) -> tuple[Array, ...]:
+        """Efforts on links (…, n) and of motors (…, m), and dissipated power (…, 1), see :func:`.plant_efforts`.
+
+        Args:
+            state: q, qd (…, n) and motor positions and velocities (…, m).
+            stiffness: (n,) as for :meth:`loads`.
+        """
+        return self.functions("plant_efforts", *state, *self._of_one(stiffness, state[0].shape[:-1]))
+
     def tangents(self, delta: Array) -> tuple[Array, Array]:
         """Derivatives of :meth:`loads` with respect to delta and to deltad, each (…, m, m)."""
         m = delta.shape[-1]
@@ -245,12 +256,6 @@ class SpringSet:
     def energy(self, delta: Array) -> Array:
         """Energy of all springs (…), J, at nominal stiffness."""
         return self.functions("energies", delta, np.zeros_like(delta))[0][..., 0]
-
-    def loss(self, deltad: Array) -> Array:
-        """Power dissipated by dampers (…), W."""
-        if not self.side.damped.any():  # at once, for simulations, which ask at every evaluation of their rates
-            return np.zeros(deltad.shape[:-1])
-        return self.functions("energies", np.zeros_like(deltad), deltad)[1][..., 0]
 
     def stretch(self, delta: Array) -> Array:
         """Elongation of tension-only springs (…, m), rad or m, negative where slack; infinite for other springs."""

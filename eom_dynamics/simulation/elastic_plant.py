@@ -40,7 +40,7 @@ class PlantInertia:
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
         """Take an arm, and whether the joints of its motors are rigid (m,)."""
         self._dynamics, self._rigid, self._rotors = arm.dynamics, rigid, arm.motor_inertia
-        self._of_joint = np.eye(arm.robot.n)[arm.motor_joint]
+        self._of_joint, self._any_rigid = np.eye(arm.robot.n)[arm.motor_joint], bool(rigid.any())
         self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
         self._own = np.where(rigid, 1.0, arm.motor_inertia)
 
@@ -51,6 +51,8 @@ class PlantInertia:
             StateError: a state is not finite.
             RobotDescriptionError: the inertia is not positive definite.
         """
+        if not self._any_rigid:
+            return np.concatenate([self._dynamics.forward_dynamics(q, qd, on_links), on_motors / self._own], axis=-1)
         efforts = on_links + np.where(self._rigid, on_motors, 0.0) @ self._of_joint
         qdd = self._dynamics.forward_dynamics(q, qd, efforts, added_inertia=self._added)
         return np.concatenate([qdd, np.where(self._rigid, 0.0, on_motors / self._own)], axis=-1)
@@ -117,14 +119,14 @@ class State(NamedTuple):
 
 
 class _Loads(NamedTuple):
-    """Rates of deflection, efforts of the springs, and motor efforts against these and friction: each (…, m).
+    """Efforts (…, n) of springs on links, motor efforts (…, m) against these, gears and friction, dissipated power (…).
 
     And efforts (…, n) on the links by tool wrenches.
     """
 
-    deltad: Array
-    spring: Array
+    links: Array
     motor: Array
+    lost: Array
     tools: Array | float
 
 
@@ -156,6 +158,7 @@ class ElasticPlant:
         self.arm = arm
         self.springs = arm.spring_set
         self.rigid = arm.rigid[arm.motor_joint]
+        self._any_rigid = bool(self.rigid.any())
         n, m = arm.robot.n, len(arm.motor_joint)
         self._ends = n, n + m, 2 * n + m
         self.joints = np.eye(n)[arm.motor_joint]
@@ -229,7 +232,9 @@ class ElasticPlant:
 
     def deflection(self, theta: Array, q: Array) -> Array:
         """Deflections (…, m) from positions of motors (…, m) and links (…, n), or rates from velocities."""
-        return np.where(self.rigid, 0.0, theta @ self.geared.T - q[..., self.arm.motor_joint])
+        behind = theta @ self.geared.T if self.arm.transmission else theta
+        delta: Array = behind - q[..., self.arm.motor_joint]
+        return np.where(self.rigid, 0.0, delta) if self._any_rigid else delta
 
     def motor_load(self, spring: Array, thetad: Array) -> Array:
         """Motor efforts against springs, gear loss and friction (…, m), N m or N.
@@ -238,10 +243,7 @@ class ElasticPlant:
             spring: efforts of the springs (…, m), N m or N; zero at rigid joints.
             thetad: motor velocities (…, m), rad/s or m/s.
         """
-        load: Array = spring @ self.geared
-        if self.arm.ideal:
-            return load
-        return self.arm.gear.load(load, thetad) + self.arm.friction.effort(thetad)
+        return self.springs.functions("motor_loads", spring, thetad)[0]
 
     def tool_efforts(self, q: Array, wrench: Array) -> Array:
         """Efforts (…, n) on the joints by the wrenches W that the robot exerts at its tools, -J' W, N m or N.
@@ -268,10 +270,12 @@ class ElasticPlant:
 
     def _rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         q, _, qd, thetad = self.parts(state)
-        efforts = (loads.spring @ self.joints + loads.tools, motor_effort - loads.motor)
-        qdd, thetadd = np.split(self.inertia.accelerations(q, qd, thetad, *efforts), [self.arm.robot.n], axis=-1)
-        # Motors at rigid joints accelerate as their links.
-        return np.concatenate([qd, thetad, qdd, np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)], axis=-1)
+        efforts = (loads.links + loads.tools, motor_effort - loads.motor)
+        change = np.concatenate([qd, thetad, self.inertia.accelerations(q, qd, thetad, *efforts)], axis=-1)
+        if self._any_rigid:  # motors there accelerate as their links
+            qdd, thetadd = self.parts(change)[2:]
+            thetadd[...] = np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)
+        return change
 
     def powers(self, state: Array, motor_effort: Array) -> Array:
         """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
@@ -282,13 +286,15 @@ class ElasticPlant:
 
     def _powers(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
         _, _, qd, thetad = self.parts(state)
-        lost = np.sum((loads.motor - loads.spring @ self.geared) * thetad, axis=-1) + self.springs.loss(loads.deltad)
-        robot = self.arm.robot
+        robot, lost = self.arm.robot, loads.lost
         if robot.joint_friction:
             # Friction is part of the efforts of the joints.
             rates = qd @ robot.coupling[0].T
-            lost += np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
-        return np.stack([np.sum(motor_effort * thetad, axis=-1) + np.sum(loads.tools * qd, axis=-1), lost])
+            lost = lost + np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
+        work = np.einsum("...i,...i", motor_effort, thetad)
+        if np.ndim(loads.tools):
+            work = work + np.einsum("...i,...i", loads.tools, qd)
+        return np.stack([work, lost])
 
     def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
         """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
@@ -300,10 +306,8 @@ class ElasticPlant:
 
     def _loads(self, state: Array, stiffness: Array | None = None, wrench: Array | None = None) -> _Loads:
         q, theta, qd, thetad = self.parts(state)
-        deltad = self.deflection(thetad, qd)
-        spring = self.springs.loads(self.deflection(theta, q), deltad, stiffness)
-        tools = 0.0 if wrench is None else self.tool_efforts(q, wrench)
-        return _Loads(deltad, spring, self.motor_load(spring, thetad), tools)
+        links, motor, lost = self.springs.plant_efforts(q, qd, theta, thetad, stiffness=stiffness)
+        return _Loads(links, motor, lost[..., 0], 0.0 if wrench is None else self.tool_efforts(q, wrench))
 
 
 def require_plant(plant: object) -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import SimulationError, StateError
@@ -56,6 +56,7 @@ class Arms:
     Attributes:
         start: (N, 2n + 2m + 2) initial rows.
         ends: (N,) early ends.
+        going: (N,) whether the simulation of an arm continues.
         robot: name of the robot.
     """
 
@@ -83,6 +84,7 @@ class Arms:
         self.robot = plant.arm.robot.name
         self.start = np.concatenate([self._safe, np.zeros((len(self._safe), 2))], axis=1)
         self.ends: list[End | None] = [None] * len(self._safe)
+        self.going = np.ones(len(self._safe), dtype=bool)
 
         def margin(_: float, y: Array) -> float:
             return float(np.min(self._margins(y.reshape(self.start.shape))[self.going]))
@@ -91,17 +93,13 @@ class Arms:
         margin.terminal, margin.direction = True, -1.0  # type: ignore[attr-defined]
         self.margin = margin
 
-    @property
-    def going(self) -> NDArray[np.bool_]:
-        """(N,) whether the simulation of an arm continues."""
-        return np.array([end is None for end in self.ends])
-
     def rates(self, now: float, rows: Array) -> Array:
         """Time derivative of all rows (N, columns) at a time."""
         state = rows[:, :-2]
         # The rate of a state out of bounds is NaN, which makes the integrator try a shorter step.
         wild = ~np.all(np.abs(state) <= _TRIED, axis=1)
-        state = np.where(wild[:, np.newaxis], self._safe, state)
+        if wild.any():
+            state = np.where(wild[:, np.newaxis], self._safe, state)
         # One state as a vector, for which compiled code is called directly.
         samples = () if len(state) == 1 else (len(state),)
 
@@ -121,8 +119,8 @@ class Arms:
     def end(self, now: float, y: Array) -> None:
         """End the simulation of arms whose margins are used up."""
         margins = self._margins(y)
-        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)):
-            self.ends[arm] = End(now, self._reason(margins[arm]))
+        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)).tolist():
+            self._stop_arm(arm, End(now, self._reason(margins[arm])))
 
     def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:
         """Rows after a step of length h; arms whose margins are used up end within it.
@@ -150,9 +148,12 @@ class Arms:
             share = float(brentq(margin, 0.0, 1.0, xtol=_INSTANT))
             found.append((arm, End(now + share * h, self._reason(self._margins(advanced(share))[arm]))))
         for arm, end in found:
-            self.ends[arm] = end
+            self._stop_arm(arm, end)
         after[~self.going] = before[~self.going]
         return after
+
+    def _stop_arm(self, arm: int, end: End) -> None:
+        self.ends[arm], self.going[arm] = end, False
 
     def _load(self, name: str, now: float, state: Array) -> Array:
         function, size = self._given[name]

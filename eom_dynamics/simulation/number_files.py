@@ -45,6 +45,8 @@ def archive(path: Path) -> Iterator[Any]:
             yield data
     except _UNREADABLE as error:
         lines = str(error.args[0] if error.args else error).splitlines()
+        if lines and lines[0].startswith("Object arrays"):
+            lines = ["has an array of Python objects; write it as numbers or text"]
         raise ValueError(lines[0] if lines else type(error).__name__) from None
 
 
@@ -67,11 +69,13 @@ def read_table(path: Path) -> tuple[list[str] | None, Array]:
     """
     with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a file without rows
-        first = file.readline()
         try:
+            first = file.readline()
             names = [name.strip() for name in next(csv.reader([first], strict=True), [])]
             has_names = not all(map(_is_number, names))
             table = np.loadtxt(file if has_names else chain([first], file), delimiter=",", ndmin=2)
+        except UnicodeDecodeError:
+            raise ValueError("is not a text file") from None
         except csv.Error as error:
             raise ValueError(str(error)) from None
         except ValueError as error:

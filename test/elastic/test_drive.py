@@ -371,7 +371,7 @@ def test_references_are_those_of_the_age_of_the_feedback(name: str) -> None:
         ({"position": -1e-3}, r"drive_feedback_delay.position: must be within \[0, 0.1\], is -0.001"),
         ({"velocity": 1.0}, r"drive_feedback_delay.velocity: must be within \[0, 0.1\], is 1"),
         ({"speed": 1e-3}, "drive_feedback_delay.speed: unknown entry; known are position, velocity"),
-        (1e-3, "drive_feedback_delay: must be a section"),
+        (1e-3, "drive_feedback_delay: must be {position: SECONDS, velocity: SECONDS}, is 0.001"),
     ],
 )
 def test_impossible_ages_are_refused(given: object, reason: str) -> None:

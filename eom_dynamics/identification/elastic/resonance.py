@@ -424,13 +424,15 @@ def identify_resonance(
         )
     if not found.identifiable.any():
         raise IdentificationError(f"{motors.name}: the stiffness of no joint is identifiable; excite the resonances")
-    lines = "its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
-    notes += [f"{name}: {lines}" for name in compress(robot.joint_names, ~found.identifiable)]
+    kept = "its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
+    notes += [f"{name}: {kept}" for name in compress(robot.joint_names, ~found.identifiable)]
     if found.misfit > _DOUBTFUL:
         notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model is incomplete")
     if not one:
         notes.append("link inertias and gravity at the mean position are those of the file")
-    return found, (*notes, *found.undetermined)
+    refused = [f"[{k}]" for k in np.flatnonzero(~found.identifiable)]
+    lines = [x for x in found.undetermined if not any(place in x.partition(":")[0] for place in refused)]
+    return found, (*notes, *lines)
 
 
 def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint stiffness, damping and hysteresis from both sides of the spring.
 
-    tau = f(delta; p) + D deltad + h tanh(deltad / v_h) + o,    delta = theta - q,
+    tau = f(delta; p) + D deltad + h/2 tanh(deltad / v_h) + o,    delta = theta - q,
 
 by least squares, with the law f of a kind of :mod:`eom_dynamics.actuators.springs`. The loop between loading and
-unloading is 2 h wide; the sensor's offset is o. Deflections are noisy, too: with standard deviations s_delta and s_tau
+unloading is h wide; the sensor's offset is o. Deflections are noisy, too: with standard deviations s_delta and s_tau
 of both, each residual is divided by sqrt(s_tau² + f'² s_delta²), the effective variance (J. Orear, "Least squares when
 both variables have uncertainties", Am. J. Phys. 50, 1982), which for a line is total least squares.
 """
@@ -45,7 +45,7 @@ _ONE_SIDED = 0.3
 # Below this share of its RMS, the rate of the deflection counts as a reversal.
 _REVERSAL = 0.05
 
-_HALF_WIDTH = "hysteresis"
+_WIDTH = "hysteresis"
 
 
 class DeclaredLaw:
@@ -204,7 +204,7 @@ class SpringFit:
         law: name of the law.
         parameters: value and standard deviation by name, in N m/rad and so on (N/m): those of the law, ``damping`` D,
             ``offset`` o.
-        hysteresis: width 2 h of the loop between loading and unloading, and its standard deviation, N m or N.
+        hysteresis: width h of the loop between loading and unloading, and its standard deviation, N m or N.
         table: deflections, efforts and their standard deviations, each (m,), of a table; else None.
         residual: RMS of effort minus model, N m or N.
         relative: residual over the RMS of the effort about its mean.
@@ -293,16 +293,16 @@ def fit_spring(
         # Relative to the standard deviation of the effort.
         return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:own]) * noise[0] / noise[1])))
 
-    bounds = curve.bounds | dict.fromkeys(("damping", _HALF_WIDTH), (0.0, np.inf))
+    bounds = curve.bounds | dict.fromkeys(("damping", _WIDTH), (0.0, np.inf))
     estimate = curve_fit(weighted, curve.start | dict.fromkeys(extra, 0.0), bounds, raw=residual)
     p, parameters, errors = estimate.values[:own], estimate.by_name(), estimate.residual
-    half, half_std = parameters.pop(_HALF_WIDTH, (0.0, 0.0))
+    width = parameters.pop(_WIDTH, (0.0, 0.0))
     spring, (damper, _) = curve.spring(p), parameters.get("damping", (0.0, 0.0))
     return SpringFit(
         DampedSpring(p[0], damper) if law == "damped" and damper > 0 else spring,
         law,
         parameters,
-        (2 * half, 2 * half_std),
+        width,
         curve.table(p, estimate.covariance[:own, :own]) if isinstance(curve, Table) else None,
         float(np.sqrt(np.mean(errors**2))),
         float(np.std(errors) / np.std(tau)),
@@ -414,7 +414,7 @@ def _losses(deltad: Array, damping: bool, hysteresis: bool) -> dict[str, Array]:
     if not speed > 0:
         return {}
     columns = {"damping": deltad} if damping else {}
-    return columns | ({_HALF_WIDTH: np.tanh(deltad / (_REVERSAL * speed))} if hysteresis else {})
+    return columns | ({_WIDTH: 0.5 * np.tanh(deltad / (_REVERSAL * speed))} if hysteresis else {})
 
 
 def _undetermined(estimate: CurveEstimate, delta: Array) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError, Recording
-from ..sampling import correlation_time
+from ..sampling import column_lengths, correlation_time
 from .consistent import Unknowns, column_basis, free_bodies, solve
 from .filtering import REST, Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
@@ -30,6 +30,9 @@ _SAMPLES = 2000
 
 # Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
 _SURE, _MOST = 5.0, 5.0
+
+# Standard deviations of the power of friction from which on it agrees with a sign that the masses show.
+_AGREES = 1.0
 
 # Factor beyond which the unit of one joint alone is another one: degrees and hundreds are, a missing tool is not.
 _ONE_JOINT = 40.0
@@ -42,6 +45,12 @@ _DEGREE = 5
 
 # Noise of efforts, relative to them, that is the least.
 _FINEST = 1e-6
+
+# Share of the samples of a joint that must be left over when all parameters are fitted, for the rest to show noise.
+_LEAST_FREE = 0.2
+
+# Below this share of its length, what is left of a column by others is of rounding.
+_ROUNDING = 1e-9
 
 # Largest lag that is looked for, s; the least that is named, s; and the share of squares that is left without it.
 _LONGEST_LAG, _LEAST_LAG, _WITHOUT_LAG = 0.2, 0.008, 0.8
@@ -137,14 +146,21 @@ class _Check:
         return self._signs(known & (factor < 0)) + self._units(size, far, known)
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
-        """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it."""
+        """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it.
+
+        Masses that are wrong can turn the effort of a joint that hardly feels gravity, but no friction drives: where
+        the friction of any joint shows, that of a joint with the opposite sign must drive it.
+        """
         joints = np.flatnonzero(self.known).tolist()
-        if not doubtful.any() and not any(self._friction_drives(j) for j in joints):
+        names, power = self._joint_names, np.zeros(len(self.known))
+        power[joints] = [self._friction_power(j) for j in joints]
+        if not doubtful.any() and not np.any(power < -_SURE):
             return []
-        names = self._joint_names
         costs = np.ones((len(names), 2))
         costs[joints] = [self._costs(j, (1.0, -1.0)) for j in joints]
         negative, positive = (costs[:, 1 - k] < _MUCH_BETTER * costs[:, k] for k in (0, 1))
+        if np.any(np.abs(power) > _SURE):
+            negative, positive = negative & (power < -_AGREES), positive | (power > _AGREES)
         if not negative.any():
             return []
         wrong = names if not positive.any() else tuple(compress(names, negative))
@@ -168,18 +184,22 @@ class _Check:
         words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
         return [Contradiction(self._joint_names if everywhere else names, words)]
 
-    def _friction_drives(self, j: int) -> bool:
-        """Whether friction surely drives joint j, for any masses and any effort that depends on the position."""
+    def _friction_power(self, j: int) -> float:
+        """Mean power that friction takes from joint j, negative if it drives, in its standard deviations.
+
+        It is for any masses and any effort that depends on the position.
+        """
         friction = [k for k, name in enumerate(self._terms) if name in ("viscous", "coulomb")]
         if not friction:
-            return False
+            return 0.0
         rows, own, position, weight = self._of_joint(j)
         others = np.column_stack([self._columns[rows, j], position, np.delete(own, friction, axis=1)])
         A = _without(others, own[:, friction])
+        A[:, column_lengths(A) < _ROUNDING * column_lengths(own[:, friction])] = 0.0
         inverse = np.linalg.pinv(A.T @ A)
         power = np.mean(own[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
-        taken = float(power @ inverse @ A.T @ self._part.tau[rows, j])
-        return taken < -_SURE * np.sqrt(float(power @ inverse @ power)) / weight
+        taken, deviation = float(power @ inverse @ A.T @ self._part.tau[rows, j]), np.sqrt(power @ inverse @ power)
+        return weight * taken / float(deviation) if deviation > 0 else 0.0
 
     def _costs(self, j: int, scales: Sequence[float]) -> list[float]:
         """Costs of joint j's efforts, if they were recorded at each of these scales, for a robot as there can be.
@@ -206,14 +226,19 @@ class _Check:
     def _of_joint(self, j: int) -> tuple[NDArray[np.bool_], Array, Array, float]:
         """Rows of joint j, its terms and Chebyshev polynomials of its position, and a weight: one over the noise.
 
-        The noise is what all parameters and a function of the position leave, with its correlation.
+        The noise is what all parameters and a function of the position leave, with its correlation. The weight is 0 if
+        they leave nothing to tell it by.
         """
         rows = self._part.used[:, j]
         own, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
         low, high = np.min(q), np.max(q)
         position = chebvander((2 * q - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
-        noise = _without(np.column_stack([own, position, self._columns[rows, j]]), tau)
-        size = max(float(np.std(noise)), _FINEST * float(np.std(tau)))
+        basis = column_basis(np.column_stack([own, position, self._columns[rows, j]]))
+        free = len(tau) - basis.shape[1]
+        if free < _LEAST_FREE * len(tau):
+            return rows, own, position, 0.0
+        noise = tau - basis @ (basis.T @ tau)
+        size = max(float(np.sqrt(_square(noise) / free)), _FINEST * float(np.std(tau)))
         return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
 
     def _factor(self, j: int) -> tuple[float, float]:

@@ -137,6 +137,11 @@ class Fit:
     contradictions: tuple[str, ...] = ()
 
     @property
+    def refused(self) -> bool:
+        """Whether all joints keep the parameters of the file."""
+        return len(self.kept) == self.robot.n
+
+    @property
     def vector(self) -> Array:
         """Base parameters and terms (P,) of the consistent inertias, for :attr:`regressor`."""
         return parameter_vector(self.regressor, self.parameters, self.terms)
@@ -219,7 +224,7 @@ def _notes(found: Fit) -> list[str]:
     lines = list(found.notes)
     if found.rejected is not None and not found.rejected.surely_worse.any():
         lines.insert(0, f"{', '.join(found.kept)}: as in the file, whose predictions are as good; record more to tell")
-    if found.options.payload is None:
+    if found.options.payload is None and not found.refused:
         lines += base_parameters_without_data(found.regressor, found.base_deviations) if found.options.inertia else []
         lines += doubtful_terms(found.robot, found.terms, found.term_deviations, found.term_of_file)
     return lines

@@ -175,8 +175,9 @@ def with_parameters(
 
     Friction on the joint side becomes ``damping`` and ``friction`` of the joints, and part of their efforts by
     ``joint_friction``. On the motor side it becomes the friction of the actuators, which the feedforward adds to motor
-    efforts, and includes gear losses. The filter has the velocities of dry friction; joints that are ``kept`` stay as
-    they are.
+    efforts, and includes gear losses and friction of the joints. Joint friction of the file that is no part of the
+    efforts, nor of what was recorded then, is gone. The filter has the velocities of dry friction; joints that are
+    ``kept`` stay as they are otherwise.
     """
     joints, on_joints = list(robot.joints), options.side == "joint"
     T = None if on_joints else transmission_matrix(robot)
@@ -186,21 +187,24 @@ def with_parameters(
         if mass:
             center, inertia = np.array(rest[:3]) / mass, symmetric(*rest[3:])
             joints[i] = replace(joints[i], mass=mass, center_of_mass=center, inertia_about_origin=inertia)
-    rubbing = on_joints and any(name in terms for name in ("viscous", "coulomb"))
+    rubbing = on_joints and options.payload is None and any(name in terms for name in ("viscous", "coulomb"))
     for k, i in enumerate(robot.independent):
         if joints[i].name in kept:
             joints[i] = robot.joints[i]
-            if rubbing and not robot.joint_friction:  # friction that had no effect
-                joints[i] = replace(joints[i], damping=0.0, friction=0.0)
             continue
         own = {name: float(x[k]) for name, x in terms.items()}
         velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
-        joint = _with_terms(joints[i], own, velocities, on_joints=on_joints)
+        joint = joints[i]
+        if options.payload is None:
+            joint = _with_terms(joint, own, velocities, on_joints=on_joints)
         # A constant effort, and a spring with the rest position of the file.
         passive = {name: x for name, x in own.items() if name not in terms_not_in_file(options)}
         spring = with_spring_values(joint.parallel_spring, passive)
         offset = passive.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
         joints[i] = replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
+    if not robot.joint_friction and options.payload is None:  # friction that had no effect
+        fitted = {i for i in robot.independent if rubbing and joints[i].name not in kept}
+        joints = [x if i in fitted else replace(x, damping=0.0, friction=0.0) for i, x in enumerate(joints)]
     return replace(robot, joints=tuple(joints), joint_friction=rubbing or robot.joint_friction)
 
 
@@ -222,7 +226,8 @@ def _with_terms(joint: Joint, terms: Mapping[str, float], velocities: tuple[floa
         stribeck_velocity=velocities[1],
         presliding_distance=old.presliding_distance,
     )
-    return replace(joint, actuator=replace(joint.actuator, friction=law, gear=LOSSLESS))
+    actuator = replace(joint.actuator, friction=law, gear=LOSSLESS)
+    return replace(joint, actuator=actuator, damping=0.0, friction=0.0)
 
 
 def without_known_efforts(regressor: Regressor, recording: Recording) -> Recording:

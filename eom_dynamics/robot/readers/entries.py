@@ -240,7 +240,7 @@ def _feedback_delay(present: FeedbackDelay, robot: Section) -> FeedbackDelay:
     """The ages of a drive's measurements; those that are not given remain."""
     if "drive_feedback_delay" not in robot:
         return present
-    with robot.section("drive_feedback_delay") as section:
+    with robot.section("drive_feedback_delay", "{position: SECONDS, velocity: SECONDS}") as section:
         # References of an age are their Taylor polynomials.
         return FeedbackDelay(*(section.number(name, age, "[0, 0.1]") for name, age in present._asdict().items()))
 

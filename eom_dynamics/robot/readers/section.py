@@ -146,9 +146,12 @@ class Section:
 
         return self.attempt(read_part, otherwise)
 
-    def section(self, key: str) -> Section:
-        """A section within this one."""
-        return Section(self._read(key), f"{self._name}.{key}", self._source, self._errors)
+    def section(self, key: str, form: str = "") -> Section:
+        """A section within this one; ``form`` says for errors what it looks like."""
+        value = self._read(key)
+        if form and not isinstance(value, Mapping):
+            self.refuse(key, f"must be {form}, is {_short(value)}")
+        return Section(value, f"{self._name}.{key}", self._source, self._errors)
 
     def text(self, key: str) -> str:
         """A string that is not blank."""

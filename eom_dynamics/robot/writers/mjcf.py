@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import astuple, replace
 
 import numpy as np
 
 from ... import lie
-from ...actuators.actuator import Actuator
-from ...actuators.friction import FRICTIONLESS, Friction
 from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
 from ...actuators.springs import DampedSpring, LinearSpring
 from ...arrays import Array
@@ -24,7 +21,7 @@ from ...exceptions import RobotDescriptionError
 from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import Joint, Robot
-from .written import LOST, Written, is_ideal, left_out, word, words
+from .written import LOST, Written, has_more, left_out, losses_of_rigid, word, words
 
 # Stands for no limit on one side; of no effect.
 _UNLIMITED = 1e12
@@ -43,17 +40,9 @@ def _is_linear(spring: ParallelSpring) -> bool:
     return spring.anchors is None and isinstance(spring.law, SignedLinearLaw)
 
 
-def _has_more(actuator: Actuator) -> bool:
-    """Whether an actuator has more than a torque limit, and friction that is viscous and dry."""
-    friction = actuator.friction
-    written = Friction(viscous=friction.viscous, coulomb=friction.coulomb, static=friction.coulomb)
-    others = replace(actuator, friction=FRICTIONLESS, motor=replace(actuator.motor, torque_limit=np.inf))
-    return not is_ideal(others) or not np.array_equal(astuple(friction), astuple(written), equal_nan=True)
-
-
 _LOST = {
-    **{what: lost for what, lost in LOST.items() if what not in ("springs (elasticity)", "actuators")},
-    "losses and constants of actuators": lambda joint: joint.mimic is None and _has_more(joint.actuator),
+    **{what: lost for what, lost in LOST.items() if what != "springs (elasticity)"},
+    "losses and constants of actuators": lambda joint: joint.mimic is None and has_more(joint.actuator, limit=True),
     "parallel springs": lambda joint: joint.parallel_spring is not None and not _is_linear(joint.parallel_spring),
     "limits of velocity": lambda joint: np.isfinite(joint.limits.velocity),
     "limits of the effort of springs": lambda joint: not joint.spring.is_rigid and np.isfinite(joint.limits.effort),
@@ -187,13 +176,12 @@ class _Writer:
         place = {"type": "hinge", "pos": words(np.cross(screw[:3], screw[3:])), "axis": words(axis)}
         if not np.any(screw[:3]):
             place = {"type": "slide", "axis": words(axis)}
-        of_link, friction = _passive(joint), joint.actuator.friction
-        losses = {"damping": float(friction.viscous), "frictionloss": float(friction.coulomb)}
+        of_link = _passive(joint)
         effort = {"actuatorfrcrange": _range(-joint.limits.effort, joint.limits.effort)}
         stiffness = self._stiffness(i)
         driven = joint.name
         if not stiffness:
-            total = {name: of_link.get(name, 0.0) + value for name, value in losses.items()}
+            total = dict(zip(("damping", "frictionloss"), losses_of_rigid(joint), strict=True))
             moved = {**of_link, **total, "armature": joint.rotor_inertia}
             if "springlength" in moved:
                 moved["springref"] = moved.pop("springlength")
@@ -204,8 +192,9 @@ class _Writer:
             self._names |= {driven, spring}
             damping = joint.spring.damping if isinstance(joint.spring, DampedSpring) else 0.0
             elastic = _given({"stiffness": stiffness, "damping": damping})
-            armature = {"armature": joint.rotor_inertia}
-            ET.SubElement(body, "joint", {"name": driven, **place, **_given(losses | armature)})
+            friction, armature = joint.actuator.friction, joint.rotor_inertia
+            losses = {"damping": float(friction.viscous), "frictionloss": float(friction.coulomb)}
+            ET.SubElement(body, "joint", {"name": driven, **place, **_given(losses | {"armature": armature})})
             ET.SubElement(body, "joint", {"name": spring, **place, **elastic})
             both = ET.SubElement(self._tendons, "fixed", {"name": joint.name, **_limits(joint), **_given(of_link)})
             for part in (driven, spring):

@@ -16,7 +16,7 @@ from ...exceptions import RobotDescriptionError
 from ...spelling import unused_name
 from ..inertia import Inertial
 from ..model import STANDARD_GRAVITY, Joint, Limits, Robot
-from .written import Written, left_out, moments, rpy, word, words
+from .written import Written, left_out, losses_of_rigid, moments, rpy, word, words
 
 # Stands for no limit where the format requires one; the largest number that the reader takes.
 _UNLIMITED = 1e12
@@ -52,6 +52,25 @@ def add_inertia(link: ET.Element, body: Inertial, origin: ArrayLike = 0.0) -> No
         names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
         ET.SubElement(element, "inertia", dict(zip(names, map(word, moments(body)), strict=True)))
         link.insert(0, element)
+
+
+def add_losses(element: ET.Element, joint: Joint) -> None:
+    """Write damping and dry friction of a joint and of its motor into the element of the joint."""
+    damping, friction = losses_of_rigid(joint)
+    dynamics = element.find("dynamics")
+    if dynamics is None and (damping or friction):
+        dynamics = ET.SubElement(element, "dynamics")
+    if dynamics is not None:
+        dynamics.attrib |= {"damping": word(damping), "friction": word(friction)}
+
+
+def friction_in_urdf(robot: Robot) -> list[str]:
+    """Return a line if friction that is part of a robot's efforts is so in its URDF only where that is asked for."""
+    if not any(losses_of_rigid(joint)[0] or losses_of_rigid(joint)[1] for joint in robot.joints):
+        return []
+    if not robot.joint_friction and all(joint.actuator.friction.is_none for joint in robot.joints):
+        return []
+    return ["friction is that of the joints: load the URDF with joint_friction: included for it to be in their efforts"]
 
 
 class _Link(NamedTuple):
@@ -105,8 +124,7 @@ class _Writer:
         moved = self._joint(joint.name, kind, parent, joint.reference_pose @ link.pose, link.name)
         ET.SubElement(moved, "axis", xyz=words(joint.axis))
         _limit(moved, joint.limits, kind)
-        if joint.damping or joint.friction:
-            ET.SubElement(moved, "dynamics", damping=word(joint.damping), friction=word(joint.friction))
+        add_losses(moved, joint)
         if joint.mimic is not None:
             leader = self.robot.joints[joint.mimic.joint].name
             given = {"multiplier": word(joint.mimic.ratio), "offset": word(joint.mimic.offset)}
@@ -175,7 +193,7 @@ def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:
 
 def _implied(robot: Robot, last: str) -> list[str]:
     """Gravity, order of the joints and tool, where a URDF implies others."""
-    lines = []
+    lines = friction_in_urdf(robot)
     if not np.array_equal(robot.gravity, STANDARD_GRAVITY):
         lines.append(f"gravity {robot.gravity.tolist()} is left out: load the URDF with it")
     order = [joint.name for joint in _depth_first(robot, -1) if joint.mimic is None]

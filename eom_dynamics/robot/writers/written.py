@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...actuators.actuator import Actuator
 from ...actuators.drive_units import SI_UNITS
+from ...actuators.friction import FRICTIONLESS, Friction
 from ...arrays import Array
 from ..inertia import Inertial
 from ..model import Joint, Robot
@@ -49,15 +50,25 @@ def rpy(rotation: Array) -> list[float]:
     return [roll, math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0]), yaw]
 
 
-def is_ideal(actuator: Actuator) -> bool:
-    """Whether an actuator has no friction, loss, constants or limits."""
-    motor = [x for x in astuple(actuator.motor) if np.isfinite(x)]
-    return actuator.friction.is_none and actuator.gear.is_lossless and not motor
+def losses_of_rigid(joint: Joint) -> tuple[float, float]:
+    """Damping and dry friction of a joint whose motor moves with it: its own and those of the motor."""
+    friction = joint.actuator.friction
+    return joint.damping + float(friction.viscous), joint.friction + float(friction.coulomb)
+
+
+def has_more(actuator: Actuator, *, limit: bool = False) -> bool:
+    """Whether an actuator has more than friction that is viscous and dry, and, with ``limit``, a torque limit."""
+    friction, motor = actuator.friction, actuator.motor
+    written = Friction(viscous=friction.viscous, coulomb=friction.coulomb, static=friction.coulomb)
+    others = replace(actuator, friction=FRICTIONLESS, motor=replace(motor, torque_limit=np.inf) if limit else motor)
+    constants = [x for x in astuple(others.motor) if np.isfinite(x)]
+    ideal = actuator.gear.is_lossless and not constants
+    return not ideal or not np.array_equal(astuple(friction), astuple(written), equal_nan=True)
 
 
 LOST: Mapping[str, Callable[[Joint], object]] = {
     "springs (elasticity)": lambda joint: joint.mimic is None and not joint.spring.is_rigid,
-    "actuators": lambda joint: joint.mimic is None and not is_ideal(joint.actuator),
+    "losses and constants of actuators": lambda joint: joint.mimic is None and has_more(joint.actuator),
     "constant efforts": lambda joint: joint.constant_effort,
     "parallel springs": lambda joint: joint.parallel_spring,
     "units of drives": lambda joint: joint.mimic is None and joint.drive != SI_UNITS,

@@ -51,7 +51,7 @@ class _Options:
 
     template: bool = option(False)
     pose: tuple[float, ...] | None = option(metavar="Q", nargs="+")
-    gains: float | None = option(metavar="HZ")
+    gains: float | None = option(rule="positive", metavar="HZ")
     equations: str | None = option(choices=("latex", "python", "c"), nargs="?", const="latex")
     symbols: bool = option(False)
     motors: bool = option(False)

@@ -217,7 +217,7 @@ def _responses(found: ResonanceResult) -> Charts:
             ("antiresonance", fit.antiresonance, "dot"),
             ("resonance", fit.resonance, "dash"),
         ):
-            for f in frequencies:
+            for f in frequencies[(frequencies >= fit.band[0]) & (frequencies <= fit.band[1])]:
                 figure.add_vline(x=float(f), line={"color": "black", "dash": dash, "width": 1}, annotation_text=label)
         figure.update_xaxes(type="linear")
         figures[f"response_{k}"] = figure.update_yaxes(type="log")

@@ -191,6 +191,12 @@ def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[Nu
     def pair(values: Any) -> tuple[float, float]:
         return float(values[k, 0]), float(values[k, 1])
 
+    # Of the whole arm, sorted: of no joint, but of as many.
+    for name, frequency in (("antiresonance", fit.antiresonance[k]), ("resonance", fit.resonance[k])):
+        if fit.band[0] <= frequency <= fit.band[1]:
+            yield row("arm", name, np.nan, (float(frequency), np.inf))
+    if not fit.identifiable[k]:  # the spring and rotor of the file stay
+        return
     yield row("spring", "stiffness", of_file.get("stiffness", np.nan), pair(fit.stiffness))
     yield row("spring", "damping", of_file.get("damping", np.nan), pair(fit.damping))
     yield row("motor", "rotor inertia", float(joint.rotor_inertia), pair(fit.rotor_inertia))
@@ -199,6 +205,3 @@ def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[Nu
         yield row("motor", "coulomb", float(friction.coulomb), pair(fit.coulomb))
     if fit.link_inertia is not None:
         yield row("link", "link inertia", np.nan, fit.link_inertia)
-    # Of the whole arm, sorted: of no joint, but of as many.
-    yield row("arm", "antiresonance", np.nan, (float(fit.antiresonance[k]), np.inf))
-    yield row("arm", "resonance", np.nan, (float(fit.resonance[k]), np.inf))

@@ -14,7 +14,7 @@ from ...identification import not_in_file
 from ...identification.links.terms import LINE, SCALE, TABLE
 from ...robot import Joint, Robot
 from ...robot.formats import PARAMETER_FILE, URDF, written_format
-from ...robot.writers.urdf import add_inertia
+from ...robot.writers.urdf import add_inertia, add_losses, friction_in_urdf
 from ...terminal import printable
 from ..provenance import date, software
 from ..robot_options import RobotOptions
@@ -44,8 +44,10 @@ def write_and_verify(
     path.write_text(robot_file(path, source, found)[0], encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
-        # A URDF has no gravity: the call that loads it gives that of the robot.
-        found = found.verified(replace(reload_options.load(str(path)), gravity=found.robot.gravity))
+        again = reload_options.load(str(path))
+    # A URDF has no gravity and does not say that friction is part of the efforts: the one that loads it does.
+    rubbing = written_format(path.name) is URDF or again.joint_friction
+    found = found.verified(replace(again, gravity=found.robot.gravity, joint_friction=rubbing))
     lines = [
         "Identified by eom_dynamics identify; values ± one standard deviation.",
         *(f"{name}: {value}" for name, value in about.items()),
@@ -82,8 +84,6 @@ def robot_file(
     kind = written_format(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
     written = kind.write(robot)
-    if kind is URDF:
-        return written.text, (*written.lost, *_left_out(found))
     # What is read must not be longer than what a reader takes; the numbers come first.
     fits = kind is PARAMETER_FILE and len((comments + written.text).encode()) <= PARAMETER_FILE.largest
     return (comments if fits else "") + written.text, written.lost
@@ -95,19 +95,16 @@ def _patched(output: Path, source: str) -> bool:
 
 
 def _left_out(found: IdentificationResult) -> list[str]:
-    """A line for each property that a URDF has not."""
+    """A line for each property that the URDF that was read from has not."""
     fit, lines = found.link_fit, []
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
         lines.append("constant efforts and parallel springs are left out: a URDF has none; write .yaml")
     if found.elastic is not None:
-        lines.append("springs, rotors and motor friction are left out: a URDF has none; write .yaml")
+        lines.append("springs and rotors are left out: a URDF has none; write .yaml")
     elif fit is not None and fit.options.side == "motor":
-        lines.append(
-            "friction and rotor inertia of motors are left out: a URDF has friction of joints only; write .yaml, or "
-            "identify with --side joint"
-        )
-    return lines
+        lines.append("rotor inertia of motors is left out: a URDF has none; write .yaml, or identify with --side joint")
+    return [*lines, *friction_in_urdf(found.robot)]
 
 
 def patched_urdf(text: str, robot: Robot) -> str:
@@ -136,7 +133,7 @@ def patched_urdf(text: str, robot: Robot) -> str:
         if child not in links:
             raise RobotDescriptionError(f"{robot.name}: the URDF has no link {child}, the child of {joint.name}")
         _set_inertia(links[child], joint)
-        _set_friction(element, joint)
+        add_losses(element, joint)
         for fixed in _fixed_to(child, joints, moving):
             for old in links[fixed].findall("inertial"):
                 links[fixed].remove(old)
@@ -164,13 +161,3 @@ def _set_inertia(link: ET.Element, joint: Joint) -> None:
     add_inertia(link, joint.inertial)
     for new in link.findall("inertial"):
         new.tail = "\n  "
-
-
-def _set_friction(element: ET.Element, joint: Joint) -> None:
-    if not joint.damping and not joint.friction:
-        return
-    dynamics = element.find("dynamics")
-    if dynamics is None:
-        dynamics = ET.SubElement(element, "dynamics")
-    dynamics.set("damping", repr(float(joint.damping)))
-    dynamics.set("friction", repr(float(joint.friction)))

@@ -178,7 +178,8 @@ def _read_table(path: Path) -> NumericTable:
     try:
         columns = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}[path.suffix](path)
     except ValueError as error:
-        raise IdentificationError(f"{path}: {' '.join(str(error).split())}") from None
+        wanted = "; its columns are t, position.JOINT and effort.JOINT" if path.suffix == ".csv" else ""
+        raise IdentificationError(f"{path}: {' '.join(str(error).split())}{wanted}") from None
     named = [(_unaliased(name), values) for name, values in columns]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")

@@ -52,12 +52,21 @@ class IdentificationResult:
     timing: CommandTiming | None = None
 
     @property
+    def nothing_identified(self) -> bool:
+        """Whether all parameters are those of the robot that was given."""
+        if self.link_fit is None or not self.link_fit.refused or self.timing is not None:
+            return False
+        found = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
+        return found is None or not (found.springs or found.motors)
+
+    @property
     def failures(self) -> tuple[str, ...]:
         """Failed checks, a line each."""
         if self.link_fit is None:
             return ()
+        nothing = [summary.NOTHING_IDENTIFIED] if self.nothing_identified else []
         beyond = [] if self.tolerance is None else summary.failures(self.link_fit, self.tolerance)
-        return (*summary.verdict(self.link_fit), *beyond)
+        return (*nothing, *summary.verdict(self.link_fit), *beyond)
 
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
@@ -68,7 +77,7 @@ class IdentificationResult:
         if self.link_fit is None:
             return self
         links = verified(self.link_fit, written, self.training, self.validation)
-        rejected = len(links.kept) == written.n > len(self.link_fit.kept)
+        rejected = links.refused and not self.link_fit.refused
         robot = _with(self.given, self.elastic, self.timing) if rejected else self.robot
         return replace(self, link_fit=links, robot=robot)
 
@@ -132,9 +141,12 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
     links = fit(robot, train, judge, settings, progress=progress)
-    found = _with(robot if len(links.kept) == robot.n else identified_robot(links), elastic)
+    found = _with(robot if links.refused else identified_robot(links), elastic)
     timing, more = command_timing(found, complete, request.source, request.motors)
-    links = replace(links, notes=(*links.notes, *notes, *filled_in, *more))
+    wrong = links.contradictions
+    if request.source.conventions.effort_scale:
+        wrong = tuple(f"{x}; multiply the present scale by it" if "--effort-scale" in x else x for x in wrong)
+    links = replace(links, notes=(*links.notes, *notes, *filled_in, *more), contradictions=wrong)
     return IdentificationResult(
         robot,
         _with(found, timing),

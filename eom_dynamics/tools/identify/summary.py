@@ -31,6 +31,8 @@ _OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
 # Whiteness below which a residual is systematic.
 _SYSTEMATIC = 0.5
 
+NOTHING_IDENTIFIED = "nothing was identified: the parameters are those of the file that was given"
+
 _RESIDUALS = (
     "RMS of predicted less measured effort by the given file (before) and by the new one (after): what the feedforward "
     "of each file gives for the filtered motion, beside efforts that are filtered in the same way, and as recorded "
@@ -73,7 +75,7 @@ def identification_result(found: IdentificationResult, about: Mapping[str, str],
         sections += [] if page is None else [charts.filter_section(fit)]
     return Result(
         title=f"Identification of {found.robot.name}",
-        lead=[] if fit is None else _lead(fit),
+        lead=[*([NOTHING_IDENTIFIED] if found.nothing_identified else []), *([] if fit is None else _lead(fit))],
         passed="" if fit is None else _improvement(fit),
         sections=sections,
         notes=found.notes,
@@ -86,11 +88,12 @@ def identification_result(found: IdentificationResult, about: Mapping[str, str],
 
 def _lead(fit: Fit) -> list[str]:
     velocities = "measured velocities" if fit.filter.measured_velocity else "differences of positions"
-    return [
+    lines = [
         f"{fit.robot.name}: {len(fit.regressor.base)} base parameters of {len(fit.robot.joints)} bodies; efforts of "
         f"the {fit.options.side} side; cut-off {number(fit.filter.cutoff)} Hz, {velocities}",
         f"estimator {fit.options.estimator}; {fit.options.prior} distance from the file, weight {fit.prior_weight:g}",
     ]
+    return lines[: 1 if fit.refused else 2]
 
 
 def _improvement(fit: Fit) -> str:
@@ -147,7 +150,7 @@ def _parameters(fit: Fit) -> ResultSection:
     if terms:
         rows = [(name, *(_term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
         tables.append(TextTable(("joint", *(_with_unit(fit, term) for term in terms)), rows))
-    if fit.options.inertia:
+    if fit.options.inertia and not fit.refused:
         file, identified = fit.regressor.parameters_of_file, fit.vector
         rows = [
             (words, number(file[k]), _if_known(fit.estimate.x[k], fit.base_deviations[k]), number(identified[k]))
@@ -182,7 +185,7 @@ def verdict(fit: Fit) -> list[str]:
         f"{names[j]} ({number(rejected.after[j])} instead of {number(rejected.before[j])} {units[j]})"
         for j in np.flatnonzero(rejected.surely_worse)
     ]
-    kept = "all joints" if len(fit.kept) == fit.robot.n else ", ".join(fit.kept)
+    kept = "all joints" if fit.refused else ", ".join(fit.kept)
     return [
         *lines,
         f"identified parameters predict {which} efforts worse than the given ones of {', '.join(listed)}: the given "
@@ -233,8 +236,12 @@ def _links_as_json(fit: Fit) -> dict[str, Any]:
             name: {"values": for_json(fit.terms[name]), "deviations": for_json(fit.term_deviations[name])}
             for name in fit.regressor.terms
         },
-        "base_parameters": _listed(fit.regressor.base.words, fit.estimate.x[:inertial], fit.base_deviations[:inertial]),
-        "parameters": _listed(parameter_names(fit.robot), fit.parameters, fit.parameter_deviations),
+        "base_parameters": []
+        if fit.refused
+        else _listed(fit.regressor.base.words, fit.estimate.x[:inertial], fit.base_deviations[:inertial]),
+        "parameters": []
+        if fit.refused
+        else _listed(parameter_names(fit.robot), fit.parameters, fit.parameter_deviations),
         "not_in_file": not_in_file(fit),
         "notes": list(fit.notes),
     }

@@ -76,6 +76,7 @@ class Difference:
         absolute, relative: the tolerance.
         worst: joint or motor, or index, of the largest difference; empty where there is none.
         worst_at: its time, ns, as that of the first.
+        match: criterion that matched the messages.
     """
 
     topic: str
@@ -88,6 +89,7 @@ class Difference:
     relative: float = 0.0
     worst: str = ""
     worst_at: int | None = None
+    match: Match = Match.RECORDED
 
     @property
     def text(self) -> str:
@@ -97,7 +99,10 @@ class Difference:
         if not self.compared:
             return "the golden bag has a topic of this name and another type"
         if self.field == "messages":
-            return f"{self.beyond:,} messages are in one bag only"
+            text = f"{self.beyond:,} messages are in one bag only"
+            if self.match is Match.RECORDED and self.beyond == self.compared:
+                text += "; no time of recording is in both: compare with a bag that was recorded live by --match stamp"
+            return text
         if self.field == "layout":
             return f"names, frames or lengths of fields differ in {self.beyond:,} messages: is it the same robot?"
         return (
@@ -188,7 +193,7 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
                 results.append(Difference(topic.name, MISSING))
             elif known[topic.name].type == topic.type:
                 parts = matched(_parts(bag, topic, match), _parts(other, known[topic.name], match))
-                results += differences(topic.name, parts, tolerances)
+                results += differences(topic.name, parts, tolerances, match)
             else:
                 results.append(Difference(topic.name, "messages", beyond=1))
         _refuse_damage(other)
@@ -206,7 +211,7 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
 
 
 def differences(
-    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances
+    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: Match
 ) -> list[Difference]:
     """Compare pairs from :func:`matched`; returns a row for each field of ``topic``."""
     found: dict[str, Difference] = {}
@@ -214,7 +219,7 @@ def differences(
     def of(name: str) -> Difference:
         if name not in found:
             absolute, relative = tolerances.of(name)
-            found[name] = Difference(topic, name, absolute=absolute, relative=relative)
+            found[name] = Difference(topic, name, absolute=absolute, relative=relative, match=match)
         return found[name]
 
     of("messages")

@@ -43,7 +43,7 @@ def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Matc
         BagError: a table cannot be read.
         OSError: a file cannot be read.
     """
-    return differences(NAME, matched(_parts(path, match), _parts(golden, match)), tolerances)
+    return differences(NAME, matched(_parts(path, match), _parts(golden, match)), tolerances, match)
 
 
 @contextmanager

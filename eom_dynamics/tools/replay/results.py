@@ -127,7 +127,7 @@ def _differences(differences: Sequence[Difference]) -> TextTable:
 def _as_json(result: BagResult, failures: Sequence[str]) -> dict[str, Any]:
     outcome, found = result.outcome, {}
     if result.differences is not None:
-        rows = [vars(row) for row in result.differences if row.field != MISSING]
+        rows = [vars(row) | {"match": row.match.value} for row in result.differences if row.field != MISSING]
         found = {"differences": rows, "missing": [row.topic for row in result.differences if row.field == MISSING]}
     return {
         "bag": str(outcome.job.bag),

@@ -193,6 +193,12 @@ def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> 
     (end,) = simulation.ends
     failures = [] if end is None else [f"the simulation ends at {end.t:.3g} s: {end.reason}"]
     failures += energy_failures(imbalance)
+    limits = [joint.limits for joint in robot.independent_joints]
+    beyond = (q < [x.lower for x in limits]) | (q > [x.upper for x in limits])
+    notes = [
+        f"{robot.joint_names[j]} passes its limits at {t[np.argmax(beyond[:, j])]:.3g} s: there are no end stops"
+        for j in np.flatnonzero(beyond.any(axis=0))
+    ]
     position, effort = position_units(robot), effort_units(robot)
     of_motors = [effort[i] for i in motion.plant.arm.motor_joint]
     drawn = {
@@ -212,6 +218,7 @@ def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> 
             ResultSection(lines=[f"q at {t[last]:g} s: {' '.join(f'{x:.6g}' for x in q[last])}"]),
             ResultSection("Energy", tables=[energy_table(audit.thinned())]),
         ],
+        notes=notes,
         failures=failures,
         files={"page": page},
         json={

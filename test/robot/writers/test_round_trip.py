@@ -118,8 +118,9 @@ def test_coupled_springs_and_transmissions_are_kept_in_a_parameter_file() -> Non
 def test_what_a_urdf_cannot_say_is_named() -> None:
     lost = robot_as_urdf(load_robot("sea_planar_2r")).lost
     assert lost[0] == "springs (elasticity) are left out: joint_1, joint_2"
-    assert lost[1] == "actuators are left out: joint_1, joint_2"
-    assert lost[2].startswith("gravity [0.0, -9.80665, 0.0] is left out")
+    assert lost[1] == "losses and constants of actuators are left out: joint_1, joint_2"
+    assert lost[2].startswith("friction is that of the joints: load the URDF with joint_friction: included")
+    assert lost[3].startswith("gravity [0.0, -9.80665, 0.0] is left out")
     assert robot_as_urdf(load_robot(urdf_arm())).lost == ()
     assert robot_as_yaml(load_robot("vsa_planar_2r")).lost == ()
 

@@ -113,12 +113,18 @@ def test_urdf(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert identify(table, tmp_path / "arm.urdf") == 0
     assert "springs (elasticity) are left out" in capsys.readouterr().err
     assert load_robot(tmp_path / "arm.urdf").joints[0].damping > 0.4
-    # Without its springs and rotors the URDF predicts worse than the robot that was given.
-    assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 1
+    # Friction of motors is that of the joints in a URDF.
+    assert identify(table, tmp_path / "motors.urdf", "--side", "motor", "--no-inertia") == 0
+    assert "load the URDF with joint_friction: included" in capsys.readouterr().err
+    assert load_robot(tmp_path / "motors.urdf").joints[0].damping > 1
+    # Without its constant efforts the URDF predicts worse than the robot that was given.
+    assert identify(table, tmp_path / "arm.yaml") == 0
+    options = ("--terms", "offset", "--no-inertia")
+    assert identify(table, tmp_path / "worse.urdf", "--robot", str(tmp_path / "arm.yaml"), *options) == 1
     err = capsys.readouterr().err
-    assert "failed: identified parameters predict validation efforts worse than the given ones of joint_1 (" in err
-    assert "write .yaml, or identify with --side joint" in err
-    assert load_robot(tmp_path / "motors.urdf").joints[0].damping == 0
+    assert "failed: nothing was identified" in err
+    assert "identified parameters predict validation efforts worse than the given ones of joint_" in err
+    assert "constant efforts are left out" in err
 
 
 @pytest.mark.parametrize(
@@ -174,7 +180,7 @@ def moved_clock(jump: float) -> Callable[[np.ndarray], np.ndarray]:
         (lambda rows: rows * [1, 1, 1, 0, 0], "run.csv: efforts are missing or the same throughout; record them"),
         (lambda rows: 0 * rows + [[1, 1, 1, 3, 4]], "run.csv: has 1 samples with increasing times, at least 41"),
         (lambda rows: rows * [1, 0, 0, 1, 1], "run.csv: no joint moves"),
-        (lambda rows: rows[:0], "run.csv: has no rows of numbers"),
+        (lambda rows: rows[:0], "run.csv: has no rows of numbers; its columns are t, position.JOINT and effort.JOINT"),
         (lambda rows: rows[:1], "run.csv: has 1 samples with increasing times, at least 41 are needed"),
         (lambda rows: rows[:30], "run.csv: has 30 samples with increasing times, at least 41 are needed"),
         (lambda rows: rows[:60], "run.csv: 12 efforts with motion are too few for 12 parameters"),
@@ -279,12 +285,17 @@ def test_recordings_that_contradict_the_file(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The first error says how, the exit code is 1, and the file has the parameters that were given."""
+    """Nothing is identified, an error says why, and the file is the one that was given; no other figures are shown."""
     path = rewritten(table, tmp_path / "run.csv", change)
-    assert identify(path, tmp_path / "arm.yaml", "--hold-out", "0.3") == 1
+    assert identify(path, tmp_path / "arm.yaml", "--hold-out", "0.3", "--json") == 1
     out, err = capsys.readouterr()
-    assert f"failed: {words}" in err.splitlines()[0]
-    assert "inf" not in out and "nan" not in out
+    first, second = (line for line in err.splitlines() if "failed" in line)
+    assert "failed: nothing was identified" in first and f"failed: {words}" in second
+    found = json.loads(out)
+    assert found["kept"] == ["joint_1", "joint_2"] and found["base_parameters"] == found["parameters"] == []
+    assert "inf" not in out and "NaN" not in out
+    text = (tmp_path / "arm.yaml").read_text()
+    assert "nothing was identified" in text and "linear estimate" not in text
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
     ours, given = (Dynamics(load_robot(r)).effort(q, qd, qdd) for r in (tmp_path / "arm.yaml", "sea_planar_2r"))
     np.testing.assert_allclose(ours, given, rtol=1e-12)
@@ -296,6 +307,12 @@ def test_contradictions_are_ignored_on_request(table: Path, tmp_path: Path, caps
     assert load_robot(tmp_path / "arm.yaml", unphysical="refuse").joint_friction
     turned = ("--effort-scale", "-1")
     assert identify(wrong, tmp_path / "turned.yaml", *turned) == 0
+    right = rewritten(table, tmp_path / "right.csv", lambda rows: rows)
+    capsys.readouterr()
+    assert identify(right, tmp_path / "again.yaml", *turned) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("nothing was identified") and "weight" not in out
+    assert "--effort-scale -1 turns them; multiply the present scale by it" in err
     late = rewritten(table, tmp_path / "late.csv", lambda rows: np.column_stack([rows[5:, :3], rows[:-5, 3:]]))
     assert identify(late, tmp_path / "late.yaml", "--effort-delay", "0.05") == 0
 

@@ -23,9 +23,13 @@ from bag_files import JOINT_STATE, START, joint_state, write_bag
 from eom_dynamics import Dynamics, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
 from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.identification import Recording as MotorRecording
+from eom_dynamics.identification import ResonanceFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.identify.elastic import ResonanceResult
+from eom_dynamics.tools.identify.elastic_summary import identified
 
 ROBOT = load_robot("sea_planar_2r")
 NAMES = ROBOT.joint_names
@@ -276,6 +280,16 @@ def test_resonance(
     for option in (["--hold-out", "0.3"], ["--tolerance", "1"]):
         assert identify(path, str(robot), tmp_path / "b.yaml", *option) == 2
         assert f"{option[0]}: links were not recorded, and nothing can be judged" in capsys.readouterr().err
+
+
+def test_figures_of_a_stiffness_that_is_not_identifiable_are_not_shown() -> None:
+    one = np.array([[1.0, 0.1], [1.0, 0.1]])
+    stiffness, band = np.array([[480.0, 2.0], [8.1e5, 3.9e5]]), (0.4, 25.0)
+    fit = ResonanceFit(stiffness, one, one, one, one, None, np.array([5.0, 88.0]), np.array([9.0, 99.0]), band, 1.0, ())
+    motors = MotorRecording(ROBOT.joint_names, np.arange(2.0), np.zeros((2, 2)), np.zeros((2, 2)), None, "motors")
+    shown = identified(ResonanceResult(ROBOT, fit, motors, ()))
+    assert {x.name for x in shown if x.joint == "joint_1"} >= {"stiffness", "rotor inertia", "viscous", "resonance"}
+    assert not [x for x in shown if x.joint == "joint_2"]
 
 
 def constant(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

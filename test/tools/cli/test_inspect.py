@@ -214,6 +214,7 @@ def test_equations_of_motion(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["iiwa", "--gains", "-3"], "argument --gains: must be positive, is -3"),
         (["iiwa", "--equations", "c"], "--equations takes at most 5 joints, iiwa has 7"),
         (["planar_pr", "--equations", "c", "--json"], "--equations goes with none of --json, --pose and --gains"),
         (["planar_pr", "--symbols"], "--symbols goes with --equations"),

@@ -18,8 +18,9 @@ import pytest
 from paths import ROOT
 from urdf_arms import urdf_arm
 
-from eom_dynamics import load_robot
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.exceptions import StateError
+from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation import Comparison, compare_feedforward
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.reference import read_motion
@@ -27,6 +28,7 @@ from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.demo.evaluate import Plan
 from eom_dynamics.tools.quantity_text import number
+from eom_dynamics.tools.simulate.open_loop import open_loop_result, run_open_loop
 from eom_dynamics.trajectory import paper_motion
 
 MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
@@ -192,6 +194,7 @@ def test_joints_of_a_trajectory_in_another_order(tmp_path: Path) -> None:
         (["planar_2r", "text.npz"], "text.npz: is not a .npz archive"),
         (["planar_2r", "empty.csv"], "empty.csv: has no rows of numbers"),
         (["planar_2r", "no_rows.csv"], "no_rows.csv: has no rows of numbers"),
+        (["planar_2r", "binary.csv"], "binary.csv: is not a text file"),
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
         (
             ["planar_2r", "cosine", "--method", "rk4", "--step", "1e-12", "--duration", "0.1"],
@@ -221,6 +224,7 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     Path("words.csv").write_text("t,what\n1,x\n", encoding="utf-8")
     Path("text.npz").write_text("text", encoding="utf-8")
     Path("empty.csv").touch()
+    Path("binary.csv").write_bytes(b"\xcb\xff\x00")
     columns = ["t", *(f"{name}.{joint}" for name in STATE_NAMES for joint in ROBOT.joint_names)]
     Path("no_rows.csv").write_text(",".join(columns) + "\n", encoding="utf-8")
     assert main(["simulate", *arguments, "-o", "out"]) == 2
@@ -342,7 +346,7 @@ def test_what_would_not_end_is_refused(
         ({"q": STATES["q"] + 1j}, r"q must be an array \(T, n\) of real numbers, is complex128 \(201, 2\)"),
         ({"t": np.array("now")}, r"t must be an array \(T,\) of real numbers, is <U3 \(\)"),
         ({"qd": np.zeros(3, dtype=[("a", float)])}, "qd must be an array"),
-        ({"qdd": np.array([{}], dtype=object)}, "Object arrays cannot be loaded"),
+        ({"qdd": np.array([{}], dtype=object)}, "has an array of Python objects; write it as numbers or text"),
         ({"t": T * 1e4}, "takes 2000 s; select at most 600 of them, --duration S"),
     ],
     ids=["complex", "text", "structure", "object", "long"],
@@ -391,3 +395,11 @@ def test_an_energy_imbalance_fails(
     monkeypatch.setattr("eom_dynamics.tools.simulate.results._ENERGY_TOLERANCE", 0.0)
     assert main([*COMMAND, str(tmp_path)]) == 1
     assert "energy and work differ" in capsys.readouterr().err
+
+
+def test_a_fall_beyond_limits_is_told(tmp_path: Path) -> None:
+    first, *others = ROBOT.joints
+    arm = ElasticArm(replace(ROBOT, joints=(replace(first, limits=Limits(lower=-0.1, upper=2.0)), *others)))
+    motion = run_open_loop(arm, np.zeros(ROBOT.n), np.zeros(ROBOT.n), duration=0.4)
+    (note,) = open_loop_result(motion, tmp_path / "index.html", {}).notes
+    assert note.startswith("joint_1 passes its limits at 0.") and note.endswith("there are no end stops")

@@ -98,6 +98,17 @@ def test_messages_in_one_bag_only_are_counted_and_the_others_compared(tmp_path: 
     assert back["/feedforward", "messages"].beyond == 13 + 100
 
 
+def test_bags_without_a_common_time_of_recording_name_the_option(tmp_path: Path, made) -> None:
+    """A bag that was recorded live has its own times of recording, and the stamps of the commands."""
+    live = golden(tmp_path / "live", made[1], lambda commands: [(time + 1, message) for time, message in commands])
+    found = differing(row for row in compare_bags(made[0], live, Tolerances()) if row.topic == "/feedforward")
+    assert found["/feedforward", "messages"].text.endswith("recorded live by --match stamp")
+    assert not differing(compare_bags(made[0], live, Tolerances(), Match.STAMP))
+    shifted = golden(tmp_path / "shifted", made[1], lambda commands: [(1, x) for _, x in commands[:1]])
+    rows = compare_bags(made[0], shifted, Tolerances(), Match.STAMP)
+    assert "--match" not in differing(rows)["/feedforward", "messages"].text
+
+
 def test_different_names_are_a_difference_in_layout(tmp_path: Path, made) -> None:
     def change(commands):
         commands[10][1].joint_names = list(NAMES[::-1])
