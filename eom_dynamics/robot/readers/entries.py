@@ -252,7 +252,7 @@ def _numbers(present: Numbers, key: str, rule: str, robot: Section) -> Numbers:
     if key not in robot:
         return present
     with robot.section(key) as section:
-        return present._make(section.number(name, x, rule) for name, x in present._asdict().items())
+        return present._replace(**{name: section.number(name, x, rule) for name, x in present._asdict().items()})
 
 
 def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
