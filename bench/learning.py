@@ -8,12 +8,13 @@ body and rotor differs from the model by up to 5 %, and Coulomb friction, which 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from mujoco_arms import DriveLoop, MujocoArm
 from random_arms import random_arm
-from report import CONSOLE, Section, Table
+from report import Section, Table
 from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, robot_from_parameters
@@ -22,7 +23,6 @@ from eom_dynamics.learning import (
     Correction,
     LearningError,
     LearningSettings,
-    Uncertainty,
     contraction,
     learn,
     uncorrected,
@@ -31,8 +31,11 @@ from eom_dynamics.learning import (
 ARMS, RUNS = 20, 6
 """Random arms, with seeds from 1, and runs of each."""
 
-PERIOD, COUNT, SETTLE, DRIVE_PERIOD = 1e-3, 2000, 500, 2.5e-4
-"""Of commands, s; their numbers in a run and at rest before it; of the drives, s."""
+PERIOD, DRIVE_PERIOD = 1e-3, 2.5e-4
+"""Of commands and of the drives, s."""
+
+COUNT, APPROACH, SETTLE = 2000, 500, 250
+"""Commands of a run, of the end of the one before, from which stiction has its sign, and at rest between them."""
 
 ERROR, FRICTION_ERROR, NOISE = 0.05, 0.2, 2e-5
 """Largest relative errors of the model, and noise of link encoders, rad."""
@@ -41,20 +44,19 @@ COULOMB, DAMPING = 0.1, 0.01
 """Coulomb friction over the root mean square of motor effort; damping ratio of the springs, which no model has."""
 
 BANDWIDTHS = (10.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0)
-"""Tried in this order until learning converges for the errors that are named, Hz."""
-
-NAMED = {"5 %": Uncertainty(ERROR, ERROR, ERROR), "10 %, the default": Uncertainty()}
+"""Tried in this order until learning converges for the errors of the model that it assumes, 10 %, Hz."""
 
 
 class Swing:
     """A sin⁶(πt/T), rest to rest and four times differentiable."""
 
-    def __init__(self, n: int) -> None:
-        self.A = np.resize([0.8, -0.6, 0.5, -0.4], n)
+    def __init__(self, n: int, start: float = 0.0) -> None:
+        """Take the number of joints, and the time from which on the motion is wanted, s."""
+        self.start, self.A = start, np.resize([0.8, -0.6, 0.5, -0.4], n)
 
     def derivatives(self, t: Array | float, order: int = 4) -> list[Array]:
         """q and its derivatives at times (N,) or one."""
-        w, x = 2 * np.pi / (COUNT * PERIOD), np.asarray(t)[..., np.newaxis]
+        w, x = 2 * np.pi / (COUNT * PERIOD), (np.asarray(t) + self.start)[..., np.newaxis]
         terms = ((10, 0), (-15, 1), (6, 2), (-1, 3))
         return [
             sum(c / 32 * (m * w) ** k * np.cos(m * w * x + k * np.pi / 2) for c, m in terms) * self.A
@@ -91,18 +93,17 @@ def wrong(parameters: dict[str, Any], rng: np.random.Generator) -> dict[str, Any
     return true
 
 
-def learned(seed: int, named: Uncertainty, coulomb: float) -> Learned:
+def learned(seed: int, coulomb: float) -> Learned:
     """Errors of the runs of one random arm.
 
     Args:
         seed: of the arm and of its errors.
-        named: errors of the model that learning is told.
         coulomb: over the root mean square of motor effort.
     """
     parameters, rng = random_arm(seed), np.random.default_rng([seed, 1])
     true, share = wrong(parameters, rng), 1 + rng.uniform(-FRICTION_ERROR, FRICTION_ERROR, len(parameters["joints"]))
-    motion, t = Swing(len(share)), PERIOD * np.arange(COUNT + 1)
-    states = np.stack(motion.derivatives(t))
+    t = PERIOD * np.arange(COUNT + 1)
+    states = np.stack(Swing(len(share)).derivatives(t))
     effort = ElasticArm(robot_from_parameters(parameters)).feedforward(*states).motor_effort
     dry = coulomb * np.sqrt(np.mean(effort**2, axis=0))
     if coulomb:
@@ -116,59 +117,67 @@ def learned(seed: int, named: Uncertainty, coulomb: float) -> Learned:
     settings = LearningSettings()
     for bandwidth in BANDWIDTHS:
         settings = LearningSettings(bandwidth)
-        if contraction(arm, states[0], settings, named).ratio < 1:
+        if contraction(arm, states[0], settings).ratio < 1:
             break
     errors = []
     for _ in range(RUNS):
-        q = _run(arm, plant, last, motion)
+        q = _run(arm, plant, last)
         squares = (q - states[0]) ** 2
         errors.append([float(np.sqrt(np.mean(x))) for x in (squares, squares[COUNT // 2 :])])
         try:
-            last = learn(arm, last, q + rng.normal(scale=NOISE, size=q.shape), settings, named)
+            last = learn(arm, last, q + rng.normal(scale=NOISE, size=q.shape), settings)
         except LearningError:
             break
     return Learned(settings.bandwidth, np.array(errors))
 
 
-def _run(arm: ElasticArm, plant: MujocoArm, commanded: Correction, motion: Swing) -> Array:
-    """Positions of the links (N, n) at the times of a run, before which the arm settles at its start."""
-    led, _ = arm.ahead(PERIOD / 2, *commanded.motion)
+def _run(arm: ElasticArm, plant: MujocoArm, commanded: Correction) -> Array:
+    """Positions of the links (N, n) at the times of a run, which follows the end of one without correction."""
+    states = np.hstack([commanded.reference[:, -APPROACH - 1 :], commanded.motion[:, [0] * SETTLE], commanded.motion])
+    led, _ = arm.ahead(PERIOD / 2, *states)
     sent = arm.drive_command(arm.feedforward(*led), *led[:3])
 
     def command(now: float) -> tuple[Array, Array, Array]:
-        k = max(round(now / PERIOD) - SETTLE, 0)
+        k = round(now / PERIOD)
         return sent.effort[k], sent.position[k], sent.velocity[k]
 
-    duration, every = (SETTLE + COUNT) * PERIOD, round(PERIOD / plant.step)
-    _, q, _ = plant.run(command, motion, duration=duration, period=PERIOD, drive=DriveLoop(DRIVE_PERIOD))
-    return q[SETTLE * every - 1 :: every]
+    before, every = states.shape[1] - COUNT - 1, round(PERIOD / plant.step)
+    end = Swing(arm.robot.n, PERIOD * (COUNT - APPROACH))
+    _, q, _ = plant.run(command, end, duration=(before + COUNT) * PERIOD, period=PERIOD, drive=DriveLoop(DRIVE_PERIOD))
+    return q[before * every - 1 :: every]
 
 
 def run(settings: Settings) -> Section:
-    """Learn on all arms, without and with stiction, for errors that are named truly and by default."""
+    """Learn on all arms, without and with stiction."""
+    seeds = range(1, 1 + (2 if settings is QUICK else ARMS))
+    return section({coulomb: [learned(seed, coulomb) for seed in seeds] for coulomb in (0.0, COULOMB)})
+
+
+def section(every: Mapping[float, Sequence[Learned]]) -> Section:
+    """Distributions over arms, by Coulomb friction over motor effort."""
     table = Table(
         "link error of the first run over that after five; errors in mrad",
         [
-            *("Coulomb friction, errors named", "bandwidth, Hz", "worst", "10 %", "median", "90 %"),
-            *("first error", "last error", "in the second half: worst", "median"),
+            *("Coulomb friction", "bandwidth, Hz", "worst", "10 %", "median", "90 %", "first error", "last error"),
+            *("in the second half: worst", "10 %", "median", "90 %"),
         ],
     )
-    for coulomb in (0.0, COULOMB):
-        for words, named in NAMED.items():
-            every = [learned(seed, named, coulomb) for seed in range(1, 1 + (2 if settings is QUICK else ARMS))]
-            whole, half = np.array([each.factors for each in every]).T
-            bandwidths = sorted({each.bandwidth for each in every})
-            first, last = (1e3 * float(np.median([each.errors[k, 0] for each in every])) for k in (0, -1))
-            table.add(
-                f"{'with' if coulomb else 'without'}, {words}",
-                " to ".join(f"{x:g}" for x in dict.fromkeys((bandwidths[0], bandwidths[-1]))),
-                *(f"{x:.2g}" for x in (whole.min(), *np.quantile(whole, (0.1, 0.5, 0.9)), first, last)),
-                *(f"{x:.2g}" for x in (half.min(), np.median(half))),
-            )
-            CONSOLE.print(table.rows[-1])
+    for coulomb, arms in every.items():
+        bandwidths = sorted({each.bandwidth for each in arms})
+        whole, half = (
+            [f"{x:.2g}" for x in np.quantile(factors, (0.0, 0.1, 0.5, 0.9))]
+            for factors in np.array([each.factors for each in arms]).T
+        )
+        table.add(
+            f"{coulomb:.0%}",
+            " to ".join(f"{x:g}" for x in dict.fromkeys((bandwidths[0], bandwidths[-1]))),
+            *whole,
+            *(f"{1e3 * float(np.median([each.errors[k, 0] for each in arms])):.2g}" for k in (0, -1)),
+            *half,
+        )
     text = (
-        f"{ARMS} random arms of 6 joints, seeds from 1, each with other errors of up to {ERROR:.0%} in each stiffness, "
-        f"body and rotor; Coulomb friction of {COULOMB:.0%} of the motor effort, known to {FRICTION_ERROR:.0%}; "
-        "errors are medians."
+        f"{len(arms)} random arms of 6 joints, seeds from 1, each with errors of up to {ERROR:.0%} in each stiffness, "
+        f"body and rotor; Coulomb friction in shares of the motor effort, known to {FRICTION_ERROR:.0%}; a PD of "
+        "70 rad/s at 4 kHz. A run begins where the one before ended."
     )
     return Section("learning", "Iterative learning on random arms", [text], [table])
