@@ -16,8 +16,9 @@ import numpy as np
 from chains import packaged_parameters
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import ElasticArm, load_robot, robot_from_parameters
+from eom_dynamics import ElasticArm, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.robot.model import FeedbackDelay
 
 Command = Callable[[float], tuple[Array, Array, Array]]
@@ -25,18 +26,28 @@ Command = Callable[[float], tuple[Array, Array, Array]]
 
 
 HARD_FRICTION = 'solreffriction="2e-4 1" solimpfriction="0.9999 0.9999 0.001"'
-"""Of a motor at rest under less than its Coulomb friction: it stops within 0.2 ms, and creeps by 1/10,000 of it."""
+"""Solver parameters with which a motor under less than its Coulomb friction stops within 0.2 ms."""
 
 
 def text(numbers: Array) -> str:
     return " ".join(f"{x:.17g}" for x in np.ravel(numbers))
 
 
+def sent(arm: ElasticArm, motion: Any, t: Array) -> DriveCommand:
+    """What is sent to the drives for a motion at times t (N,), with references for the times at which they measure."""
+    states = motion.derivatives(t)
+    return arm.drive_command(arm.feedforward(*states), *states[:3])
+
+
 def commands(arm: ElasticArm, motion: Any, duration: float, period: float) -> Command:
-    """Commands half a period ahead; references are for the times at which the robot's drives measure."""
-    states = motion.derivatives(period * (np.arange(round(duration / period) + 1) + 0.5))
-    sent = arm.drive_command(arm.feedforward(*states), *states[:3])
-    return lambda t: tuple(x[round(t / period)] for x in (sent.effort, sent.position, sent.velocity))
+    """Commands from time 0 on, half a period ahead."""
+    y = sent(arm, motion, period * (np.arange(round(duration / period) + 1) + 0.5))
+
+    def command(t: float) -> tuple[Array, Array, Array]:
+        k = round(t / period)
+        return y.effort[k], y.position[k], y.velocity[k]
+
+    return command
 
 
 class DriveLoop:
@@ -61,8 +72,13 @@ class DriveLoop:
             self._share = -np.expm1(-period / time_constant)
             age += period * (1 / self._share - 1)
         self.delay = FeedbackDelay(0.5 * period, age)
+        self._noise = noise
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all samples, and repeat the noise: the first velocity of a run is exact."""
         self._last: tuple[Array, Array] | None = None
-        self._noise, self._random = noise, np.random.default_rng(0)
+        self._random = np.random.default_rng(0)
 
     def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
         """Positions and velocities by one sample."""
@@ -94,6 +110,7 @@ class MujocoArm:
         friction: float = 1.0,
         rotor_inertia: float = 1.0,
         frictionloss: Array | None = None,
+        hard: bool = True,
         damping_ratio: float = 0.0,
     ) -> None:
         """Build a plant.
@@ -104,14 +121,14 @@ class MujocoArm:
             natural_frequency: of the PD, rad/s.
             stiffness, mass, friction, rotor_inertia: factors of the parameters, not of the PD's gains.
             frictionloss: (n,) Coulomb friction with the sign of the velocity in place of the smooth one, N m or N.
+            hard: whether that is :data:`HARD_FRICTION`, not MuJoCo's default, which creeps.
             damping_ratio: of springs with their motors, which the robot's file does not have.
         """
         import mujoco
 
         self._mujoco, self.step = mujoco, step
         parameters = packaged_parameters(robot) if isinstance(robot, str) else robot
-        robot = load_robot(robot) if isinstance(robot, str) else robot_from_parameters(parameters)
-        arm = ElasticArm(robot)
+        robot = robot_from_parameters(parameters)
         entries = [parameters["joints"][joint.name] for joint in robot.joints]
         self.n, self.names = robot.n, robot.joint_names
         self._stiffness = np.array([float(x["elasticity"]["stiffness"]) for x in entries]) * stiffness
@@ -120,7 +137,7 @@ class MujocoArm:
         actuators = [x.get("actuator", {}) for x in entries]
         laws = [x.get("friction", {}) for x in actuators]
         self._viscous = np.array([x.get("viscous", 0.0) for x in laws]) * friction
-        self._hard = np.zeros(self.n) if frictionloss is None else frictionloss
+        self._dry, self._solver = np.zeros(self.n) if frictionloss is None else frictionloss, hard * HARD_FRICTION
         self._coulomb = np.array([x.get("coulomb", 0.0) for x in laws]) * friction * (frictionloss is None)
         self._smoothing = np.array([x.get("smoothing_velocity", 0.01) for x in laws])
         self._efficiency = np.array([x.get("efficiency", 1.0) for x in actuators])
@@ -140,7 +157,7 @@ class MujocoArm:
             x, y, z, w = Rotation.from_matrix(axes).as_quat()
             self.model.body_inertia[k], self.model.body_iquat[k] = mass * np.maximum(moments, 1e-9), [w, x, y, z]
         mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
-        self._arm, self.state = arm, np.zeros((2, 2 * self.n))
+        self._robot, self.state = robot, np.zeros((2, 2 * self.n))
         self.measured = self.state[:, self.n :]
 
     def _mjcf(self, robot: Any, mass: float) -> str:
@@ -155,7 +172,7 @@ class MujocoArm:
             )
             tail += "</body>"
             motors += (
-                f'<body><joint name="motor_{k}" axis="0 0 1" frictionloss="{self._hard[k]:.17g}" {HARD_FRICTION}/>'
+                f'<body><joint name="motor_{k}" axis="0 0 1" frictionloss="{self._dry[k]:.17g}" {self._solver}/>'
                 f'<inertial pos="0 0 0" mass="1" diaginertia="{text(np.full(3, self._rotor[k]))}"/></body>'
             )
             linear = 0.0 if self.lossy else self._stiffness[k]
@@ -215,7 +232,7 @@ class MujocoArm:
         mujoco, n = self._mujoco, self.n
         data = mujoco.MjData(self.model)
         if start is None:
-            y = self._arm.feedforward(*motion.derivatives(0.0))
+            y = ElasticArm(self._robot).feedforward(*motion.derivatives(0.0))
             start = y.motor_position, y.motor_velocity
         q, qd = motion.derivatives(0.0, order=1)
         data.qpos[:], data.qvel[:] = np.r_[q, start[0]], np.r_[qd, start[1]]
@@ -238,6 +255,8 @@ class MujocoArm:
             (0.0, 0.0) if held else (-self.kp, -self.kd)
         )
         feedback = np.zeros(n)
+        if drive is not None:
+            drive.restart()
         mujoco.set_mjcb_passive(self._losses if self.lossy else None)
         try:
             for k in range(steps):
