@@ -8,8 +8,9 @@ their PD of 70 rad/s at 4 kHz and hold commands for 2 ms; sensors have the noise
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mujoco_arms import DriveLoop, MujocoArm
@@ -17,10 +18,19 @@ from random_arms import random_arm
 from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
 
-from closing_the_loop.experiment import NATURAL_FREQUENCY, IdentificationTask, Run, close_circle, plan
+from closing_the_loop.experiment import (
+    NATURAL_FREQUENCY,
+    IdentificationResult,
+    IdentificationTask,
+    Run,
+    Tracking,
+    close_circle,
+    plan,
+)
 from closing_the_loop.results import LEAST_GAIN, within_deviations
 from eom_dynamics import ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import NO_FEEDBACK_DELAY
 from eom_dynamics.simulation.simulated_robot import Readings
 from eom_dynamics.trajectory import Fourier
 
@@ -112,27 +122,64 @@ def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
 
 
 def run(settings: Settings) -> Section:
-    """Close the circle for random arms."""
-    table = Table("RMS error of the links, mrad", ("arm, springs, masses", "before", "after", "factor", "within 3 s"))
-    factors = []
+    """Close the circle for random arms, whose files name the age of their drives' feedback or not."""
+    arms: list[list[IdentificationResult]] = []
     for seed in range(1, 1 + (1 if settings is QUICK else ARMS)):
-        parameters, signs = random_arm(seed), SIGNS[seed % len(SIGNS)]
-        task = IdentificationTask(plan(robot_from_parameters(parameters)), *(sign * ERROR for sign in signs), RATE)
-        result = close_circle(task, on_mujoco(task, parameters))
-        rms = [1e3 * float(np.sqrt(np.mean(each.error**2))) for each in (result.before, result.after)]
-        factors.append(result.gain)
-        table.add(
-            f"random_{seed}, {signs[0] * ERROR:+.0%}, {signs[1] * ERROR:+.0%}",
-            *(f"{x:.3g}" for x in rms),
-            f"{result.gain:.3g}",
-            within_deviations(result).partition(" identified")[0],
-        )
-        CONSOLE.print(table.rows[-1])
-    quantiles = ", ".join(f"{x:.3g}" for x in np.quantile(factors, (0.1, 0.5, 0.9)))
-    text = f"Factors: worst {min(factors):.3g}; 10 %, median and 90 % {quantiles}."
+        results = []
+        for ages in (NO_FEEDBACK_DELAY, DriveLoop(STEP).delay):
+            parameters = random_arm(seed) | {"drive_feedback_delay": ages._asdict()}
+            errors = (sign * ERROR for sign in SIGNS[seed % len(SIGNS)])
+            task = IdentificationTask(plan(robot_from_parameters(parameters)), *errors, RATE)
+            results.append(close_circle(task, on_mujoco(task, parameters)))
+        arms.append(results)
+        CONSOLE.print(seed, *(result.gain for result in results))
+    return section(
+        [
+            ArmRow(
+                f"{unaware.task.stiffness_error:+.0%}, {unaware.task.mass_error:+.0%}",
+                (_rms(unaware.before), _rms(unaware.after), unaware.gain, _rms(aware.after), aware.gain),
+                within_deviations(aware).partition(" identified")[0],
+            )
+            for unaware, aware in arms
+        ]
+    )
+
+
+class ArmRow(NamedTuple):
+    """Results of an arm.
+
+    Attributes:
+        errors: of springs and masses, in words.
+        figures: error before; error after and factor without ages, and with them; mrad.
+        within: identified numbers within three deviations, in words.
+    """
+
+    errors: str
+    figures: tuple[float, float, float, float, float]
+    within: str
+
+
+def _rms(tracking: Tracking) -> float:
+    return 1e3 * float(np.sqrt(np.mean(tracking.error**2)))
+
+
+def section(arms: Sequence[ArmRow]) -> Section:
+    """Table of all arms, and distributions of the factors."""
+    table = Table(
+        "RMS error of the links, mrad",
+        ("arm, springs, masses", "before", "after", "factor", "after, ages in the file", "factor", "within 3 s"),
+    )
+    for k, arm in enumerate(arms, start=1):
+        table.add(f"random_{k}, {arm.errors}", *(f"{x:.3g}" for x in arm.figures), arm.within)
+    unaware, aware = ([arm.figures[k] for arm in arms] for k in (2, 4))
+    words = [
+        "worst {:.3g}; 10 %, median and 90 % {:.3g}, {:.3g}, {:.3g}".format(*np.quantile(each, (0.0, 0.1, 0.5, 0.9)))
+        for each in (unaware, aware)
+    ]
+    text = f"Factors without ages in the file: {words[0]}. With them: {words[1]}."
     bar = Bar(
         f"closed circle in MuJoCo: error of the links falls {LEAST_GAIN:g} times",
-        f"at least {min(factors):.3g} times",
-        min(factors) >= LEAST_GAIN,
+        f"at least {min(unaware + aware):.3g} times",
+        min(unaware + aware) >= LEAST_GAIN,
     )
     return Section("random_circle", "Closed circle on random arms in MuJoCo", [text], [table], [bar])
