@@ -63,7 +63,7 @@ _SINGLE_JOINT_FIELDS = (
 
 _ROBOT_FIELDS = (
     *("rotor_model", "joint_friction", "command_period"),
-    *("drive_delay", "drive_interpolation", "drive_feedback_delay", "compensated_by_robot"),
+    *("drive_delay", "drive_interpolation", "drive_feedback_delay", "compensated_by_robot", "uncertainty"),
 )
 
 # More than any robot has. The time of the checks grows with the square and the cube of these numbers.

@@ -22,7 +22,7 @@ from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
-from .model import NO_FEEDBACK_DELAY, NO_LIMITS, STANDARD_GRAVITY, FeedbackDelay, Limits
+from .model import NO_FEEDBACK_DELAY, NO_LIMITS, STANDARD_GRAVITY, UNKNOWN, FeedbackDelay, Limits, ModelUncertainty
 
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
 """Joint types with one joint variable."""
@@ -178,7 +178,7 @@ class Description:
         coupled_stiffness: a spring shared by several joints, or None.
         transmissions: those shared by several joints; no joint has two.
         rotor_model, joint_friction, command_period, drive_delay, drive_interpolation, drive_feedback_delay,
-        compensated_by_robot: see :class:`eom_dynamics.Robot`.
+        compensated_by_robot, uncertainty: see :class:`eom_dynamics.Robot`.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
         warnings: contents of the file that the robot lacks, one line each.
@@ -204,6 +204,7 @@ class Description:
     drive_interpolation: str = "none"
     drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
     compensated_by_robot: tuple[str, ...] = ()
+    uncertainty: ModelUncertainty = UNKNOWN
     root: str | None = None
     tip: tuple[str, ...] = ()
     branches: str = "lump"

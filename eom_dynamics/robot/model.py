@@ -235,6 +235,24 @@ NO_FEEDBACK_DELAY = FeedbackDelay()
 """That of drives without, or with an unknown one."""
 
 
+class ModelUncertainty(NamedTuple):
+    """Relative standard deviations of a robot's parameters; zero where unknown.
+
+    Attributes:
+        stiffness: of springs.
+        mass: of masses and inertias, and thus of the efforts that links require.
+        rotor_inertia: of rotors.
+    """
+
+    stiffness: float = 0.0
+    mass: float = 0.0
+    rotor_inertia: float = 0.0
+
+
+UNKNOWN = ModelUncertainty()
+"""Uncertainty of a robot whose file gives none."""
+
+
 @dataclass(frozen=True, eq=False)
 class Robot:
     """A robot: a tree of bodies on a base, which is fixed except in :class:`eom_dynamics.FloatingBase`.
@@ -261,6 +279,7 @@ class Robot:
             are therefore not sent: ``gravity``, the joint efforts at rest; ``coriolis``, C qd; ``friction``, of the
             joints where it is part of their efforts, and of the motors; with ``payload``, the first two include those
             of payloads at the tools, too.
+        uncertainty: of the parameters.
     """
 
     name: str
@@ -281,6 +300,7 @@ class Robot:
     drive_interpolation: str = "none"
     drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
     compensated_by_robot: tuple[str, ...] = ()
+    uncertainty: ModelUncertainty = UNKNOWN
 
     def __post_init__(self) -> None:
         if not self.tools:

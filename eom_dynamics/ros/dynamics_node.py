@@ -160,6 +160,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
         arm = evaluator.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
+        if any(arm.robot.uncertainty):
+            from ..simulation import feedforward_advice  # here for its import
+
+            if advice := feedforward_advice(arm):
+                self.get_logger().info(f"least expected link error by the uncertainty of the robot: {advice}")
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""

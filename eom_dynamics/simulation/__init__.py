@@ -4,6 +4,7 @@
 from ..exceptions import SimulationError
 from .elastic_plant import ElasticPlant
 from .energy import Energy, EnergyAudit, energy, energy_audit
+from .expected_errors import Advice, expected_errors, feedforward_advice
 from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, simulate
@@ -12,6 +13,7 @@ from .simulated_robot import SimulatedRobot
 from .stepping import Servo, Stepper
 
 __all__ = [
+    "Advice",
     "Comparison",
     "ElasticPlant",
     "Energy",
@@ -28,6 +30,8 @@ __all__ = [
     "compare_feedforward",
     "energy",
     "energy_audit",
+    "expected_errors",
+    "feedforward_advice",
     "link_loop",
     "motor_gains",
     "motor_loop",

@@ -127,12 +127,17 @@ class IdentificationTask:
         """The robot as described."""
         return self.plan.robot
 
+    @property
+    def true_coulomb(self) -> Array:
+        """Coulomb friction of the motors beyond that of the file (n,), N m or N."""
+        return _FRICTION * self.plan.efforts
+
     @cached_property
     def true_robot(self) -> Robot:
         """The robot as it is."""
         changed = perturbed(self.robot, stiffness=self.stiffness_error, mass=self.mass_error)
         joints = list(changed.joints)
-        for i, speed, dry in zip(changed.independent, self.plan.speeds, _FRICTION * self.plan.efforts, strict=True):
+        for i, speed, dry in zip(changed.independent, self.plan.speeds, self.true_coulomb, strict=True):
             old, c = joints[i].actuator.friction, float(dry)
             more = replace(
                 old, viscous=old.viscous + float(dry / speed), coulomb=old.coulomb + c, static=old.static + c

@@ -13,6 +13,7 @@ import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Motor
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
+from eom_dynamics.robot.model import ModelUncertainty
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Cosine
 from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
@@ -25,7 +26,8 @@ MOTION = Cosine([0.3, 0.2], [2.0, 1.7])
 @pytest.fixture(scope="module")
 def node(start_shared, tmp_path_factory):
     path = tmp_path_factory.mktemp("robot") / "arm.yaml"
-    path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
+    known = replace(ROBOT, uncertainty=ModelUncertainty(0.02, 0.02, 0.02))
+    path.write_text(robot_as_yaml(known).text, encoding="utf-8")
     return start_shared("--params-file", path, "-p", "hold_last_command:=always")
 
 
@@ -64,6 +66,7 @@ def of_library(k, lead=0.0):
 def test_what_the_node_sends_has_the_bits_of_the_library(restart, lead):
     """In the compiled stream and field by field; held commands repeat it, and the model's values stay."""
     client = restart(command_lead=lead)
+    assert "least expected link error by the uncertainty of the robot: flatness (rigid " in client.process.log
     for k in range(1, 31):
         send(client, k)
         client.spin(1e-3)

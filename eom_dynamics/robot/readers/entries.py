@@ -38,10 +38,19 @@ from ...arrays import Array
 from ...spelling import duplicates, hint, listed
 from ..description import SINGLE_TYPES, Description, JointDescription, JointGroup, RotorDescription, SharedElement
 from ..inertia import Inertial, body_violation, symmetric
-from ..model import COMPENSATIONS, DRIVE_INTERPOLATIONS, JOINT_FRICTION, ROTOR_MODELS, FeedbackDelay, Limits
+from ..model import (
+    COMPENSATIONS,
+    DRIVE_INTERPOLATIONS,
+    JOINT_FRICTION,
+    ROTOR_MODELS,
+    FeedbackDelay,
+    Limits,
+    ModelUncertainty,
+)
 from .section import Section
 
 Law = TypeVar("Law", bound=Declared)
+Numbers = TypeVar("Numbers", FeedbackDelay, ModelUncertainty)
 
 _BOUNDS = ("lower", "upper")
 _RATES = ("velocity", "effort", "acceleration", "jerk", "effort_rate", "effort_rms")
@@ -200,7 +209,11 @@ def with_robot_entries(description: Description, robot: Section, *, groups: bool
         drive_interpolation=robot.choice(
             "drive_interpolation", tuple(DRIVE_INTERPOLATIONS), description.drive_interpolation, otherwise="none"
         ),
-        drive_feedback_delay=_feedback_delay(description.drive_feedback_delay, robot),
+        # References of an age are their Taylor polynomials.
+        drive_feedback_delay=_numbers(
+            description.drive_feedback_delay, "drive_feedback_delay", "[0, 0.1]", "SECONDS", robot
+        ),
+        uncertainty=_numbers(description.uncertainty, "uncertainty", "[0, 1)", "FRACTION", robot),
         compensated_by_robot=robot.attempt(partial(_compensations, description.compensated_by_robot), ()),
     )
     return robot.attempt(partial(_with_payloads, description), description)
@@ -236,13 +249,13 @@ def _group(
         return JointGroup(names, make(section.vector("matrix", g * g).reshape(g, g)), section.name)
 
 
-def _feedback_delay(present: FeedbackDelay, robot: Section) -> FeedbackDelay:
-    """The ages of a drive's measurements; those that are not given remain."""
-    if "drive_feedback_delay" not in robot:
+def _numbers(present: Numbers, key: str, rule: str, unit: str, robot: Section) -> Numbers:
+    """A section of numbers; those that are not given remain."""
+    if key not in robot:
         return present
-    with robot.section("drive_feedback_delay", "{position: SECONDS, velocity: SECONDS}") as section:
-        # References of an age are their Taylor polynomials.
-        return FeedbackDelay(*(section.number(name, age, "[0, 0.1]") for name, age in present._asdict().items()))
+    form = ", ".join(f"{name}: {unit}" for name in present._fields)
+    with robot.section(key, f"{{{form}}}") as section:
+        return present._replace(**{name: section.number(name, x, rule) for name, x in present._asdict().items()})
 
 
 def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:

@@ -73,8 +73,9 @@ def robot_as_parameters(robot: Robot, lost: list[str]) -> dict[str, Any]:
     section |= {name: time for name in ("command_period", "drive_delay") if (time := float(getattr(robot, name)))}
     if robot.drive_interpolation != "none":
         section["drive_interpolation"] = robot.drive_interpolation
-    if any(ages := robot.drive_feedback_delay):
-        section["drive_feedback_delay"] = {name: float(age) for name, age in ages._asdict().items()}
+    for name in ("drive_feedback_delay", "uncertainty"):
+        if any(values := getattr(robot, name)):
+            section[name] = {key: float(x) for key, x in values._asdict().items()}
     if robot.joint_friction:
         section["joint_friction"] = "included"
     if robot.compensated_by_robot:

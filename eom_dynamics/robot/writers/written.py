@@ -87,8 +87,7 @@ def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST)
             lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")
     if robot.compensated_by_robot:
         lines.append(f"compensated_by_robot {', '.join(robot.compensated_by_robot)} is left out")
-    if any(robot.drive_feedback_delay):
-        lines.append("drive_feedback_delay is left out")
+    lines += [f"{name} is left out" for name in ("drive_feedback_delay", "uncertainty") if any(getattr(robot, name))]
     if robot.rotor_model != "reduced":
         lines.append(f"rotor_model {robot.rotor_model} is left out")
     if robot.command_lead:

@@ -20,6 +20,7 @@ from ...exceptions import RobotDescriptionWarning
 from ...option_fields import option
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
+from ...robot.model import ModelUncertainty
 from ..inspect.facts import facts_result, pose_result, robot_facts, tool_poses
 from ..inspect.gains import gain_facts, gain_result
 from ..inspect.template import TEMPLATE, completion
@@ -41,6 +42,8 @@ class _Options:
         pose: print the poses of the tools for these joint variables, rad or m, in the order of the joints.
         gains: print feedback gains of this bandwidth in Hz (simulate --gains takes rad/s), and the margins of the
             loops, at rest at zero or --pose.
+        uncertainty: standard deviation of stiffness, masses and rotor inertias in percent, in place of those in the
+            file, for the expected errors with rigid, tau/K and flatness feedforward.
         equations: print the equations of motion by Lagrange, of at most 5 joints (needs the extra symbolic); default:
             latex.
         symbols: in the equations, symbols in place of numbers.
@@ -52,6 +55,7 @@ class _Options:
     template: bool = option(False)
     pose: tuple[float, ...] | None = option(metavar="Q", nargs="+")
     gains: float | None = option(rule="positive", metavar="HZ")
+    uncertainty: float | None = option(rule="[0, 100)", metavar="PERCENT")
     equations: str | None = option(choices=("latex", "python", "c"), nargs="?", const="latex")
     symbols: bool = option(False)
     motors: bool = option(False)
@@ -77,6 +81,8 @@ def run(options: argparse.Namespace) -> Result:
     for name in ("symbols", "motors", "friction", "order"):
         if getattr(options, name) and options.equations is None:
             options.refuse(f"--{name} goes with --equations")
+    if options.uncertainty is not None and (options.template or options.equations or options.pose or options.gains):
+        options.refuse("--uncertainty goes with none of --template, --equations, --pose and --gains")
     if options.template:
         return Result(verbatim=TEMPLATE if options.robot is None else _completion(options))
     with warnings.catch_warnings(record=True) as caught:
@@ -121,6 +127,9 @@ def _facts(robot: Robot, options: argparse.Namespace) -> Result:
         return gain_result(gain_facts(robot, q, options.gains))
     if options.pose is not None:
         return pose_result(tool_poses(robot, q))
+    if options.uncertainty is not None:
+        share = options.uncertainty / 100
+        robot = replace(robot, uncertainty=ModelUncertainty(share, share, share))
     return facts_result(robot_facts(robot))
 
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from ...identification import Fit, IdentificationError, Recording, fit, identified_robot, verified
 from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
+from ...robot.model import ModelUncertainty
 from . import summary
 from .commands import CommandTiming, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
@@ -142,6 +145,8 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
     links = fit(robot, train, judge, settings, progress=progress)
     found = _with(robot if links.refused else identified_robot(links), elastic)
+    if elastic is not None:
+        found = replace(found, uncertainty=_uncertainty(found.uncertainty, elastic, links))
     timing, more = command_timing(found, complete, request.source, request.motors)
     wrong = links.contradictions
     if request.source.conventions.effort_scale:
@@ -157,6 +162,21 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         share or 0.0,
         request.tolerance,
         timing,
+    )
+
+
+def _uncertainty(present: ModelUncertainty, elastic: ElasticFit, links: Fit) -> ModelUncertainty:
+    """Relative deviations: of springs and rotors, root mean squares; of masses, the residual over the efforts."""
+
+    def relative(found: Iterable[tuple[float, float] | None], otherwise: float) -> float:
+        shares = [deviation / value for value, deviation in filter(None, found) if 0 < deviation < abs(value)]
+        return float(np.sqrt(np.mean(np.square(shares)))) if shares else otherwise
+
+    score = links.validation or links.training
+    return ModelUncertainty(
+        relative((x.stiffness for x in elastic.elasticity.springs.values()), present.stiffness),
+        min(float(np.sqrt(np.nansum(score.after**2) / np.nansum(score.spread**2))), 0.99),
+        relative((x.rotor_inertia for x in elastic.elasticity.motors.values()), present.rotor_inertia),
     )
 
 

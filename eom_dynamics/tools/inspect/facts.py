@@ -14,10 +14,12 @@ from ... import lie
 from ...actuators.drive_units import SI_UNITS
 from ...arrays import Array
 from ...codegen.programs import PROGRAMS
+from ...elastic import ElasticArm
 from ...kinematics import Kinematics
 from ...robot import Joint, Robot
 from ...robot.inertia import joints_without_inertia
 from ...robot.task_space import reach
+from ...simulation import feedforward_advice
 from ..quantity_text import for_json
 from ..results import Result, ResultSection, TextTable, operation_counts
 from .plausibility import elastic_joints, motors, poses
@@ -31,6 +33,9 @@ _SQUARE: tuple[str, ...] = ("mass_matrix", "effort_partials")
 
 MOST_JOINTS = 20
 """Robots with more joints than this get operation counts of some programs only."""
+
+# Of soft, usual and stiff drives, rad/s.
+_NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)
 
 # Limits that have a column in the table of joints if any joint has one.
 _RARE_LIMITS = ("acceleration", "jerk", "effort_rate", "effort_rms")
@@ -69,6 +74,8 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "command_lead": robot.command_lead,
         "compensated_by_robot": list(robot.compensated_by_robot),
         "joint_friction": robot.joint_friction,
+        "uncertainty": robot.uncertainty._asdict(),
+        "feedforward": _feedforward(robot),
         "rotors_left_out": [robot.joint_names[i] for i in np.flatnonzero(robot.rigid_rotors)],
         "elastic_joints": elastic,
         "motors": drives,
@@ -76,6 +83,15 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "merged": list(robot.merged),
         "assumed": [*robot.assumed, *_assumed(robot)],
     }
+
+
+def _feedforward(robot: Robot) -> list[dict[str, Any]]:
+    """Expected errors of the feedforwards with soft, usual and stiff drives; none without uncertainty or springs."""
+    if not any(robot.uncertainty):
+        return []
+    arm = ElasticArm(robot)
+    advice = [feedforward_advice(arm, w) for w in _NATURAL_FREQUENCIES]
+    return [each._asdict() | {"best": each.best} for each in advice if each]
 
 
 def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
@@ -183,6 +199,7 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
             ResultSection(lines=uncounted, tables=[operation_counts(counted)]),
             ResultSection(lines=[_commands(facts)]),
             *(ResultSection(tables=[table]) for table in (_elastic(facts), _motors(facts["motors"])) if table.rows),
+            *_uncertain(facts),
             ResultSection(lines=rest),
         ],
         json=facts,
@@ -215,6 +232,19 @@ def _elastic(facts: Mapping[str, Any]) -> TextTable:
         for row in facts["elastic_joints"]
     ]
     return TextTable(header, rows)
+
+
+def _uncertain(facts: Mapping[str, Any]) -> Iterator[ResultSection]:
+    """What the uncertainty of the parameters means for the choice of the feedforward, if the robot has any."""
+    if rows := facts["feedforward"]:
+        known = ", ".join(f"{name.replace('_', ' ')} {100 * x:.2g} %" for name, x in facts["uncertainty"].items())
+        header = ("PD of the motors [rad/s]", *(f"{name} [mrad or mm]" for name in rows[0]["errors"]), "least")
+        table = [
+            (f"{row['natural_frequency']:g}", *(f"{1e3 * x:.3g}" for x in row["errors"].values()), row["best"])
+            for row in rows
+        ]
+        line = f"expected link errors on the paper's motion, with standard deviations of {known}"
+        yield ResultSection(lines=[line], tables=[TextTable(header, table)])
 
 
 def _motors(motors: Sequence[Mapping[str, Any]]) -> TextTable:

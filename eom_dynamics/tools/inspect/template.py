@@ -29,6 +29,7 @@ TEMPLATE = """\
       # drive_delay: 0.0                    # time from a command to its effect on the motors, s
       # drive_interpolation: none           # none: the drives hold a command | linear: docs/command_lead.md
       # drive_feedback_delay: {position: 0.0, velocity: 0.0}   # age of what the drives compare with references, s
+      # uncertainty: {stiffness: 0.02, mass: 0.05, rotor_inertia: 0.1}   # relative standard deviations; 0: unknown
       # compensated_by_robot: [gravity, friction]   # efforts that the robot adds itself: also coriolis, payload
       # base: {mass: 4.0, center_of_mass: [0.0, 0.0, 0.05], inertia: [0.02, 0.0, 0.0, 0.02, 0.0, 0.03]}   # floating
       joints:

@@ -125,6 +125,12 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys: p
         assert joint.spring.kind == true.spring.kind
         assert joint.actuator.gear.efficiency == pytest.approx(0.9, abs=2e-3)
         assert joint.actuator.motor.torque_constant == pytest.approx(0.05, rel=0.01)
+    # Its relative uncertainty is that of the numbers, and of efforts what the validation leaves.
+    deviations = [results["joints"][name]["motor"]["rotor_inertia"] for name in NAMES]
+    assert robot.uncertainty.rotor_inertia == pytest.approx(
+        np.sqrt(np.mean([(x["deviation"] / x["value"]) ** 2 for x in deviations])), rel=1e-3
+    )
+    assert 0 < robot.uncertainty.stiffness < STIFFNESS and 0 < robot.uncertainty.mass < 0.02
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
     ours, true_efforts = (Dynamics(r).effort(q, qd, qdd) for r in (robot, ROBOT))
     assert np.sqrt(np.mean((ours - true_efforts) ** 2)) < 0.01 * np.std(true_efforts)

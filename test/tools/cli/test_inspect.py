@@ -55,6 +55,23 @@ def test_a_suspicious_inertia_table_is_shown_with_a_warning(
     assert output.err.startswith("eom_dynamics inspect: warning: ") and "inertia_reference" in output.err
 
 
+def test_expected_errors_of_an_uncertain_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "panda", "--uncertainty", "2", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["uncertainty"] == {"stiffness": 0.02, "mass": 0.02, "rotor_inertia": 0.02}
+    assert [row["natural_frequency"] for row in facts["feedforward"]] == [20.0, 70.0, 280.0]
+    for row in facts["feedforward"]:
+        assert row["errors"]["flatness"] == min(row["errors"].values()) and "flatness" in row["best"]
+    assert main(["inspect", "panda", "--uncertainty", "2"]) == 0
+    assert re.search(r"^70 +0\.635 +0\.0966 +0\.0763 +flatness$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["inspect", "panda", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["feedforward"] == []
+    with pytest.raises(SystemExit) as refused:
+        main(["inspect", "panda", "--uncertainty", "2", "--gains", "5"])
+    assert refused.value.code == 2
+    assert "--uncertainty goes with none of" in capsys.readouterr().err
+
+
 def test_gains_and_margins(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["inspect", "sea_planar_2r", "--gains", "5", "--pose", "0.3", "-0.2"]
     assert main([*arguments, "--json"]) == 0

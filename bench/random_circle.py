@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed circle of identification on plants that share no code with the library: random arms in MuJoCo.
+
+Stiffness and masses are off by 20 %, of all pairs of signs in turn; springs have a damping ratio of 1 % and motors the
+Coulomb friction of the closed circle, with the sign of the velocity, of which the files say nothing. Drives sample
+their PD of 70 rad/s at 4 kHz and hold commands for 2 ms; sensors have the noise of the closed circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from mujoco_arms import DriveLoop, MujocoArm
+from random_arms import random_arm
+from report import CONSOLE, Bar, Section, Table
+from settings import QUICK, Settings
+
+from closing_the_loop.experiment import (
+    NATURAL_FREQUENCY,
+    IdentificationResult,
+    IdentificationTask,
+    Run,
+    Tracking,
+    close_circle,
+    plan,
+)
+from closing_the_loop.results import LEAST_GAIN, within_deviations
+from eom_dynamics import ElasticArm, Robot, robot_from_parameters
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import NO_FEEDBACK_DELAY
+from eom_dynamics.simulation.simulated_robot import Readings
+from eom_dynamics.trajectory import Fourier
+
+ARMS = 20
+"""With seeds from 1."""
+
+ERROR, RATE, STEP, DAMPING = 0.2, 500.0, 2.5e-4, 0.01
+"""Relative error of stiffness and masses; rate of setpoints, Hz; period of the drives, s; damping ratio of springs."""
+
+SIGNS = tuple(product((1, -1), repeat=2))
+
+
+class _Start:
+    """A motion at rest at its start."""
+
+    def __init__(self, q: Array) -> None:
+        self._q = q
+
+    def derivatives(self, t: float, order: int = 4) -> list[Array]:
+        """q and zeros."""
+        return [self._q, *np.zeros((order, len(self._q)))]
+
+
+class _Recorder(DriveLoop):
+    """Drives that remember their samples (T, 2, n)."""
+
+    def __init__(self) -> None:
+        super().__init__(STEP)
+        self.samples: list[tuple[Array, Array]] = []
+
+    def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
+        """Positions and velocities by one sample."""
+        self.samples.append((theta.copy(), thetad.copy()))
+        return super().measured(theta, thetad)
+
+
+def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
+    """Runs of the task on a plant of MuJoCo.
+
+    Args:
+        task: what is to be identified.
+        parameters: of the robot as described.
+    """
+    rng, factors = np.random.default_rng(5), {"stiffness": 1 + task.stiffness_error, "mass": 1 + task.mass_error}
+    dry = task.true_coulomb
+    stiffness = task.robot.stiffness * factors["stiffness"]
+
+    def noisy(deviation: Any, values: Array) -> Array:
+        found: Array = values + np.asarray(deviation) * rng.normal(size=values.shape)
+        return found
+
+    def run(step: str, robot: Robot, motion: Fourier) -> Readings:
+        times, period, noise = task.times(motion), 1 / task.rate, task.noise
+        states = motion.derivatives(times.setpoints, 4)
+        arm = ElasticArm(robot)
+        sent = arm.drive_command(arm.feedforward(*states), *states[:3])
+        plant = MujocoArm(
+            parameters,
+            step=STEP,
+            natural_frequency=NATURAL_FREQUENCY,
+            frictionloss=dry,
+            damping_ratio=DAMPING,
+            **factors,
+        )
+        count, every, drive = len(times.setpoints), round(period / STEP), _Recorder()
+
+        def command(now: float) -> tuple[Array, Array, Array]:
+            k = min(round(now / period), count - 1)
+            return sent.effort[k], sent.position[k], sent.velocity[k]
+
+        start = _Start(states[0][0])
+        _, q, theta = plant.run(command, start, duration=count * period, period=period, drive=drive)
+        at, rate = np.moveaxis(np.array(drive.samples), 1, 0)
+        held = np.arange(count * every) // every
+        efforts = sent.effort[held] + plant.kp * (sent.position[held] - at) + plant.kd * (sent.velocity[held] - rate)
+        before = [np.vstack([x[:1], x])[every - 1 : -1 : every] for x in (q, theta)]
+        q, theta = q[every - 1 :: every], theta[every - 1 :: every]
+        qd, thetad = ((x - y) / STEP for x, y in zip((q, theta), before, strict=True))
+        return Readings(
+            noisy(noise.position, q),
+            noisy(noise.velocity, qd),
+            noisy(noise.effort, stiffness * (theta - q)),
+            noisy(noise.position, theta),
+            noisy(noise.velocity, thetad),
+            noisy(noise.effort, efforts.reshape(count, every, -1).mean(axis=1)),
+        )
+
+    return run
+
+
+def run(settings: Settings) -> Section:
+    """Close the circle for random arms, whose files name the age of their drives' feedback or not."""
+    arms: list[list[IdentificationResult]] = []
+    for seed in range(1, 1 + (1 if settings is QUICK else ARMS)):
+        results = []
+        for ages in (NO_FEEDBACK_DELAY, DriveLoop(STEP).delay):
+            parameters = random_arm(seed) | {"drive_feedback_delay": ages._asdict()}
+            errors = (sign * ERROR for sign in SIGNS[seed % len(SIGNS)])
+            task = IdentificationTask(plan(robot_from_parameters(parameters)), *errors, RATE)
+            results.append(close_circle(task, on_mujoco(task, parameters)))
+        arms.append(results)
+        CONSOLE.print(seed, *(result.gain for result in results))
+    return section(
+        [
+            ArmRow(
+                f"{unaware.task.stiffness_error:+.0%}, {unaware.task.mass_error:+.0%}",
+                (_rms(unaware.before), _rms(unaware.after), unaware.gain, _rms(aware.after), aware.gain),
+                within_deviations(aware).partition(" identified")[0],
+            )
+            for unaware, aware in arms
+        ]
+    )
+
+
+class ArmRow(NamedTuple):
+    """Results of an arm.
+
+    Attributes:
+        errors: of springs and masses, in words.
+        figures: error before; error after and factor without ages, and with them; mrad.
+        within: identified numbers within three deviations, in words.
+    """
+
+    errors: str
+    figures: tuple[float, float, float, float, float]
+    within: str
+
+
+def _rms(tracking: Tracking) -> float:
+    return 1e3 * float(np.sqrt(np.mean(tracking.error**2)))
+
+
+def section(arms: Sequence[ArmRow]) -> Section:
+    """Table of all arms, and distributions of the factors."""
+    table = Table(
+        "RMS error of the links, mrad",
+        ("arm, springs, masses", "before", "after", "factor", "after, ages in the file", "factor", "within 3 s"),
+    )
+    for k, arm in enumerate(arms, start=1):
+        table.add(f"random_{k}, {arm.errors}", *(f"{x:.3g}" for x in arm.figures), arm.within)
+    unaware, aware = ([arm.figures[k] for arm in arms] for k in (2, 4))
+    words = [
+        "worst {:.3g}; 10 %, median and 90 % {:.3g}, {:.3g}, {:.3g}".format(*np.quantile(each, (0.0, 0.1, 0.5, 0.9)))
+        for each in (unaware, aware)
+    ]
+    text = f"Factors without ages in the file: {words[0]}. With them: {words[1]}."
+    bar = Bar(
+        f"closed circle in MuJoCo: error of the links falls {LEAST_GAIN:g} times",
+        f"at least {min(unaware + aware):.3g} times",
+        min(unaware + aware) >= LEAST_GAIN,
+    )
+    return Section("random_circle", "Closed circle on random arms in MuJoCo", [text], [table], [bar])
