@@ -37,6 +37,7 @@ SECTIONS = (
     "identification_peers",
     "identification_cases",
     "closed_circle",
+    "drive_timing",
     "minimum_time",
     "fastest_tracking",
 )
@@ -70,6 +71,7 @@ DOCUMENTS = {
     "public_recordings": DOCS / "identification.md",
     "mjcf_models": DOCS / "robots.md",
     "closed_circle": DOCS / "closed_circle.md",
+    "drive_timing": DOCS / "command_lead.md",
     "minimum_time": DOCS / "minimum_time.md",
     "fastest_tracking": DOCS / "minimum_time.md",
 }
