@@ -40,6 +40,7 @@ SECTIONS = (
     "closed_circle",
     "random_circle",
     "learning",
+    "drive_timing",
     "minimum_time",
     "fastest_tracking",
 )
@@ -76,6 +77,7 @@ DOCUMENTS = {
     "closed_circle": DOCS / "closed_circle.md",
     "random_circle": DOCS / "closed_circle.md",
     "learning": DOCS / "learning.md",
+    "drive_timing": DOCS / "command_lead.md",
     "minimum_time": DOCS / "minimum_time.md",
     "fastest_tracking": DOCS / "minimum_time.md",
 }

@@ -133,14 +133,15 @@ class MotorSource:
         current_topic: joint states whose efforts are motor currents, A: identifies k_t.
         unit: unit of motor positions: on the link side of the gears (rad, deg), or of the shafts, with their torques;
             default: the one in which motors move as far as links.
-        delay: delay of motor efforts and currents, s, such as half a step where they are means of the last step.
+        delay: delay of motor efforts and currents, s: half a step where they are means of the last step, minus that
+            where they are what a drive begins to apply; default: 0, and unknown for the delay of commands.
     """
 
     topic: str | None = option(flag="--motor-topic", metavar="NAME")
     effort_topic: str | None = option(flag="--motor-effort-topic", metavar="NAME")
     current_topic: str | None = option(metavar="NAME")
     unit: str = option("auto", flag="--motor-unit", choices=("auto", "rad", "deg", "shaft"))
-    delay: float = option(0.0, flag="--motor-delay", rule="not negative", metavar="S")
+    delay: float | None = option(flag="--motor-delay", metavar="S")
 
 
 @dataclass(frozen=True)

@@ -1,80 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay from command to motion, from simulated recordings with noise."""
+"""Timing of drives from computed recordings, and the fit of a delay to signals with noise."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import StateError
-from eom_dynamics.identification import IdentificationError
-from eom_dynamics.identification.elastic.delay import Delay, combined, command_delay, drive_delay, low_passed, period_of
-from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.simulation.simulated_robot import SensorNoise
+from eom_dynamics.identification import IdentificationError, drive_delay
+from eom_dynamics.identification.elastic.delay import Delay, DriveDelay, combined, period_of
+from eom_dynamics.identification.elastic.delay_fit import fit_delay, low_passed, smooth
 from eom_dynamics.trajectory import paper_motion
 
-PERIOD = 1e-3
+PERIOD, KP, KD = 1e-3, 900.0, 40.0
+TRUE = np.array([2.3e-3, 0.4e-3, 1.1e-3])
+"""Delay, and ages of position and velocity, s."""
 
 
-def recorded(name: str, delay: float, seconds: float, wrong: float = 1.0) -> tuple[ElasticArm, list[Array]]:
-    """Times, positions of links and motors, and the commands, which are of a model with other efforts."""
-    arm = ElasticArm(load_robot(name))
-    motion, t = paper_motion(arm.robot.n), PERIOD * np.arange(round(seconds / PERIOD))
-    start = motion.derivatives(0.0, 0)[0]
-    noise = SensorNoise(1e-5, 1e-3, 0.02)
-    robot = SimulatedRobot(arm, period=PERIOD, position=start, drive_delay=delay, noise=noise, seed=1)
-    y = arm.feedforward(*motion.derivatives(t))
-    links, motors = [], []
-    for effort, position, velocity in zip(wrong * y.motor_effort, y.motor_position, y.motor_velocity, strict=True):
-        now = robot.readings()
-        links.append(now.q)
-        motors.append(now.theta)
-        robot.follow(position, velocity, effort)
-        robot.advance()
-    commands = [wrong * y.motor_effort, y.motor_position, y.motor_velocity]
-    return arm, [t, np.array(links), np.array(motors), *commands]
+def driven(integral: float = 0.0, gain: float = 1.0) -> tuple[ElasticArm, list[Array], list[Array]]:
+    """A rigid arm, its recording, and commands; efforts are those of a PD with this integral of the error, 1/s."""
+    robot = load_robot("planar_2r")
+    arm = ElasticArm(replace(robot, joints=tuple(replace(x, spring=RIGID) for x in robot.joints)))
+    t, motion = PERIOD * np.arange(5000), paper_motion(2)
+
+    def effort(at: Array) -> Array:
+        return np.asarray(0.9 * arm.feedforward(*motion.derivatives(at)).motor_effort)
+
+    def moved(at: Array, k: int) -> Array:
+        """Position or velocity of the motors, behind their references as by friction."""
+        q, qd, qdd = motion.derivatives(at, 2)
+        behind = np.tanh(qd / 0.2)
+        return np.asarray((q - 6e-3 * behind, qd - 3e-2 * (1 - behind**2) * qdd)[k])
+
+    delay, a, b = TRUE
+    reference = motion.derivatives(t - delay, 1)
+    off = reference[0] - moved(t - a, 0)
+    feedback = KP * (off + integral * PERIOD * np.cumsum(off, axis=0)) + KD * (reference[1] - moved(t - b, 1))
+    applied = effort(t - delay) + gain * feedback
+    draw = np.random.default_rng(3).normal(size=(2, *applied.shape))
+    theta = moved(t, 0) + 1e-5 * draw[0]
+    return arm, [t, theta, theta, 1.05 * applied + 0.02 * draw[1]], [effort(t), *motion.derivatives(t, 1)]
 
 
-@pytest.mark.parametrize(("name", "delay", "wrong"), [("sea_planar_2r", 2e-3, 1.0), ("planar_2r", 0.0, 0.9)])
-def test_delay_of_a_simulated_arm(name: str, delay: float, wrong: float) -> None:
-    """Within 0.1 ms with noise of sensors and a wrong model, half the period included."""
-    arm, (t, q, theta, *command) = recorded(name, delay, 3.0 if delay else 2.0, wrong)
-    found = drive_delay(arm, t, q, theta, command)
-    assert found.value == pytest.approx(delay + PERIOD / 2, abs=1e-4)
-    assert 0 < found.standard_deviation < 2e-4
-    assert abs(found.value - delay - PERIOD / 2) < 4 * found.standard_deviation + 2e-5
+def test_delay_and_ages_of_a_drive() -> None:
+    """Within 4 standard deviations and 0.02 ms, whatever gains and torque constant; efforts alone have no ages."""
+    arm, recorded, command = driven()
+    found = drive_delay(arm, *recorded, command, early=0.0)
+    times = [found.delay, found.position_age, found.velocity_age]
+    values, deviations = np.array(times, dtype=float).T
+    assert np.max(np.abs(values - TRUE)) < 2e-5 and np.all(np.abs(values - TRUE) < 4 * deviations + 1e-6)
+    assert not found.uncertain and not found.ages_unknown
+    arm, recorded, command = driven(gain=0.0)
+    alone = drive_delay(arm, *recorded, command[:1], early=0.0)
+    assert alone.delay.value == pytest.approx(TRUE[0], abs=2e-5)
+    assert alone.position_age is None and "no references" in alone.ages_unknown
 
 
-def signals(count: int = 2500) -> tuple[Array, Array, Array]:
-    t = PERIOD * np.arange(count)
-    position = np.sin(3 * t) + 0.5 * np.sin(7.1 * t + 1) + 0.2 * np.sin(17.3 * t + 2)
-    rate = 3 * np.cos(3 * t) + 3.55 * np.cos(7.1 * t + 1) + 3.46 * np.cos(17.3 * t + 2)
-    acceleration = -9 * np.sin(3 * t) - 25.2 * np.sin(7.1 * t + 1) - 59.9 * np.sin(17.3 * t + 2)
-    return t, 0.1 * acceleration + 2 * rate + 5 * position, np.column_stack([position, rate, acceleration])
+def test_a_drive_with_an_integral_has_no_ages() -> None:
+    arm, recorded, command = driven(integral=3.0)
+    assert drive_delay(arm, *recorded, command, early=0.0).ages_unknown == "efforts are not those of a PD"
 
 
-@pytest.mark.parametrize("delay", [-4e-3, 0.0, 1.23e-3, 7e-3])
-def test_standard_deviation_is_that_of_repetitions(delay: float) -> None:
-    t, u, x = signals()
-    rng, found = np.random.default_rng(8), []
-    for _ in range(8):
-        late = np.interp(t + delay, t, u) + rng.normal(scale=1.0, size=len(t))
-        found.append(command_delay(t, late, x))
-    values, deviations = np.array(found).T
-    assert np.mean(values) == pytest.approx(delay, abs=4 * np.std(values) / np.sqrt(8) + 1e-6)
-    assert 0.4 < np.std(values) / np.median(deviations) < 1.7
+def test_what_is_not_certain_is_not_used() -> None:
+    good, bad = Delay(1e-3, 1e-5), Delay(1e-3, 1e-4)
+    found = DriveDelay(good, good, good, Delay(0.0, 0.0), 1.0)
+    assert not found.uncertain and not found.ages_unknown
+    assert found._replace(delay=bad).uncertain == "its deviation of 0.1 ms exceeds 0.05 ms"
+    for changes, reason in (
+        ({"velocity_age": bad}, "deviation of 0.1 ms"),
+        ({"early": Delay(5e-4, 1e-5)}, "recorded before they act"),
+        ({"position_age": Delay(1e-5, 1e-5)}, "no age that is seen"),
+        ({"position_age": None}, "no references"),
+    ):
+        assert reason in found._replace(**changes).ages_unknown  # type: ignore[arg-type]
+    both = DriveDelay.of_all([found, found._replace(delay=Delay(3e-3, 1e-5), position_age=None)])
+    assert both.delay.value == pytest.approx(2e-3) and both.position_age is None and both.velocity_age is not None
+
+
+def signals(delay: float, seed: int) -> tuple[Any, Array]:
+    """Design of a command that is late and of a motion with much noise, and its causes."""
+    t, draw = PERIOD * np.arange(4000), np.random.default_rng(seed)
+
+    def wave(at: Array) -> Array:
+        return np.asarray(np.sin(3 * at) + 0.5 * np.sin(7.1 * at + 1) + 0.2 * np.sin(17.3 * at + 2))
+
+    other = 0.05 * np.sin(11 * t + 2)
+    y = 2 * wave(t - delay) + 5 * other + draw.normal(scale=0.1, size=len(t))
+    command, late, noisy = (smooth(t, x, 10.0) for x in (wave(t), y, other + draw.normal(scale=0.1, size=len(t))))
+    at = t[300:-300:10]
+
+    def design(lag: float) -> tuple[Array, Array]:
+        return late(at), np.column_stack([command(at - lag), noisy(at), np.ones_like(at)])
+
+    known = smooth(t, other, 10.0)
+    causes = np.column_stack([np.ones_like(at), command(at), command(at, 1), known(at), known(at, 1)])
+    return design, causes
+
+
+@pytest.mark.parametrize("delay", [-4e-3, 1.23e-3])
+def test_noise_of_what_is_measured_does_not_bias_a_fit(delay: float) -> None:
+    """The mean of repetitions is the truth, and their scatter the standard deviation."""
+    fits = [fit_delay(*signals(delay, seed), 3.4, 10.0) for seed in range(12)]
+    values, deviations = np.array([(x.x, np.sqrt(np.diag(x.covariance))) for x in fits]).swapaxes(0, 1)
+    true = np.array([2.0, 5.0, 0.0, delay])
+    assert np.all(np.abs(values.mean(axis=0) - true) < 3.5 * values.std(axis=0) / np.sqrt(12))
+    scatter = values.std(axis=0) / np.median(deviations, axis=0)
+    assert np.all((scatter > 0.6) & (scatter < 1.6))
 
 
 def test_signals_without_a_delay_are_refused() -> None:
-    t, u, x = signals()
-    with pytest.raises(IdentificationError, match="too few"):
-        command_delay(t[:300], u[:300], x[:300])
-    with pytest.raises(IdentificationError, match="not within 1 ms"):
-        command_delay(t, np.interp(t + 5e-3, t, u), x, longest=1e-3)
-    with pytest.raises(StateError, match="command"):
-        command_delay(t, u[1:], x)
+    design, causes = signals(1e-3, 0)
+    with pytest.raises(IdentificationError, match="too short"):
+        fit_delay(design, causes, 0.1, 10.0)
+    with pytest.raises(IdentificationError, match="does not determine"):
+        fit_delay(design, causes[:, :3], 3.4, 10.0)
+    arm, recorded, command = driven()
+    with pytest.raises(IdentificationError, match="follow its commands"):
+        drive_delay(arm, *(x[:300] for x in recorded), [x[:300] for x in command])
+    with pytest.raises(StateError, match="motor_effort"):
+        drive_delay(arm, *recorded[:3], recorded[3][1:], command)
 
 
 def test_low_pass_has_no_phase_and_half_the_power_at_its_bandwidth() -> None:

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay between a command and the motion that it causes, from recordings.
+"""Delay from a command to the motion that it causes, and ages of what drives measure, from recordings.
 
-A command u acts a time D later on a system that is linear in known functions of the motion,
+A drive with the effort u, the references p and v and a PD applies
 
-    u(t - D) + sum_j b_j c_j(t - D) = sum_i a_i x_i(t) + noise,
+    tau(t) = g u(t - D) + kp (p(t - D) - theta(t - a)) + kd (v(t - D) - thetad(t - b)) + constant
+           = g u(t - D) + kp e + kd ed + kp a thetad + (kd b - kp a²/2) thetadd + constant,   e = p(t - D) - theta(t),
 
-such as a motor effort u with B thetadd, thetad, its sign, the spring's effort and a constant as x, and the reference of
-the drive's PD as c. All signals pass the same low-pass without phase, by which the equation stays true. D is where the
-residual of the least squares in a and b is smallest; its standard deviation is that of Gauss-Newton with the noise that
-the residual shows, where each half period of the band counts as one independent sample.
+whatever friction and masses are. D, a and b count from the times at which efforts are recorded. Recorded efforts may be
+early by l: half a period of the commands where a drive reports what it begins to apply, minus that where it reports the
+mean of the last period. That is said, or else is in the motion away from reversals, where friction has its sign,
+
+    tau(t - l) = B thetadd + viscous thetad + coulomb sign(thetad) + effort of the spring + constant,
+
+and D + l, a + l and b + l count from the motion. If the effort of the spring was not measured, that of its law is late
+by its damping over its stiffness, which the motion does not tell from l.
 
 A drive that holds commands for a period T adds T/2 to D: it is the lead that undoes both.
 """
@@ -20,26 +25,36 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
-from scipy.ndimage import gaussian_filter1d
-from scipy.optimize import minimize_scalar
+from scipy.ndimage import minimum_filter1d
 
-from ...arguments import positive
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...states import real_array
 from ..recording import IdentificationError
-from ..sampling import column_lengths, continued
+from .delay_fit import LONGEST, REACH, DelayFit, Design, fit_delay, smooth
 
-# Candidates over the range of delays, before the best one is refined.
-_CANDIDATES = 81
+# Bandwidth of motions, Hz, and that of derivatives and laws of springs over it; least sample rate over it.
+_BANDWIDTH, _LAWS, _RATE = 12.0, 5.0, 40.0
 
-# Bandwidth of the motion of an arm, Hz; and that of derivatives over it.
-_BANDWIDTH, _DERIVATIVES = 8.0, 8.0
+# Samples that are fitted, per period of the bandwidth, and periods that are left out at both ends.
+_DENSE, _MARGIN = 10.0, 2.0
 
-# Periods of the band's edge that are left out at both ends.
-_MARGIN = 2.0
+# Least velocity over its rms at which friction is that of its sign.
+_SLOW = 0.02
+
+# s: standard deviation of the damping of springs over their stiffness, 1 % of a motor's critical one at 80 rad/s.
+_DAMPING = 2.5e-4
+
+# Standard deviations beyond which the motion contradicts what was said of the efforts, and at which a time is seen.
+_CONTRADICTED, _SEEN = 3.0, 2.0
+
+# Residual over that of white noise beyond which a drive has no PD; least noise over the effort.
+_NOISE, _FINEST = 2.0, 1e-4
+
+LARGEST_DEVIATION = 5e-5
+"""Standard deviation beyond which a delay is not used, s."""
 
 
 class Delay(NamedTuple):
@@ -48,78 +63,59 @@ class Delay(NamedTuple):
     value: float
     standard_deviation: float
 
+    def after(self, other: Delay) -> Delay:
+        """The sum with an independent one."""
+        return Delay(self.value + other.value, float(np.hypot(self.standard_deviation, other.standard_deviation)))
 
-def command_delay(
-    t: ArrayLike,
-    command: ArrayLike,
-    response: ArrayLike,
-    *,
-    references: ArrayLike | None = None,
-    bandwidth: float = 10.0,
-    longest: float = 0.02,
-) -> Delay:
-    """Delay of a command.
 
-    Args:
-        t: (N,) s, in equal steps.
-        command: u (N,).
-        response: x (N, k), functions of the motion at the same times; a constant is added.
-        references: c (N, l), what is late with the command.
-        bandwidth: of the motion, Hz; above, there is noise.
-        longest: largest delay, and least negative one, s.
+class DriveDelay(NamedTuple):
+    """Timing of drives.
 
-    Raises:
-        IdentificationError: there are too few samples, or the signals do not determine the delay.
-        StateError: a signal has the wrong shape or is not finite.
+    Attributes:
+        delay: from commands to the motion that they cause.
+        position_age, velocity_age: of what the PD measures; None if commands have no references.
+        early: by which efforts are recorded before they act.
+        noise: residual of the drives' equation over what white noise leaves, the largest of all motors; about 1 if the
+            drives have a PD.
     """
-    positive(bandwidth, "bandwidth"), positive(longest, "longest")
-    times = real_array(t, "t")
-    u = real_array(command, "command", times.shape)
-    x = real_array(response, "response")
-    late = np.zeros((len(times), 0)) if references is None else real_array(references, "references")
-    step = float(np.median(np.diff(times)))
-    margin = int(np.ceil((_MARGIN / bandwidth + longest) / step))
-    if len(times) < 4 * margin + 10 * (x.shape[1] + late.shape[1] + 1):
-        raise IdentificationError(f"{len(times)} samples are too few to find a delay; record a longer motion")
-    inner = slice(margin, len(times) - margin)
-    still = low_passed(np.column_stack([x, np.ones_like(times)]), step, bandwidth)[inner]
-    moving = CubicSpline(times, low_passed(np.column_stack([u, late]), step, bandwidth))
-    at = times[inner]
-    # Each half period of the band is one independent sample.
-    independent = 2 * bandwidth * (at[-1] - at[0])
 
-    def parts(delay: float) -> tuple[Array, Array, Array]:
-        """Residual, its derivative with respect to the delay, and an orthonormal basis of what is fitted."""
-        shifted, rates = moving(at - delay), -moving(at - delay, 1)
-        design = np.column_stack([still, -shifted[:, 1:]])
-        scale = column_lengths(design)
-        design = design / scale
-        solution = np.linalg.lstsq(design, shifted[:, 0], rcond=1e-10)[0]
-        later = rates[:, 0] + rates[:, 1:] @ (solution[still.shape[1] :] / scale[still.shape[1] :])
-        basis, _ = np.linalg.qr(design)
-        return shifted[:, 0] - design @ solution, later, basis
+    delay: Delay
+    position_age: Delay | None
+    velocity_age: Delay | None
+    early: Delay
+    noise: float
 
-    def cost(delay: float) -> float:
-        # The command's own size changes with the delay by next to nothing.
-        return float(np.sum(parts(delay)[0] ** 2))
+    @property
+    def uncertain(self) -> str:
+        """Why the delay is too uncertain to be used; empty otherwise."""
+        return _too_uncertain(self.delay)
 
-    candidates = np.linspace(-longest, longest, _CANDIDATES)
-    best = int(np.argmin([cost(delay) for delay in candidates.tolist()]))
-    if best in (0, _CANDIDATES - 1):
-        raise IdentificationError(
-            f"the delay is not within {1e3 * longest:g} ms: command and motion do not belong together, or the motion "
-            "does not determine it"
-        )
-    found = minimize_scalar(cost, bounds=candidates[[best - 1, best + 1]], method="bounded", options={"xatol": 1e-8})
-    residual, later, basis = parts(float(found.x))
-    later = later - basis @ (basis.T @ later)
-    information = float(later @ later)
-    degrees = independent - basis.shape[1] - 1
-    if degrees <= 0 or not information > 0:
-        raise IdentificationError("the motion does not determine the delay; record a longer one, with more frequencies")
-    # Sums over samples count each independent one len / independent times, in residual and information alike.
-    variance = (residual @ residual) / information / degrees
-    return Delay(float(found.x), float(np.sqrt(variance)))
+    @property
+    def ages_unknown(self) -> str:
+        """Why the ages are not to be used; empty otherwise."""
+        if self.position_age is None or self.velocity_age is None:
+            return "commands have no references of position and velocity"
+        if self.noise > _NOISE:
+            return "efforts are not those of a PD"
+        if self.early.value > _SEEN * self.early.standard_deviation:
+            return "efforts are recorded before they act, so that their age and the delay are not told apart"
+        if self.position_age.value < _SEEN * self.position_age.standard_deviation:
+            return "the position has no age that is seen"
+        return _too_uncertain(self.position_age) or _too_uncertain(self.velocity_age)
+
+    @classmethod
+    def of_all(cls, several: Sequence[DriveDelay]) -> DriveDelay:
+        """The timing of several recordings, at least one."""
+        first, *ages, early, noise = zip(*several, strict=True)
+        position, velocity = (None if None in age else combined(age) for age in ages)
+        return cls(combined(first), position, velocity, combined(early), max(noise))
+
+
+class _Motor(NamedTuple):
+    """A motor's delay, and ages where it has them, by the times of the recorded efforts; and its residual."""
+
+    delays: tuple[Delay, ...]
+    noise: float
 
 
 def drive_delay(
@@ -127,48 +123,164 @@ def drive_delay(
     t: ArrayLike,
     q: ArrayLike,
     motor_position: ArrayLike,
+    motor_effort: ArrayLike,
     command: Sequence[ArrayLike],
-) -> Delay:
-    """Delay from the commands of an arm to its motion: drive delay plus half the hold period.
+    *,
+    spring_effort: ArrayLike | None = None,
+    early: float | None = None,
+) -> DriveDelay:
+    """Delay from the commands of an arm to its motion, drive delay plus half the hold period, and ages of the feedback.
 
-    Inertia, friction, stiffness, gear loss and the gains of the PD are fitted with it; of the arm's file only the
-    shapes of the springs' laws count, and at rigid joints the inverse dynamics. All is measured by one clock.
+    Gains of the PD, torque constants, inertia and friction are fitted with it. All is measured by one clock.
 
     Args:
-        arm: the arm, without a transmission.
+        arm: the arm, without a transmission; of its file the shapes of the springs' laws count where efforts of springs
+            were not measured, and at rigid joints the inverse dynamics.
         t: (N,) s, in equal steps.
         q: measured positions (N, n) of the links, rad or m.
         motor_position: measured positions (N, m) of the motors on the link side of their gears, rad or m.
+        motor_effort: efforts (N, m) that the motors apply, as recorded, N m or N.
         command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
+        spring_effort: measured efforts (N, n) of the springs, N m or N; NaN, or None, where they were not measured.
+        early: time by which efforts are recorded before they act, s: half a period of the commands where a drive
+            reports the effort that it begins to apply, minus that where it reports the mean of the last period. None:
+            from the motion.
 
     Raises:
-        IdentificationError: as :func:`command_delay`.
+        IdentificationError: there are too few samples, the signals do not determine the delay, or the motion
+            contradicts ``early``.
         StateError: an array has the wrong shape or is not finite.
     """
     times = real_array(t, "t")
     n, m = arm.robot.n, len(arm.motor_joint)
     links = real_array(q, "q", (len(times), n))
     motors = real_array(motor_position, "motor_position", (len(times), m))
-    given = [real_array(values, "command", (len(times), m)) for values in command]
-    # Derivatives need less noise; what is above the band is left out later.
-    step, bandwidth = float(np.median(np.diff(times))), _DERIVATIVES * _BANDWIDTH
-    smooth = CubicSpline(times, low_passed(np.column_stack([links, motors]), step, bandwidth))
-    (x, xd, xdd) = (smooth(times, k) for k in range(3))
-    deltad = xd[:, n:] - xd[:, arm.motor_joint]
-    spring = arm.efforts_of_deflections(x[:, n:] - x[:, arm.motor_joint], 0 * deltad, rigid_too=True).tau
-    modelled = arm.dynamics.effort(x[:, :n], xd[:, :n], xdd[:, :n])
-    load = np.where(arm.rigid, modelled, np.nan_to_num(spring))[:, arm.motor_joint]
-    numbers = (arm.friction.smoothing_velocity, arm.gear.efficiency, arm.gear.smoothing_power)
-    delays = []
-    for i, (smoothing, efficiency, power) in enumerate(zip(*(np.broadcast_to(k, (m,)) for k in numbers), strict=True)):
-        speed, tau = xd[:, n + i], load[:, i]
-        columns = [xdd[:, n + i], speed, np.tanh(speed / smoothing), x[:, n + i], tau]
-        columns += [tau * np.tanh(tau * speed / power)] if efficiency < 1 else []
-        u, references = given[0][:, i], np.array([part[:, i] for part in given[1:]]).reshape(-1, len(times)).T
+    efforts = real_array(motor_effort, "motor_effort", (len(times), m))
+    sent = [real_array(values, "command", (len(times), m)) for values in command]
+    tau = np.full((len(times), n), np.nan) if spring_effort is None else np.asarray(spring_effort, dtype=float)
+    band = min(_BANDWIDTH, 1 / (_RATE * float(np.median(np.diff(times)))))
+    causes = [_instruments(times, motors[:, i], [x[:, i] for x in sent], band) for i in range(m)]
+    drives = []
+    for i in range(m):
         with suppress(IdentificationError):
-            response = np.column_stack(columns)
-            delays.append(command_delay(times, u, response, references=references, bandwidth=_BANDWIDTH))
-    return combined(delays)
+            drives.append(_of_drive(times, efforts[:, i], motors[:, i], [x[:, i] for x in sent], causes[i], band))
+    if not drives:
+        raise IdentificationError("efforts of no motor follow its commands and references; record a longer motion")
+    motion = _of_motion(arm, times, links, motors, tau, efforts, causes, band)
+    if early is not None:
+        if abs(motion.value - early) > _CONTRADICTED * motion.standard_deviation:
+            raise IdentificationError(
+                f"by the motion, recorded motor efforts act {1e3 * motion.value:.2g} ms later (standard deviation "
+                f"{1e3 * motion.standard_deviation:.1g}), not {1e3 * early:.2g} ms"
+            )
+        motion = Delay(early, 0.0)
+    delay, *ages = (combined(each).after(motion) for each in zip(*(drive.delays for drive in drives), strict=True))
+    position, velocity = ages or (None, None)
+    return DriveDelay(delay, position, velocity, motion, max(drive.noise for drive in drives))
+
+
+def _too_uncertain(delay: Delay) -> str:
+    if delay.standard_deviation <= LARGEST_DEVIATION:
+        return ""
+    return f"its deviation of {1e3 * delay.standard_deviation:.2g} ms exceeds {1e3 * LARGEST_DEVIATION:g} ms"
+
+
+def _of_drive(t: Array, effort: Array, position: Array, sent: Sequence[Array], causes: Array, band: float) -> _Motor:
+    """Delay and ages from the equation of a drive."""
+    rows = _inner(t, band)
+    at = t[rows]
+
+    def design(band: float) -> Design:
+        u, *references = (smooth(t, x, band) for x in sent)
+        theta = smooth(t, position, band)
+        motion = [theta(at, k) for k in range(4)]
+        still = [*(motion[1:] if references else []), np.ones_like(at)]
+        y = smooth(t, effort, band)(at)
+
+        def columns(delay: float) -> tuple[Array, Array]:
+            errors = [c(at - delay) - x for c, x in zip(references, motion, strict=False)]
+            return y, np.column_stack([*errors, *still, u(at - delay)])
+
+        return columns
+
+    fit = fit_delay(design(band), causes[rows], len(at) * _spacing(t, band) * (t[1] - t[0]), band)
+    # White noise has twice the power in twice the band.
+    y, columns = design(2 * band)(fit.x[-1])
+    wider, inner = np.sum(np.square(y - columns @ fit.x[:-1])), np.sum(np.square(fit.residual))
+    noise = float(np.sqrt(inner / max(wider - inner, _FINEST**2 * np.sum(np.square(y - np.mean(y))), 1e-300)))
+    return _Motor((_delay(fit), *(_ages(fit) if len(sent) == 3 else ())), noise)
+
+
+def _instruments(t: Array, position: Array, sent: Sequence[Array], band: float) -> Array:
+    """Signals of a motor without noise (N, l) that cause its motion: commands with their derivatives, and friction."""
+    u, *references = (smooth(t, x, band) for x in sent)
+    columns = [np.ones_like(t), *(u(t, k) for k in range(3))]
+    for reference in references[:1]:
+        columns += [reference(t, k) for k in range(4)]
+        friction = smooth(t, np.sign(smooth(t, position, band)(t, 1)), band)
+        columns += [friction(t, k) for k in range(3)]
+    return np.column_stack(columns)
+
+
+def _ages(fit: DelayFit) -> tuple[Delay, Delay]:
+    """Ages of position and velocity from kp, kd, kp a and kd b - kp a²/2."""
+    kp, kd, of_velocity, of_acceleration = fit.x[:4]
+    a = of_velocity / kp
+    b = (of_acceleration + kp * a**2 / 2) / kd
+    gradients = np.zeros((2, len(fit.x)))
+    gradients[0, [0, 2]] = -a / kp, 1 / kp
+    gradients[1, :4] = -(a**2) / (2 * kd), -b / kd, a / kd, 1 / kd
+    deviations = np.sqrt(np.einsum("ij,jk,ik->i", gradients, fit.covariance, gradients))
+    return Delay(float(a), float(deviations[0])), Delay(float(b), float(deviations[1]))
+
+
+def _of_motion(
+    arm: ElasticArm, t: Array, q: Array, theta: Array, tau: Array, effort: Array, causes: Sequence[Array], band: float
+) -> Delay:
+    """Time by which recorded efforts are before those that move the motors; not determined: an infinite deviation."""
+    n, m = arm.robot.n, len(arm.motor_joint)
+    measured = np.asarray(np.isfinite(tau).all(axis=0))
+    x, xd, xdd = (smooth(t, np.column_stack([q, theta]), _LAWS * band)(t, k) for k in range(3))
+    deflection = x[:, n:] - x[:, arm.motor_joint]
+    law = np.nan_to_num(arm.efforts_of_deflections(deflection, 0 * deflection, rigid_too=True).tau)
+    modelled = arm.dynamics.effort(x[:, :n], xd[:, :n], xdd[:, :n])
+    load = np.where(measured, tau, np.where(arm.rigid, modelled, law))[:, arm.motor_joint]
+    efficiency = np.broadcast_to(arm.gear.efficiency, (m,))
+    step = t[1] - t[0]
+    reach, found = 2 * round(REACH / band / step) + 1, []
+    for i in range(m):
+        v = smooth(t, theta[:, i], band)(t, 1)
+        steady = (np.abs(v) > _SLOW * np.sqrt(np.mean(v**2))).astype(int)
+        rows = _inner(t, band) & (minimum_filter1d(steady, reach) > 0)
+        sign, at = np.sign(v), t[rows]
+        columns = [load[:, i], xd[:, n + i], xdd[:, n + i], *([np.abs(load[:, i]) * sign] if efficiency[i] < 1 else [])]
+        columns = [smooth(t, np.column_stack(columns), band)(at), sign[rows], np.ones_like(at)]
+        design = _advanced(smooth(t, effort[:, i], band), at, np.column_stack(columns))
+        with suppress(IdentificationError):
+            found.append(_delay(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band)))
+    if not found:
+        return Delay(0.0, np.inf)
+    return combined(found).after(Delay(0.0, 0.0 if measured[arm.motor_joint].all() else _DAMPING))
+
+
+def _advanced(effort: CubicSpline, at: Array, columns: Array) -> Design:
+    return lambda delay: (effort(at - delay), columns)
+
+
+def _delay(fit: DelayFit) -> Delay:
+    return Delay(float(fit.x[-1]), float(np.sqrt(fit.covariance[-1, -1])))
+
+
+def _inner(t: Array, band: float) -> NDArray[np.bool_]:
+    """Samples (N,) that are fitted: as many as the band needs, without the ends."""
+    margin = _MARGIN / band + LONGEST
+    rows = (t >= t[0] + margin) & (t <= t[-1] - margin) & (np.arange(len(t)) % _spacing(t, band) == 0)
+    return np.asarray(rows)
+
+
+def _spacing(t: Array, band: float) -> int:
+    """Samples from one that is fitted to the next."""
+    return max(1, int(1 / (_DENSE * band * (t[1] - t[0]))))
 
 
 def combined(delays: Sequence[Delay]) -> Delay:
@@ -181,17 +293,6 @@ def combined(delays: Sequence[Delay]) -> Delay:
     own = float(1 / np.sqrt(weights.sum()))
     scatter = float(np.sqrt(weights @ (values - mean) ** 2 / weights.sum() / max(len(delays) - 1, 1)))
     return Delay(mean, max(own, scatter))
-
-
-def low_passed(values: Array, step: float, bandwidth: float) -> Array:
-    """Signals (N, …) after a zero-phase Gaussian low-pass of this bandwidth, Hz.
-
-    The gain at the bandwidth is 1/sqrt(2). Ends are continued by their reflection about the end points.
-    """
-    width = np.sqrt(np.log(2)) / (2 * np.pi * bandwidth * step)
-    half = min(int(np.ceil(5 * width)), len(values) - 1)
-    found = gaussian_filter1d(continued(values, half), width, axis=0, truncate=half / width)
-    return np.asarray(found[half : len(values) + half])
 
 
 def period_of(stamps: ArrayLike) -> Delay:

@@ -14,11 +14,11 @@ from scipy.interpolate import CubicSpline
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...identification import IdentificationError
-from ...identification.elastic.delay import Delay, combined, drive_delay, period_of
+from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.recording import both_sides
 from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
-from ...robot.model import DRIVE_INTERPOLATIONS
+from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
 from ..recording_options import MotorSource, Source
 from .sides import TwoSidedRecording, arm_recordings
 
@@ -34,38 +34,66 @@ class CommandTiming:
     """When commands act.
 
     Attributes:
-        delay: mean age of the command that acts, s.
+        found: mean age of the command that acts, and ages of what the drives measure.
         period: of the commands, s.
         interpolation: of the drives, one of :data:`.DRIVE_INTERPOLATIONS`.
     """
 
-    delay: Delay
+    found: DriveDelay
     period: Delay
     interpolation: str = "none"
 
     @property
     def drive_delay(self) -> float:
         """Delay of the drives, s; zero where it is not positive."""
-        return max(round(self.delay.value - DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value, _DIGITS), 0.0)
+        held = DRIVE_INTERPOLATIONS[self.interpolation] * self.period.value
+        return max(round(self.found.delay.value - held, _DIGITS), 0.0)
+
+    @property
+    def ages(self) -> FeedbackDelay | None:
+        """Ages of what the drives measure; None where they are not certain."""
+        position, velocity = self.found.position_age, self.found.velocity_age
+        if self.found.ages_unknown or position is None or velocity is None:
+            return None
+        return FeedbackDelay(round(position.value, _DIGITS), max(round(velocity.value, _DIGITS), 0.0))
 
     def applied_to(self, robot: Robot) -> Robot:
-        """The robot with this timing."""
-        return replace(robot, command_period=round(self.period.value, _DIGITS), drive_delay=self.drive_delay)
+        """The robot with what is certain of this timing."""
+        robot = replace(robot, command_period=round(self.period.value, _DIGITS))
+        if self.found.uncertain:
+            return robot
+        ages = robot.drive_feedback_delay if self.ages is None else self.ages
+        return replace(robot, drive_delay=self.drive_delay, drive_feedback_delay=ages)
 
-    def as_text(self) -> str:
-        """A line for the notes."""
-        delay, period = (
-            f"{1e3 * x.value:.3f} ms (standard deviation {1e3 * x.standard_deviation:.3f})"
-            for x in (self.delay, self.period)
-        )
-        return (
-            f"commands act after {delay} and come every {period}: drive_delay, without "
-            f"{100 * DRIVE_INTERPOLATIONS[self.interpolation]:g} % of the period, is {1e3 * self.drive_delay:.3f} ms"
-        )
+    def as_text(self) -> list[str]:
+        """Lines for the notes."""
+        found = self.found
+        line = f"commands act after {_in_ms(found.delay)} and come every {_in_ms(self.period)}"
+        if found.uncertain:
+            return [
+                f"{line}: drive_delay is not written: {found.uncertain}; tell when recorded motor efforts act, "
+                "--motor-delay (--effort-delay of rigid joints), or record efforts of springs, or a longer motion"
+            ]
+        held = 100 * DRIVE_INTERPOLATIONS[self.interpolation]
+        lines = [f"{line}: drive_delay, without {held:g} % of the period, is {1e3 * self.drive_delay:.3f} ms"]
+        if self.ages is None:
+            return [*lines, f"drive_feedback_delay is not written: {found.ages_unknown}"]
+        position, velocity = (_in_ms(age) for age in (found.position_age, found.velocity_age) if age is not None)
+        return [*lines, f"drives measure positions of an age of {position}, velocities of {velocity}"]
 
     def as_json(self) -> dict[str, Any]:
-        """Values and standard deviations, s."""
-        return {"delay": self.delay._asdict(), "period": self.period._asdict(), "drive_delay": self.drive_delay}
+        """Values and standard deviations, s; ages that are unknown are null."""
+        found = self.found
+        return {
+            "delay": found.delay._asdict(),
+            "period": self.period._asdict(),
+            "drive_delay": None if found.uncertain else self.drive_delay,
+            "drive_feedback_delay": None if found.uncertain or self.ages is None else self.ages._asdict(),
+        }
+
+
+def _in_ms(delay: Delay) -> str:
+    return f"{1e3 * delay.value:.3f} ms (standard deviation {1e3 * delay.standard_deviation:.3f})"
 
 
 def command_timing(
@@ -75,21 +103,18 @@ def command_timing(
 
     Of the identified robot, only the shapes of the laws of its springs count.
     """
-    delays, periods, notes = [], [], []
+    found, notes = [], []
     for each in recordings:
         try:
             commands = _commands(each, robot, source)
-            if commands is None:
-                continue
-            delay, period = _of_one(ElasticArm(robot), each, motors, *commands)
+            if commands is not None:
+                found.append(_of_one(ElasticArm(robot), each, source, motors, *commands))
         except IdentificationError as error:
             notes.append(f"{each.name}: the delay of its commands is not identified: {error}")
-        else:
-            delays.append(delay)
-            periods.append(period)
-    if not delays:
+    if not found:
         return None, notes
-    return CommandTiming(combined(delays), combined(periods), robot.drive_interpolation), notes
+    delays, periods = zip(*found, strict=True)
+    return CommandTiming(DriveDelay.of_all(delays), combined(periods), robot.drive_interpolation), notes
 
 
 def _commands(
@@ -120,18 +145,24 @@ def _commands(
 def _of_one(
     arm: ElasticArm,
     recording: TwoSidedRecording,
+    source: Source,
     motors: MotorSource,
     stamps: NDArray[np.int64],
     commands: Sequence[Array],
-) -> tuple[Delay, Delay]:
+) -> tuple[DriveDelay, Delay]:
     if len(arm.motor_joint) != arm.robot.n or arm.transmission:
         raise IdentificationError("it needs a motor at each joint")
+    if arm.robot.compensated_by_robot:
+        raise IdentificationError("drives add efforts of the robot, which have no delay")
     if recording.links is None or (recording.motors is None and not arm.rigid.all()):
         raise IdentificationError("positions of links or of motors were not recorded")
     if recording.motors is None:
-        parts = both_sides(recording.links, recording.links, None, period=recording.links.period)
+        links = recording.links
+        parts = [replace(x, tau=np.full_like(x.tau, np.nan)) for x in both_sides(links, links, period=links.period)]
+        late = source.effort_delay or None
     else:
         parts, _ = arm_recordings([recording], arm.robot, motors)
+        late = motors.delay
     times = (stamps - recording.origin) * 1e-9
     period = period_of(times)
     # The longest time of one motion with commands.
@@ -141,5 +172,20 @@ def _of_one(
     part, now = found
     if now.sum() < 2:
         raise IdentificationError("there are no commands while the arm was recorded")
-    given = [CubicSpline(times, x)(part.t[now]) for x in commands]
-    return drive_delay(arm, part.t[now], part.q[now], part.theta[now], given), period
+    if not np.isfinite(part.motor_effort[now]).all():
+        raise IdentificationError("the efforts that motors apply were not recorded")
+    t = part.t[now]
+    # Drives were sent references for the times at which they measure, by this file.
+    ages = (0.0, *arm.robot.drive_feedback_delay)
+    given = [CubicSpline(times, x)(t - age) for x, age in zip(commands, ages, strict=False)]
+    # Efforts are at the times at which they act, if those are known.
+    return drive_delay(
+        arm,
+        t,
+        part.q[now],
+        part.theta[now],
+        part.motor_effort[now],
+        given,
+        spring_effort=part.tau[now],
+        early=None if late is None else 0.0,
+    ), period

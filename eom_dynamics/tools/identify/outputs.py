@@ -78,7 +78,7 @@ def robot_file(
     """
     robot = found.robot
     if _patched(output, source):
-        timing = ("command_period and drive_delay are left out: a URDF has none; write .yaml",)
+        timing = ("command_period and timing of the drives are left out: a URDF has none; write .yaml",)
         lost = (*_left_out(found), *(timing if robot.command_period else ()))
         return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), lost
     kind = written_format(output.name) or PARAMETER_FILE

@@ -89,7 +89,7 @@ class IdentificationResult:
         """Notes on the identification, one line each."""
         parts = [] if self.link_fit is None else [self.link_fit.notes]
         parts += [] if self.elastic is None else [self.elastic.notes]
-        parts += [] if self.timing is None else [(self.timing.as_text(),)]
+        parts += [] if self.timing is None else [tuple(self.timing.as_text())]
         return tuple(dict.fromkeys(line for part in parts for line in part))
 
 

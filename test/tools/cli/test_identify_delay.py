@@ -21,7 +21,7 @@ from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Fit
 from eom_dynamics.identification.elastic.arm import Elasticity, ElasticScore
-from eom_dynamics.identification.elastic.delay import Delay
+from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
 from eom_dynamics.identification.elastic.springs import SpringFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
@@ -48,7 +48,7 @@ NO_ARRAYS = ("effort", "effort_rate", "effort_acceleration", "motor_acceleration
 def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, seconds: float = 5.0) -> Path:
     """A bag of a simulated robot that follows commands of its motors, with noise of its sensors."""
     motion, t = paper_motion(arm.robot.n), PERIOD * np.arange(round(seconds / PERIOD))
-    noise = SensorNoise(1e-5, 1e-3, 0.02)
+    noise = SensorNoise(1e-5, 1e-3, 0.005)
     start = motion.derivatives(0.0, 0)[0]
     robot = SimulatedRobot(arm, period=PERIOD, position=start, drive_delay=delay, noise=noise, seed=1)
     y, names = arm.feedforward(*motion.derivatives(t)), list(arm.robot.joint_names)
@@ -80,10 +80,11 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys: pytest.
     described.write_text(robot_as_yaml(robot).text)
     bag = recorded(tmp_path / "bag", ElasticArm(robot), 4e-3, motors=kind == "springs")
     output = tmp_path / "found.yaml"
-    main(["identify", str(bag), "--robot", str(described), "-o", str(output), *QUICK, "--json"])
+    late = "--motor-delay" if kind == "springs" else "--effort-delay"
+    main(["identify", str(bag), "--robot", str(described), "-o", str(output), *QUICK, late, "0.001", "--json"])
     timing = json.loads(capsys.readouterr().out)["timing"]
     assert timing["delay"]["value"] == pytest.approx(4e-3 + PERIOD / 2, abs=1e-4)
-    assert timing["delay"]["standard_deviation"] < 1e-4
+    assert timing["delay"]["standard_deviation"] < 5e-5
     found = load_robot(output)
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
 
@@ -101,6 +102,22 @@ def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys: pytest.Cap
     assert load_robot(output).command_period == 0
 
 
+def test_an_uncertain_delay_is_not_written() -> None:
+    """The period is; ages of a certain delay need a PD, and are written with it."""
+    robot = replace(load_robot("planar_2r"), drive_delay=1e-3)
+    certain, late = Delay(3e-3, 1e-5), Delay(2e-4, 1e-5)
+    found = DriveDelay(certain, late, late, Delay(0.0, 0.0), 1.0)
+    for changed, delay, age, line in (
+        (found, 2e-3, 2e-4, "drives measure positions of an age of 0.200 ms"),
+        (found._replace(noise=5.0), 2e-3, 0.0, "drive_feedback_delay is not written: efforts are not those of a PD"),
+        (found._replace(delay=Delay(3e-3, 1e-4)), 1e-3, 0.0, "drive_delay is not written: its deviation of 0.1 ms"),
+    ):
+        timing = CommandTiming(changed, Delay(2e-3, 0.0))
+        written = timing.applied_to(robot)
+        assert (written.command_period, written.drive_feedback_delay.position) == (2e-3, age)
+        assert written.drive_delay == pytest.approx(delay) and any(line in text for text in timing.as_text())
+
+
 def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A patched URDF has no place for the timing."""
     source = tmp_path / "arm.urdf"
@@ -108,13 +125,13 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     robot = replace(load_robot(source), command_period=1e-3)
     found = run.IdentificationResult(robot, robot, None, None, (), ())
     _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), found)
-    assert any("command_period and drive_delay are left out" in line for line in not_in_file)
+    assert any("command_period and timing of the drives are left out" in line for line in not_in_file)
 
 
 def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its links are worse than those of the file; springs and motors, judged by themselves, are not."""
     given = load_robot("planar_2r")
-    timing = CommandTiming(Delay(5e-3, 0.0), Delay(2e-3, 0.0))
+    timing = CommandTiming(DriveDelay(Delay(5e-3, 0.0), None, None, Delay(0.0, 0.0), 1.0), Delay(2e-3, 0.0))
     elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
     elastic = ElasticFit(given, elasticity, (), cast(ElasticScore, None), None, ())
     fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
@@ -122,8 +139,10 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
     links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))
     found = run.IdentificationResult(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
     assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
-    interpolating = CommandTiming(timing.delay, timing.period, "linear")
-    assert interpolating.drive_delay == 3e-3 and "without 100 % of the period, is 3.000 ms" in interpolating.as_text()
+    interpolating = CommandTiming(timing.found, timing.period, "linear")
+    assert (
+        interpolating.drive_delay == 3e-3 and "without 100 % of the period, is 3.000 ms" in interpolating.as_text()[0]
+    )
     joint = found.robot.joints[0]
     assert (joint.spring.stiffness(np.zeros(1))[0], joint.rotor_inertia) == (321.0, given.joints[0].rotor_inertia)
 

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delay of drives and ages of their feedback, identified from arms with Coulomb friction in MuJoCo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from chains import packaged_parameters
+from mujoco_arms import Command, DriveLoop, MujocoArm
+from random_arms import random_arm
+from report import CONSOLE, Bar, Section, Table
+from settings import QUICK, Settings
+
+from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
+from eom_dynamics.arrays import Array
+from eom_dynamics.identification import IdentificationError, drive_delay
+from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
+from eom_dynamics.tools.identify.commands import CommandTiming
+
+TEXT = (
+    "Random arms of six joints, some of them with a prismatic joint, sea_planar_2r, panda and iiwa in MuJoCo. Masses "
+    "are 10 % less than in the file, torque constants 3 % off, springs have 1 % of critical damping that files lack, "
+    "motors a `frictionloss` of 0, 10 or 30 % of the rms effort. Commands at 1 kHz, a delay of 0 to 2 ms; a PD of "
+    "70 rad/s at 1 or 4 kHz with exact, differenced or filtered velocity. Noise: 1e-5 rad of encoders, of the drives, "
+    "too, and 0.5 % of efforts. *Used*: with a standard deviation s of at most 0.05 ms. *Said*: by `--motor-delay`; "
+    "with that timing in their files, arms track the same motion, with friction that is known."
+)
+
+PERIOD, STEP, SECONDS = 1e-3, 2.5e-4, 10.0
+
+ARMS = ("random", "sea_planar_2r", "prismatic", "panda", "iiwa", "random")
+FRICTION = (0.1, 0.3, 0.0, 0.3, 0.1)
+VELOCITIES = (None, 0.0, 1e-3)
+
+ENCODERS, EFFORTS, MASS, TORQUE_CONSTANT, DAMPING = 1e-5, 0.005, 0.9, 1.03, 0.01
+
+CIRCLES = 8
+"""Recordings whose arm tracks with what was identified."""
+
+LARGEST_ERROR, LEAST_COVERAGE, DEVIATIONS = 1e-4, 0.95, 2.0
+
+
+class Sines:
+    """Sums of six sines of random amplitudes, from 0.2 to 1.2 Hz."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        self._frequencies = 2 * np.pi * 0.2 * np.arange(1, 7)
+        self._sine, self._cosine = 0.1 * np.random.default_rng(seed).normal(size=(2, 6, n))
+
+    def derivatives(self, t: Any, order: int = 4) -> list[Array]:
+        """Positions (…, n) and their time derivatives."""
+        phase = np.multiply.outer(np.asarray(t, dtype=float), self._frequencies)
+        return [
+            (np.sin(phase + k * np.pi / 2) * self._frequencies**k) @ self._sine
+            + (np.cos(phase + k * np.pi / 2) * self._frequencies**k) @ self._cosine
+            for k in range(order + 1)
+        ]
+
+
+class RecordedDrive(DriveLoop):
+    """A drive that keeps what it measures."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Keep no samples yet."""
+        super().__init__(*given, **options)
+        self.samples: list[tuple[Array, Array]] = []
+
+    def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
+        """The next sample."""
+        self.samples.append(super().measured(theta, thetad))
+        return self.samples[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class DriveRecording:
+    """A recording at the times of the commands, with the true timing.
+
+    Attributes:
+        arm: of the file.
+        t: (N,) s.
+        q, theta: positions of links and motors (N, n).
+        effort: mean of the last period, (N, n).
+        sampled: the effort that a drive begins to apply, (N, n).
+        tau: of the springs, (N, n).
+        sent: effort, position and velocity.
+        true: delay and ages of position and velocity, s.
+    """
+
+    arm: ElasticArm
+    t: Array
+    q: Array
+    theta: Array
+    effort: Array
+    sampled: Array
+    tau: Array
+    sent: tuple[Array, Array, Array]
+    true: Array
+
+    def identified(self, **known: Any) -> DriveDelay:
+        """The timing."""
+        return drive_delay(self.arm, self.t, self.q, self.theta, self.effort, self.sent, **known)
+
+
+def parameters(name: str, seed: int) -> dict[str, Any]:
+    """Parameters of an arm."""
+    if name in ("random", "prismatic"):
+        return random_arm(seed, prismatic=name == "prismatic")
+    return packaged_parameters(name)
+
+
+def robot_of(name: str, given: dict[str, Any]) -> Robot:
+    """The robot of a file with these parameters."""
+    return robot_from_parameters(given) if name in ("random", "prismatic") else load_robot(name)
+
+
+def recording(
+    name: str, seed: int, *, friction: float, delay: float, drive: RecordedDrive, seconds: float = SECONDS
+) -> DriveRecording:
+    """Record an arm that follows commands without lead and without friction."""
+    given = parameters(name, seed)
+    robot = robot_of(name, given)
+    arm, motion = ElasticArm(robot), Sines(robot.n, seed)
+    t = PERIOD * np.arange(round(seconds / PERIOD))
+    y = arm.feedforward(*motion.derivatives(t))
+    sent = y.motor_effort, y.motor_position, y.motor_velocity
+    rms = np.sqrt(np.mean(y.motor_effort**2, axis=0))
+    plant = MujocoArm(given, step=STEP, mass=MASS, frictionloss=friction * rms, damping_ratio=DAMPING)
+    _, q, theta = plant.run(
+        _table(*sent),
+        motion,
+        duration=seconds,
+        period=PERIOD,
+        delay=delay,
+        drive=drive,
+    )
+    hold, k = round(PERIOD / STEP), np.arange(len(q))
+    acting = np.maximum((k - round(delay / STEP)) // hold, 0)
+    now = k // round(drive.period / STEP)
+    measured, rate = (np.array(x) for x in zip(*drive.samples, strict=True))
+    applied = sent[0][acting] + plant.kp * (sent[1][acting] - measured[now]) + plant.kd * (sent[2][acting] - rate[now])
+    deflection = np.vstack([sent[1][:1], theta])[:-1] - np.vstack([motion.derivatives(0.0)[0], q])[:-1]
+    damping = (
+        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.stiffness(np.zeros(1))[0]) for x in robot.joints])
+    )
+    springs = arm.efforts_of_deflections(deflection, 0 * deflection).tau
+    tau = (springs + damping * np.gradient(deflection, STEP, axis=0))[::hold]
+    mean = np.vstack([applied[:1], applied.reshape(len(t), hold, -1).mean(axis=1)[:-1]])
+    draw = np.random.default_rng(seed)
+
+    def noisy(effort: Array) -> Array:
+        return np.asarray(effort + EFFORTS * rms * draw.standard_normal(effort.shape))
+
+    links = np.vstack([motion.derivatives(0.0)[0], q])[:-1][::hold]
+    return DriveRecording(
+        arm,
+        t,
+        links + ENCODERS * draw.standard_normal(links.shape),
+        measured[now[::hold]],
+        TORQUE_CONSTANT * noisy(mean),
+        TORQUE_CONSTANT * noisy(applied[::hold]),
+        noisy(tau),
+        sent,
+        np.array([delay + PERIOD / 2, *drive.delay]),
+    )
+
+
+def tracking_error(
+    name: str, seed: int, friction: float, delay: float, drive: DriveLoop, timing: DriveDelay | None
+) -> float:
+    """Root mean square error of the links, rad or m, with this timing in the robot's file, or that of a delay of 0.
+
+    Friction is known, and that of the sign of the planned velocity over 0.01 rad/s; masses are those of the file.
+    """
+    given = parameters(name, seed)
+    robot = replace(robot_of(name, given), command_period=PERIOD)
+    if timing is not None:
+        robot = applied(timing, robot)
+    arm, motion = ElasticArm(robot), Sines(robot.n, seed)
+    t = PERIOD * np.arange(round(SECONDS / 2 / PERIOD))
+    states = motion.derivatives(t + robot.command_lead)
+    y = arm.feedforward(*states)
+    dry = friction * np.sqrt(np.mean(y.motor_effort**2, axis=0))
+    sent = arm.drive_command(y, *states[:3])
+    of_file = np.array([float(joint.actuator.friction.coulomb) for joint in robot.independent_joints])
+    effort = sent.effort + (dry - of_file) * np.tanh(y.motor_velocity / 0.01)
+    plant = MujocoArm(given, step=STEP, frictionloss=dry)
+    times, q, _ = plant.run(
+        _table(effort, sent.position, sent.velocity),
+        motion,
+        duration=SECONDS / 2,
+        period=PERIOD,
+        delay=delay,
+        drive=drive,
+    )
+    return float(np.sqrt(np.mean((q - motion.derivatives(times, 0)[0])[round(1 / STEP) :] ** 2)))
+
+
+def applied(found: DriveDelay, robot: Robot) -> Robot:
+    """The robot with the part of a timing that is certain."""
+    return CommandTiming(found, Delay(PERIOD, 0.0), robot.drive_interpolation).applied_to(robot)
+
+
+def _table(*sent: Array) -> Command:
+    """Commands at their times, and the last one after them."""
+    return lambda t: (lambda k: (sent[0][k], sent[1][k], sent[2][k]))(min(max(round(t / PERIOD), 0), len(sent[0]) - 1))
+
+
+class Case(NamedTuple):
+    """Arm, friction over the rms of the effort, delay, s, and drive."""
+
+    name: str
+    friction: float
+    delay: float
+    drive: RecordedDrive
+
+
+def case(seed: int) -> Case:
+    """The case of a number."""
+    drive = RecordedDrive(1e-3 if seed % 2 else 2.5e-4, VELOCITIES[seed // 2 % 3], noise=ENCODERS)
+    return Case(ARMS[seed % len(ARMS)], FRICTION[seed % len(FRICTION)], 1e-3 * (seed // 3 % 3), drive)
+
+
+class Result(NamedTuple):
+    """Errors and standard deviations (3,) of delay and ages, s, and what is used of them."""
+
+    error: Array
+    deviation: Array
+    used: tuple[bool, bool, bool]
+
+
+def judged(record: DriveRecording, **known: Any) -> Result | None:
+    """Identify the timing; None if that is refused."""
+    try:
+        found = record.identified(**known)
+    except IdentificationError:
+        return None
+    assert found.position_age is not None and found.velocity_age is not None
+    values, deviations = np.array([found.delay, found.position_age, found.velocity_age]).T
+    delay, ages = not found.uncertain, not (found.uncertain or found.ages_unknown)
+    return Result(values - record.true, deviations, (delay, ages, ages))
+
+
+WAYS = {
+    "means of the last period, said": lambda x: (x, {"early": -PERIOD / 2}),
+    "means of the last period, and efforts of springs": lambda x: (x, {"spring_effort": x.tau}),
+    "sampled, and efforts of springs": lambda x: (replace(x, effort=x.sampled), {"spring_effort": x.tau}),
+    "means of the last period": lambda x: (x, {}),
+}
+"""Recorded efforts, and what is known of them."""
+
+
+def run(settings: Settings) -> Section:
+    """Identify the timing of forty arms, and track with it."""
+    quick = settings is QUICK
+    seeds = range(1000, 1003 if quick else 1040)
+    results: dict[str, list[Result | None]] = {way: [] for way in WAYS}
+    tracked: list[tuple[str, float, float]] = []
+    for seed in seeds:
+        name, friction, delay, drive = case(seed)
+        record = recording(name, seed, friction=friction, delay=delay, drive=drive)
+        for way, with_known in WAYS.items():
+            changed, known = with_known(record)
+            results[way].append(judged(changed, **known))
+        CONSOLE.print(seed, name, friction, *(_line(each[-1]) for each in results.values()))
+        if len(tracked) < CIRCLES and friction:
+            found = record.identified(early=-PERIOD / 2)
+            default, now = (
+                tracking_error(name, seed, friction, delay, case(seed).drive, timing) for timing in (None, found)
+            )
+            tracked.append((f"{name}, {friction:.0%}, {1e3 * delay:g} ms", default, now))
+            CONSOLE.print(tracked[-1])
+    return summary(results, tracked)
+
+
+def summary(results: Mapping[str, Sequence[Result | None]], tracked: Sequence[tuple[str, float, float]]) -> Section:
+    """Tables and promises, from results by :data:`WAYS`, and tracking errors by default and with the timing."""
+    count = len(next(iter(results.values())))
+    table = Table(
+        f"Drives' timing from {count} recordings of {SECONDS:g} s at 1 kHz: delay; ages",
+        ("recorded efforts", "used", "within 2 s", "RMS of error / s", "largest error, ms", "median s, ms"),
+    )
+    bars = []
+    for way, found in results.items():
+        of_delay, of_ages = _figures(found, slice(0, 1)), _figures(found, slice(1, 3))
+        table.add(way, *(f"{a}; {b}" for a, b in zip(of_delay.cells(), of_ages.cells(), strict=True)))
+        bars.append(_bar(way, of_delay, of_ages))
+    circles = Table("RMS error of the links, mrad, mm", ("arm, friction, delay", "default", "identified"))
+    for label, *errors in tracked:
+        circles.add(label, *(f"{1e3 * x:.2g}" for x in errors))
+    worst = max(now / default for _, default, now in tracked)
+    promise = "drive timing: links never track worse with the identified one than with the default"
+    bars.append(Bar(promise, f"{worst:.2f} of the default's error at most", worst <= 1))
+    return Section("drive_timing", "Timing of drives with Coulomb friction", [TEXT], [table, circles], bars)
+
+
+class Figures(NamedTuple):
+    """Of the times that are used: their number, and errors over deviations, errors and deviations, s."""
+
+    count: int
+    score: Array
+    error: Array
+    deviation: Array
+
+    def cells(self) -> list[str]:
+        """Cells of a table."""
+        if not self.count:
+            return ["0", *["–"] * 4]
+        return [
+            str(self.count),
+            f"{np.mean(np.abs(self.score) < DEVIATIONS):.0%}",
+            f"{np.sqrt(np.mean(self.score**2)):.2f}",
+            f"{1e3 * np.max(np.abs(self.error)):.3f}",
+            f"{1e3 * np.median(self.deviation):.3f}",
+        ]
+
+
+def _figures(found: Sequence[Result | None], which: slice) -> Figures:
+    used = [x for x in found if x is not None and all(x.used[which])]
+    errors = np.array([x.error[which] for x in used])
+    deviations = np.array([x.deviation[which] for x in used]).reshape(errors.shape)
+    return Figures(len(used), errors / deviations, errors, deviations)
+
+
+def _bar(way: str, *figures: Figures) -> Bar:
+    known = [x for x in figures if x.count]
+    worst = max((float(np.max(np.abs(x.error))) for x in known), default=0.0)
+    covered = min((float(np.mean(np.abs(x.score) < DEVIATIONS)) for x in known), default=1.0)
+    return Bar(
+        f"drive timing, {way}: what is used within 0.1 ms",
+        f"{1e3 * worst:.3f} ms; {covered:.0%} within {DEVIATIONS:g} s",
+        worst <= LARGEST_ERROR and covered >= LEAST_COVERAGE,
+    )
+
+
+def _line(result: Result | None) -> str:
+    if result is None:
+        return "refused"
+    return " ".join(f"{1e3 * e:.3f}±{1e3 * s:.3f}{'' if u else '?'}" for e, s, u in zip(*result, strict=True))
