@@ -30,6 +30,7 @@ from .equations import (
     ordinary,
     others,
     predictions,
+    scale_sensitivity,
     total,
     weighted,
 )
@@ -74,7 +75,7 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
     sigma_j of the residuals of joint j and their correlation time T_j in samples. For inertias that all joints share,
     the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
-
+    Errors of the scales of the efforts add to them.
     """
     regressor, file, system, systems = data.regressor, data.file, data.system, data.systems
     if options.estimator == "huber" and options.inertia:
@@ -92,6 +93,11 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
     R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
+    scales = [recording.scale_deviation for recording in data.recordings if recording.scale_deviation is not None]
+    if scales:
+        common = scale_sensitivity(reduce(add, systems), weights) * np.max(scales, axis=0)
+        # Without inertias, the efforts in the equations are not those that were recorded.
+        estimate = replace(estimate, common=common if options.inertia else np.full_like(common, np.nan))
     return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
 
 
@@ -187,7 +193,9 @@ def find_solution(
     unknowns = replace(unknowns, expected=file, spread=np.where(fixed, 0.0, spread))
     found = solve(unknowns, R, right, weight)
     of_file |= fixed
-    terms, deviations = np.where(of_file, file, found.terms), np.where(identifiable, found.term_deviations, np.inf)
+    common = np.linalg.norm(linear.estimate.common[k:], axis=1)
+    deviations = np.where(identifiable, np.hypot(found.term_deviations, common), np.inf)
+    terms = np.where(of_file, file, found.terms)
     deviations = np.where(fixed, 0.0, deviations)
     notes = () if found.converged else ("the optimiser stopped before it converged",)
     return Solution(found.parameters, found.parameter_deviations, terms, deviations, of_file, weight, notes)
