@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from excited import ENCODER, TORQUE, pseudo_inertia, with_pseudo_inertia
@@ -92,8 +92,8 @@ def run(settings: Settings) -> Section:
         section.tables.append(table)
         section.bars += bars
     section.text = [
-        f"Arms of the seeds 1 to {arms}: six joints, {10 * PERIODS} s of five harmonics of 0.1 Hz at {RATE:g} Hz; noise "
-        f"of {ENCODER:g} rad, and of {TORQUE:.1%} of the largest effort. *Inside*: share of the truths within "
+        f"Arms of the seeds 1 to {arms}: six joints, {10 * PERIODS} s of five harmonics of 0.1 Hz at {RATE:g} Hz; "
+        f"noise of {ENCODER:g} rad, and of {TORQUE:.1%} of the largest effort. *Inside*: share of the truths within "
         f"{INSIDE} standard deviations. *RMS*: of errors in standard deviations, 1 if these are exact. *Bias*: mean of "
         "these. *Error*: median of relative errors. *Without*: numbers printed without a standard deviation."
     ]
@@ -114,7 +114,7 @@ def _coverage(law: str, sensors: bool, rows: list[Score], arms: int) -> tuple[Ta
             cells += [f"{shares[name]:.1%}", f"{rms:.2f}", f"{bias:+.2f}"]
         else:
             cells += ["", "", ""]
-        table.add(name, *cells, f"{np.nanmedian(np.abs(relative)):.2%}")
+        table.add(name, *cells, "" if np.isnan(relative).all() else f"{np.nanmedian(np.abs(relative)):.2%}")
     wrong = {name: share for name, share in shares.items() if not HONEST[0] <= share <= HONEST[1]}
     measured = f"{min(shares.values()):.0%} to {max(shares.values()):.0%}; outside: {', '.join(wrong) or 'none'}"
     return table, [Bar(f"error bars: {what}: {HONEST[0]:.0%} to {HONEST[1]:.0%} inside", measured, not wrong)]
@@ -134,10 +134,8 @@ def scores(seed: int, law: str) -> dict[bool, list[Score]]:
 def _scores(plant: Plant, recorded: ArmRecording) -> Iterator[Score]:
     given, true = plant.given, plant.true
     found = identify_elasticity(given, [recorded])
-    links = fit(
-        given, with_spring_efforts(given, found, recorded).links(given, "arm"),
-        options=Options(side="joint", terms=("offset",)),
-    )  # fmt: skip
+    source = with_spring_efforts(given, found, recorded).links(given, "arm")
+    links = fit(given, source, options=Options(side="joint", terms=("offset",)))
     for joint in true.independent_joints:
         law = joint.actuator.friction
         truth = {"stiffness": float(joint.spring.stiffness(0.0)), "damping": 0.0, "offset": 0.0}
@@ -152,22 +150,19 @@ def _scores(plant: Plant, recorded: ArmRecording) -> Iterator[Score]:
         for name, pair in {} if motor is None else motor.parameters.items():
             if name in truth:
                 yield _score("motor, " + name, pair, truth[name])
-    for joint, value, std in zip(true.independent_joints, links.terms["offset"], links.term_deviations["offset"], strict=True):
-        yield _score("links, offset", (value, std), 0.0)
+    for pair in zip(links.terms["offset"], links.term_deviations["offset"], strict=True):
+        yield _score("links, offset", pair, 0.0)
     inertias = np.concatenate([inertial_parameters(joint) for joint in true.joints])
     count = links.regressor.inertial
     exact = links.regressor.base(inertias)
     for value, std, truth in zip(links.estimate.x[:count], links.base_deviations[:count], exact, strict=True):
         yield _score("base parameters", (value, std), truth)
-    free = np.ones(len(inertias), dtype=bool) if not links.kept else links.parameter_deviations > 0
-    for value, std, truth, ok in zip(links.parameters, links.parameter_deviations, inertias, free, strict=True):
-        if ok:
-            yield _score("inertias of bodies", (value, std), truth)
 
 
 def _score(name: str, pair: tuple[float, float], truth: float) -> Score:
-    (value, std), error = pair, pair[0] - truth
-    return Score(name.replace("_", " "), error / std if 0 < std < np.inf else np.nan, error / truth if truth else np.nan)
+    std, error = pair[1], pair[0] - truth
+    z = error / std if 0 < std < np.inf else np.nan
+    return Score(name.replace("_", " "), z, error / truth if truth else np.nan)
 
 
 @lru_cache(maxsize=4)

@@ -35,9 +35,12 @@ EDGE = 1.5
 # Least number of periods of the cut-off in a recording: the filter takes six where terms are nonlinear.
 _LEAST_PERIODS = 24.0
 
-# Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
-# of the sample rate.
-_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.01, 8.0, 0.002, 0.1
+# Share of noise in a derivative behind the filter; length of segments of spectra, s; least cut-off as a share of the
+# sample rate.
+_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF = 0.005, 8.0, 0.002
+
+MOST_CUTOFF = 0.1
+"""Largest cut-off by the noise of a derivative, as a share of the sample rate."""
 
 LAGS = 20
 """Autocorrelations that decide on whiteness."""
@@ -85,8 +88,8 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     """Cut-off for a derivative of a measured signal (N,), Hz.
 
     It is the highest frequency up to which the noise of the derivative, s_x² (2 pi f)^(2 order) by frequency, adds up
-    to at most a hundredth of the derivative's RMS, so that a regression on it loses a share of 1e-4; or the least that
-    leaves something of the recording.
+    to at most 0.5 % of the derivative's RMS, so that a regression on it loses a share of 2.5e-5, less than the standard
+    deviation of what is identified; or the least that leaves something of the recording.
     """
     rate = 1 / period
     frequency, power = welch(np.diff(x, order) * rate**order, rate, nperseg=min(len(x) - order, int(_SEGMENT * rate)))
@@ -94,8 +97,8 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     upper = slice(len(power) * 3 // 4, None)
     floor = np.median(power[upper] / gain[upper])
     clear = frequency[np.cumsum(floor * gain) <= _NOISE_SHARE**2 * np.cumsum(power)]
-    least = max(_LEAST_CUTOFF * rate, min(_LEAST_PERIODS * rate / len(x), _MOST_CUTOFF * rate))
-    return float(np.clip(clear[-1] if len(clear) else 0.0, least, _MOST_CUTOFF * rate))
+    least = max(_LEAST_CUTOFF * rate, min(_LEAST_PERIODS * rate / len(x), MOST_CUTOFF * rate))
+    return float(np.clip(clear[-1] if len(clear) else 0.0, least, MOST_CUTOFF * rate))
 
 
 def decimation(period: float, cutoff: float) -> int:

@@ -37,8 +37,11 @@ MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "of
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
 
-# A motor reverses below this many smoothing velocities, but not above this share of its RMS velocity.
-_REVERSAL, _SLOW = 3.0, 0.1
+# A motor reverses below this share of its RMS velocity.
+_SLOW = 0.1
+
+# Share of the samples of each direction that must be away from reversals.
+_LEAST_AWAY = 0.2
 
 
 @dataclass(frozen=True)
@@ -285,14 +288,17 @@ class _Equation:
     def _without_reversals(self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]]) -> CurveEstimate:
         """Estimate all but v_0 again from samples that no reversal is in the filter of.
 
-        There, a motor sticks, with any effort within its dry friction, and that would pass for inertia.
+        There, a motor sticks, with any effort within its dry friction, and that would pass for inertia. Where that
+        leaves too few samples of a direction, parameters are those of all samples, and their deviations unknown, NaN.
         """
         values = dict(zip(first.names, first.values.tolist(), strict=True))
         v_0 = values.pop("smoothing_velocity")
-        slow = min(_REVERSAL * v_0, _SLOW * float(np.sqrt(np.mean(np.square(self._velocity)))))
         reach, v = self._filter.reach, self._velocity
+        slow = _SLOW * np.sqrt(np.mean(np.square(v)))
         near = maximum_filter1d(np.abs(v) < slow, 2 * reach + 1)[reach : len(v) - reach : self._filter.decimation]
-        away = ~near[self._rows]
+        away, forward = ~near[self._rows], self._thinned(np.sign(v)) > 0
+        if any(np.sum(away & side) < _LEAST_AWAY * np.sum(side) for side in (forward, ~forward)):
+            return replace(first, covariance=np.full_like(first.covariance, np.nan))
 
         def residual(p: Array) -> Array:
             model = self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
