@@ -94,7 +94,7 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
     scales = [recording.scale_deviation for recording in data.recordings if recording.scale_deviation is not None]
-    if scales:
+    if np.any(scales):
         own = np.sign(weights) if options.estimator == "ordinary" else weights
         common = scale_sensitivity(reduce(add, systems), own) * np.max(scales, axis=0)
         # Without inertias, the efforts in the equations are not those that were recorded.
