@@ -35,12 +35,9 @@ EDGE = 1.5
 # Least number of periods of the cut-off in a recording: the filter takes six where terms are nonlinear.
 _LEAST_PERIODS = 24.0
 
-# Share of noise in a derivative behind the filter; length of segments of spectra, s; least cut-off as a share of the
-# sample rate.
-_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF = 0.005, 8.0, 0.002
-
-MOST_CUTOFF = 0.1
-"""Largest cut-off by the noise of a derivative, as a share of the sample rate."""
+# Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
+# of the sample rate.
+_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.005, 8.0, 0.002, 0.1
 
 LAGS = 20
 """Autocorrelations that decide on whiteness."""
@@ -97,8 +94,13 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     upper = slice(len(power) * 3 // 4, None)
     floor = np.median(power[upper] / gain[upper])
     clear = frequency[np.cumsum(floor * gain) <= _NOISE_SHARE**2 * np.cumsum(power)]
-    least = max(_LEAST_CUTOFF * rate, min(_LEAST_PERIODS * rate / len(x), MOST_CUTOFF * rate))
-    return float(np.clip(clear[-1] if len(clear) else 0.0, least, MOST_CUTOFF * rate))
+    return float(np.clip(clear[-1] if len(clear) else 0.0, *cutoff_bounds(period, len(x))))
+
+
+def cutoff_bounds(period: float, count: int) -> tuple[float, float]:
+    """Least and largest cut-off by noise, Hz, for ``count`` samples of this ``period``, s."""
+    rate = 1 / period
+    return max(_LEAST_CUTOFF * rate, min(_LEAST_PERIODS * rate / count, _MOST_CUTOFF * rate)), _MOST_CUTOFF * rate
 
 
 def decimation(period: float, cutoff: float) -> int:

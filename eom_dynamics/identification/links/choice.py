@@ -16,7 +16,7 @@ import numpy as np
 
 from ...arrays import Array
 from ..recording import IdentificationError, Recording
-from ..sampling import EDGE, HIGHEST, MOST_CUTOFF, cutoff_of, decimation, root_mean_square
+from ..sampling import EDGE, HIGHEST, cutoff_bounds, cutoff_of, decimation, root_mean_square
 from .equations import FOLDS, blocks, filter_recordings, others, predictions, training_data, weighted
 from .filtering import Filter, FilteredSamples, default_filter, noise_of_motion, power, uniform
 from .parameters import Options
@@ -70,7 +70,9 @@ def candidates(recordings: Sequence[Recording]) -> list[float]:
             signals = [(samples.q, 2)] if samples.qd is None else [(samples.q, 2), (samples.qd, 1)]
             clear = [[cutoff_of(motion.period, x, order) for x in y.T[moving]] for y, order in signals]
             limit = float(np.min(np.max(clear, axis=0)))
-            highest = min(highest, (limit if limit < MOST_CUTOFF / motion.period else HIGHEST * float(f[-1])))
+            least, most = cutoff_bounds(motion.period, len(samples))
+            # At a bound, as of a recording without a floor of noise, there is no such limit.
+            highest = min(highest, limit if 1.01 * least < limit < most else HIGHEST * float(f[-1]))
     lowest = min(_LOWEST * max(lowest, 0.1), highest / 2)
     count = int(np.log(highest / lowest) / np.log(RATIO)) + 1
     return [float(lowest * RATIO**k) for k in range(count)]
