@@ -55,6 +55,8 @@ class Recording:
         notes: on the recording, one line each.
         pieces: number of parts, with pauses in between, of which it was made up.
         assumed: joints whose positions were not recorded, and are taken to be zero.
+        scale_deviation: (n,) relative standard deviations of the scale of the efforts, common to all samples, as of
+            those of identified springs; None for none.
     """
 
     joint_names: tuple[str, ...]
@@ -66,6 +68,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     pieces: int = 1
     assumed: tuple[str, ...] = ()
+    scale_deviation: Array | None = None
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""
@@ -228,6 +231,7 @@ class ArmRecording:
         motor_effort: (N, n) on the link side of the gears, N m or N; NaN where they were not recorded.
         current: (N, n) of the motors, A; None if not recorded.
         starts: samples at which the second and further motions of joined recordings begin.
+        scale_deviation: of ``tau``, as in :class:`Recording`.
     """
 
     t: Array
@@ -238,6 +242,7 @@ class ArmRecording:
     motor_effort: Array
     current: Array | None = None
     starts: tuple[int, ...] = ()
+    scale_deviation: Array | None = None
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""
@@ -258,7 +263,9 @@ class ArmRecording:
 
     def links(self, robot: Robot, name: str) -> Recording:
         """The recording of the link side."""
-        return Recording(robot.joint_names, self.t, self.q, self.tau, self.qd, name)
+        return Recording(
+            robot.joint_names, self.t, self.q, self.tau, self.qd, name, scale_deviation=self.scale_deviation
+        )
 
 
 def joined(parts: Sequence[ArmRecording]) -> ArmRecording:

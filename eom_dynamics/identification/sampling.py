@@ -37,7 +37,7 @@ _LEAST_PERIODS = 24.0
 
 # Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
 # of the sample rate.
-_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.01, 8.0, 0.002, 0.1
+_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.005, 8.0, 0.002, 0.1
 
 LAGS = 20
 """Autocorrelations that decide on whiteness."""
@@ -85,8 +85,8 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     """Cut-off for a derivative of a measured signal (N,), Hz.
 
     It is the highest frequency up to which the noise of the derivative, s_x² (2 pi f)^(2 order) by frequency, adds up
-    to at most a hundredth of the derivative's RMS, so that a regression on it loses a share of 1e-4; or the least that
-    leaves something of the recording.
+    to at most 0.5 % of the derivative's RMS, so that a regression on it loses a share of 2.5e-5, less than the standard
+    deviation of what is identified; or the least that leaves something of the recording.
     """
     rate = 1 / period
     frequency, power = welch(np.diff(x, order) * rate**order, rate, nperseg=min(len(x) - order, int(_SEGMENT * rate)))
@@ -94,8 +94,13 @@ def cutoff_of(period: float, x: Array, order: int) -> float:
     upper = slice(len(power) * 3 // 4, None)
     floor = np.median(power[upper] / gain[upper])
     clear = frequency[np.cumsum(floor * gain) <= _NOISE_SHARE**2 * np.cumsum(power)]
-    least = max(_LEAST_CUTOFF * rate, min(_LEAST_PERIODS * rate / len(x), _MOST_CUTOFF * rate))
-    return float(np.clip(clear[-1] if len(clear) else 0.0, least, _MOST_CUTOFF * rate))
+    return float(np.clip(clear[-1] if len(clear) else 0.0, *cutoff_bounds(period, len(x))))
+
+
+def cutoff_bounds(period: float, count: int) -> tuple[float, float]:
+    """Least and largest cut-off by noise, Hz, for ``count`` samples of this ``period``, s."""
+    rate = 1 / period
+    return max(_LEAST_CUTOFF * rate, min(_LEAST_PERIODS * rate / count, _MOST_CUTOFF * rate)), _MOST_CUTOFF * rate
 
 
 def decimation(period: float, cutoff: float) -> int:

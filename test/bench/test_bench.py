@@ -58,6 +58,7 @@ def test_documents_have_marks_for_all_sections() -> None:
         "identification": "identification.md",
         "identification_peers": "identification.md",
         "identification_cases": "identification.md",
+        "error_bars": "identification.md",
         "public_recordings": "identification.md",
         "closed_circle": "closed_circle.md",
         "random_circle": "closed_circle.md",

@@ -72,5 +72,5 @@ def test_noise_and_cutoff_from_the_data() -> None:
     x = np.sin(2 * np.pi * t) + 1e-5 * np.random.default_rng(0).normal(size=t.shape)
     assert noise_level(x) == pytest.approx(1e-5, rel=0.05)
     acceleration = (2 * np.pi) ** 2 / np.sqrt(2)
-    expected = (5 * (0.01 * acceleration / 1e-5) ** 2 / (2 * period * (2 * np.pi) ** 4)) ** 0.2
+    expected = (5 * (0.005 * acceleration / 1e-5) ** 2 / (2 * period * (2 * np.pi) ** 4)) ** 0.2
     assert cutoff_of(period, x, 2) == pytest.approx(expected, rel=0.05)

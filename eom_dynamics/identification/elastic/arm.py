@@ -244,13 +244,17 @@ def identify_elasticity(
 
 
 def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
-    """The recording with efforts of identified springs in place of unmeasured link efforts."""
-    tau = recording.tau.copy()
+    """The recording with efforts of identified springs in place of unmeasured link efforts.
+
+    Errors of the springs are common to all samples: relative to the efforts, they count as those of a scale.
+    """
+    tau, scale = recording.tau.copy(), np.zeros(robot.n)
     for k, name in enumerate(robot.joint_names):
         if not measured(tau[:, k]) and name in elasticity.springs:
             delta = recording.theta[:, k] - recording.q[:, k]
             tau[:, k] = elasticity.springs[name].spring.load(delta)
-    return replace(recording, tau=tau)
+            scale[k] = elasticity.springs[name].scale_deviation(delta)
+    return replace(recording, tau=tau, scale_deviation=scale)
 
 
 def measured(values: Array) -> bool:
@@ -345,7 +349,8 @@ def _spring_of(motor: MotorFit, law: str) -> SpringFit:
     lines = (
         "damping and hysteresis: the effort of the spring was not recorded; they are part of the motor's friction",
     )
-    return SpringFit(spring, law, parameters, (0.0, np.inf), None, motor.residual, motor.relative, motor.samples, lines)
+    figures = motor.residual, motor.relative, motor.samples
+    return SpringFit(spring, law, parameters, (0.0, np.inf), None, *figures, lines, motor.spring_covariance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,13 @@ Without a measured tau, deflections of the spring stand for it: tau = K delta + 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.ndimage import maximum_filter1d
 
 from ...actuators.actuator import Actuator, Gear
 from ...actuators.friction import Friction
@@ -35,6 +36,12 @@ MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "of
 
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
+
+# A motor reverses below this share of its RMS velocity.
+_SLOW = 0.1
+
+# Share of the samples of each direction that must be away from reversals.
+_LEAST_AWAY = 0.2
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class MotorFit:
         samples: independent ones among those used.
         undetermined: what is not identifiable from the data, a line each.
         of_current: whether u is the current, A.
+        spring_covariance: of ``stiffness`` and ``cubic``.
     """
 
     rotor_inertia: tuple[float, float]
@@ -86,6 +94,7 @@ class MotorFit:
     samples: int
     undetermined: tuple[str, ...]
     of_current: bool = False
+    spring_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def actuator(self, before: Actuator) -> Actuator:
         """The actuator with identified friction, gear loss and torque constant."""
@@ -274,8 +283,37 @@ class _Equation:
             "efficiency": (0.1, 1.0),
             **dict.fromkeys(("rotor_inertia", "viscous", "coulomb", "stribeck", "stiffness", "cubic"), (0.0, np.inf)),
         }
-        names = tuple(start)
-        return curve_fit(lambda p: self._target - self._model(dict(zip(names, p, strict=True))), start, bounds)
+        first = curve_fit(lambda p: self._target - self._model(dict(zip(start, p, strict=True))), start, bounds)
+        return self._without_reversals(first, bounds) if self._dry else first
+
+    def _without_reversals(self, first: CurveEstimate, bounds: Mapping[str, tuple[float, float]]) -> CurveEstimate:
+        """Estimate all but v_0 again from samples that no reversal is in the filter of.
+
+        There, a motor sticks, with any effort within its dry friction, and that would pass for inertia. Where that
+        leaves too few samples of a direction, parameters are those of all samples, and their deviations unknown, NaN.
+        """
+        values = dict(zip(first.names, first.values.tolist(), strict=True))
+        v_0 = values.pop("smoothing_velocity")
+        reach, v = self._filter.reach, self._velocity
+        slow = _SLOW * np.sqrt(np.mean(np.square(v)))
+        near = maximum_filter1d(np.abs(v) < slow, 2 * reach + 1)[reach : len(v) - reach : self._filter.decimation]
+        away, forward = ~near[self._rows], self._thinned(np.sign(v)) > 0
+        if any(np.sum(away & side) < _LEAST_AWAY * np.sum(side) for side in (forward, ~forward)):
+            return replace(first, covariance=np.full_like(first.covariance, np.nan))
+
+        def residual(p: Array) -> Array:
+            model = self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
+            return np.asarray((self._target - model)[away])
+
+        found = curve_fit(residual, values, bounds)
+        place, rest = first.names.index("smoothing_velocity"), [first.names.index(name) for name in found.names]
+        covariance = np.zeros_like(first.covariance)
+        covariance[place, place], covariance[np.ix_(rest, rest)] = first.covariance[place, place], found.covariance
+        all_values = np.insert(found.values, place, v_0)
+        stopped = tuple(name for name in first.at_bound if name == "smoothing_velocity")
+        return replace(
+            found, names=first.names, values=all_values, covariance=covariance, at_bound=(*found.at_bound, *stopped)
+        )
 
     @property
     def spread(self) -> float:
@@ -362,6 +400,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
         int(len(estimate.residual) / estimate.correlation_time),
         tuple(lines),
         equation.of_current,
+        estimate.covariance_of("stiffness", "cubic"),
     )
 
 

@@ -12,7 +12,7 @@ both variables have uncertainties", Am. J. Phys. 50, 1982), which for a line is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -210,6 +210,7 @@ class SpringFit:
         relative: residual over the RMS of the effort about its mean.
         samples: independent ones among those used.
         undetermined: what is not identifiable from the data, a line each.
+        covariance: of stiffness and cubic term found from motor efforts, which stand for those of the spring.
     """
 
     spring: Spring
@@ -221,11 +222,17 @@ class SpringFit:
     relative: float
     samples: int
     undetermined: tuple[str, ...]
+    covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def stiffness(self) -> tuple[float, float] | None:
         """Stiffness without load and its standard deviation where it is a parameter; None for tables and pairs."""
         return self.parameters.get("stiffness") if len(self.spring.motors) == 1 else None
+
+    def scale_deviation(self, delta: Array) -> float:
+        """Standard deviation of the efforts at deflections (N,) over these, both by their mean squares."""
+        slopes = delta[:, np.newaxis] ** [1, 3][: len(self.covariance)]
+        return float(np.sqrt(np.sum((slopes @ self.covariance) * slopes) / np.sum(self.spring.load(delta) ** 2)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -375,7 +375,7 @@ def doubtful_terms(
     """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
     lines = []
     for name, values in terms.items():
-        unknown = ~np.isfinite(deviations[name])
+        unknown = np.isinf(deviations[name])
         weak = ~unknown & (np.abs(values) < deviations[name])
         for which, what in (
             (unknown & of_file[name], "not identifiable from these data: as in the file"),

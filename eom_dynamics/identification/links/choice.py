@@ -16,7 +16,7 @@ import numpy as np
 
 from ...arrays import Array
 from ..recording import IdentificationError, Recording
-from ..sampling import EDGE, HIGHEST, decimation, root_mean_square
+from ..sampling import EDGE, HIGHEST, cutoff_bounds, cutoff_of, decimation, root_mean_square
 from .equations import FOLDS, blocks, filter_recordings, others, predictions, training_data, weighted
 from .filtering import Filter, FilteredSamples, default_filter, noise_of_motion, power, uniform
 from .parameters import Options
@@ -52,7 +52,11 @@ _LEAST_EQUATIONS = 3.0
 
 
 def candidates(recordings: Sequence[Recording]) -> list[float]:
-    """Cut-off candidates, Hz: from the lowest that keeps most of the motion to just below Nyquist."""
+    """Cut-off candidates, Hz, from the lowest that keeps most of the motion.
+
+    The highest is just below Nyquist, or lower where the noise of accelerations would bias what is identified: held-out
+    efforts do not tell, if they oscillate at higher frequencies, as those of motors that stick and slip do.
+    """
     lowest, highest = np.inf, np.inf
     for recording in recordings:
         for motion in recording.motions():
@@ -63,7 +67,12 @@ def candidates(recordings: Sequence[Recording]) -> list[float]:
             moving = total[-1] > 1e-3 * np.max(total[-1])
             share = total[:, moving] / total[-1, moving]
             lowest = min(lowest, float(np.min(f[np.argmax(share > 0.5, axis=0)])))
-            highest = min(highest, HIGHEST * float(f[-1]))
+            signals = [(samples.q, 2)] if samples.qd is None else [(samples.q, 2), (samples.qd, 1)]
+            clear = [[cutoff_of(motion.period, x, order) for x in y.T[moving]] for y, order in signals]
+            limit = float(np.min(np.max(clear, axis=0)))
+            least, most = cutoff_bounds(motion.period, len(samples))
+            # At a bound, as of a recording without a floor of noise, there is no such limit.
+            highest = min(highest, limit if 1.01 * least < limit < most else HIGHEST * float(f[-1]))
     lowest = min(_LOWEST * max(lowest, 0.1), highest / 2)
     count = int(np.log(highest / lowest) / np.log(RATIO)) + 1
     return [float(lowest * RATIO**k) for k in range(count)]

@@ -146,12 +146,14 @@ class Estimate:
         sigma: standard deviation of the residual of each joint (n,), N m or N; NaN for joints without equations.
         R: (rows, P), regressor of all equations in units of the standard deviation.
         identifiable: (P,) whether the data determine the parameter.
+        common: (P, k) standard deviations by k independent errors that all samples have in common.
     """
 
     x: Array
     sigma: Array
     R: Array
     identifiable: NDArray[np.bool_]
+    common: Array
 
     def deviations(self) -> Array:
         """Standard deviations (P,); infinite where a parameter is not identifiable."""
@@ -159,6 +161,7 @@ class Estimate:
         values, vectors = np.linalg.eigh((self.R / size).T @ (self.R / size))
         known = values > DEPENDENT**2 * values[-1]
         variance = np.sum(np.square(vectors[:, known]) / values[known], axis=1) / size**2
+        variance += np.sum(np.square(self.common), axis=1)
         return np.where(self.identifiable, np.sqrt(variance), np.inf)
 
 
@@ -247,7 +250,16 @@ def _solve(system: Equations, weights: Array, file: Array) -> Estimate:
     with np.errstate(invalid="ignore", divide="ignore"):
         sigma = np.sqrt(system.squares(x) / freedom)
     scaled = np.where(weights > 0, 1.0, 0.0) * np.nan_to_num(1 / np.where(sigma > 0, sigma, np.inf))
-    return Estimate(x, sigma, system.weighted(scaled)[0], identifiable)
+    return Estimate(x, sigma, system.weighted(scaled)[0], identifiable, np.zeros((len(x), 0)))
+
+
+def scale_sensitivity(system: Equations, weights: Array) -> Array:
+    """Derivatives (P, n) of least squares with weights (n,) with respect to factors of the efforts of each joint."""
+    R = system.weighted(weights)[0]
+    size = column_lengths(R)
+    right = np.stack([w**2 * M[:, :-1].T @ M[:, -1] for w, M in zip(weights, system.factors, strict=True)], axis=1)
+    inverse = np.linalg.pinv(R / size, rcond=DEPENDENT)
+    return np.asarray(inverse @ (inverse.T @ (right / size[:, np.newaxis])) / size[:, np.newaxis])
 
 
 @dataclass(frozen=True, eq=False)

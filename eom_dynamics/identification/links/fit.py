@@ -100,7 +100,7 @@ class Fit:
         estimate: of base parameters and terms by the linear estimator, without a prior.
         base_deviations: standard deviations (P,) of that estimate, infinite where a parameter is not identifiable.
         parameters: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
-        parameter_deviations: (10 B,) of the data and the file together.
+        parameter_deviations: (10 B,) of a payload; NaN for all others, which the file decides, too.
         terms: parameters of the terms by name, (n,).
         term_deviations: likewise.
         term_of_file: (n,) by name, whether the value is that of the file.

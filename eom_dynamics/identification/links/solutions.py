@@ -30,6 +30,7 @@ from .equations import (
     ordinary,
     others,
     predictions,
+    scale_sensitivity,
     total,
     weighted,
 )
@@ -74,7 +75,7 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     Standard deviations are those of equations with the weight 1 / (sigma_j sqrt(T_j)), with the standard deviation
     sigma_j of the residuals of joint j and their correlation time T_j in samples. For inertias that all joints share,
     the mean of T_j stands for all: of a joint whose residual is slow, that is what the model lacks rather than noise.
-
+    Errors of the scales of the efforts add to them.
     """
     regressor, file, system, systems = data.regressor, data.file, data.system, data.systems
     if options.estimator == "huber" and options.inertia:
@@ -92,6 +93,12 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     weights = np.nan_to_num(1 / np.maximum(estimate.sigma, finest))
     R = reduce(add, systems).weighted(weights / np.sqrt(times))[0]
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
+    scales = [recording.scale_deviation for recording in data.recordings if recording.scale_deviation is not None]
+    if np.any(scales):
+        own = np.sign(weights) if options.estimator == "ordinary" else weights
+        common = scale_sensitivity(reduce(add, systems), own) * np.max(scales, axis=0)
+        # Without inertias, the efforts in the equations are not those that were recorded.
+        estimate = replace(estimate, common=common if options.inertia else np.full_like(common, np.nan))
     return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
 
 
@@ -127,6 +134,7 @@ class Solution:
 
     Attributes:
         parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
+            Deviations are NaN but for a payload: what is not identifiable is as wrong as the file, which nobody knows.
         terms, term_deviations: parameters (k n,) of the terms, joint by joint.
         of_file: (k n,), whether the value of a term is that of the file.
         prior_weight: of the distance from the file; 0 without a prior.
@@ -187,10 +195,13 @@ def find_solution(
     unknowns = replace(unknowns, expected=file, spread=np.where(fixed, 0.0, spread))
     found = solve(unknowns, R, right, weight)
     of_file |= fixed
-    terms, deviations = np.where(of_file, file, found.terms), np.where(identifiable, found.term_deviations, np.inf)
+    common = np.linalg.norm(linear.estimate.common[k:], axis=1)
+    deviations = np.where(identifiable, np.hypot(found.term_deviations, common), np.inf)
+    terms = np.where(of_file, file, found.terms)
     deviations = np.where(fixed, 0.0, deviations)
     notes = () if found.converged else ("the optimiser stopped before it converged",)
-    return Solution(found.parameters, found.parameter_deviations, terms, deviations, of_file, weight, notes)
+    unknown = np.full_like(found.parameters, np.nan)
+    return Solution(found.parameters, unknown, terms, deviations, of_file, weight, notes)
 
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
@@ -281,14 +292,14 @@ def _terms_alone(data: TrainingData, linear: WeightedEstimate, options: Options,
     rest = estimate.R[:, k:][:, of_file] @ (estimate.x[k:] - terms)[of_file]
     terms[~of_file] = estimate.x[k:][~of_file] + np.linalg.lstsq(R, rest, rcond=None)[0]
     terms = np.where(of_file, terms, np.maximum(terms, lower_bounds(data.regressor)))
-    return Solution(parameters, np.zeros_like(parameters), terms, estimate.deviations()[k:], of_file)
+    return Solution(parameters, np.full_like(parameters, np.nan), terms, estimate.deviations()[k:], of_file)
 
 
 def _as_in_file(data: TrainingData) -> Solution:
     """All parameters of the file."""
     parameters, terms = data.regressor.dynamics.inertial_parameters, data.file[data.regressor.inertial :].copy()
     none = np.zeros_like(terms)
-    return Solution(parameters, np.zeros_like(parameters), terms, none, np.ones(len(terms), dtype=bool))
+    return Solution(parameters, np.full_like(parameters, np.nan), terms, none, np.ones(len(terms), dtype=bool))
 
 
 def _payload_alone(data: TrainingData, joint: str) -> Solution:

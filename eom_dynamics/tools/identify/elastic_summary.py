@@ -110,7 +110,8 @@ def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
     """Return the results for JSON; SI units, unknown numbers are null."""
     joints: dict[str, Any] = {name: {} for name in found.robot.joint_names}
     for x in identified(found):
-        file, value, deviation = for_json([x.file, x.value, x.deviation])
+        # A parameter at its bound has no deviation.
+        file, value, deviation = for_json([x.file, x.value, x.deviation or np.nan])
         part = joints[x.joint].setdefault(x.part, {})
         part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
     result: dict[str, Any] = {"method": method(found), "joints": joints, "notes": list(found.notes)}

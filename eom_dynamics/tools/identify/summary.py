@@ -160,7 +160,7 @@ def _parameters(fit: Fit) -> ResultSection:
         shape = (-1, PARAMETERS)
         values = zip(fit.parameters.reshape(shape), fit.parameter_deviations.reshape(shape), strict=True)
         rows = [(joint.name, *map(_if_known, *pair)) for joint, pair in zip(fit.robot.joints, values, strict=True)]
-        title = "inertias about the origins of the bodies, of the data and the prior together"
+        title = "inertias about the origins of the bodies, by the data and the file together"
         tables.append(TextTable(("body", *_INERTIAL), rows, title, page_only=True))
     return ResultSection("Identified parameters", caption=_PARAMETERS, tables=tables)
 

@@ -50,7 +50,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, capsys: pytest.Captu
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text
     assert "# validation: 0.3 of each, in blocks" in text
-    assert re.search(r"# body +m \[kg\] .*\n# joint_1 .*\n# joint_2 +1\.\d+ ± ", text)
+    assert re.search(r"# body +m \[kg\] .*\n# joint_1 .*\n# joint_2 +1\.\d+ +[-–\d]", text)
     assert "offset [N m]" in text and "constant_effort: " in text
     robot, true = load_robot(output), true_robot(load_robot("sea_planar_2r"))
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 30, 2))
