@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,7 +115,14 @@ def packaged_parameters(name: str) -> dict[str, Any]:
 @functools.cache
 def _packaged(name: str) -> dict[str, Any]:
     text = (CONFIG / f"{name}.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)["/**"]["ros__parameters"]["robot"]
+    return yaml.load(text, _Loader)["/**"]["ros__parameters"]["robot"]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2, in which 2.0e4 is a number."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+\.\d*e\d+$"), list("-+0123456789"))
 
 
 def _mixed_chain() -> dict[str, Any]:

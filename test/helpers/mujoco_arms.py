@@ -2,29 +2,52 @@
 """Arms with elastic joints in MuJoCo, with drives that hold or interpolate commands and act after a delay.
 
 A motor is a body that spins in place, with the rotor's inertia; a spring is a tendon over motor and link. The PD of the
-drives is an actuator, and runs at each stage of the integrator. Cubic springs, friction and gear loss are efforts that
-this module computes by the formulas of docs/actuators.md.
+drives is an actuator, and runs at each stage of the integrator, or is sampled by a :class:`DriveLoop`. Cubic springs,
+friction and gear loss are efforts that this module computes by the formulas of docs/actuators.md; Coulomb friction with
+the sign of the velocity is MuJoCo's ``frictionloss``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from chains import packaged_parameters
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import DriveCommand
 from eom_dynamics.robot.model import FeedbackDelay
 
 Command = Callable[[float], tuple[Array, Array, Array]]
 """From the time at which it is computed, s, to effort, position and velocity of the motors."""
 
 
+HARD_FRICTION = 'solreffriction="2e-4 1" solimpfriction="0.9999 0.9999 0.001"'
+"""Solver parameters with which a motor under less than its Coulomb friction stops within 0.2 ms."""
+
+
 def text(numbers: Array) -> str:
     return " ".join(f"{x:.17g}" for x in np.ravel(numbers))
+
+
+def sent(arm: ElasticArm, motion: Any, t: Array) -> DriveCommand:
+    """What is sent to the drives for a motion at times t (N,), with references for the times at which they measure."""
+    states = motion.derivatives(t)
+    return arm.drive_command(arm.feedforward(*states), *states[:3])
+
+
+def commands(arm: ElasticArm, motion: Any, duration: float, period: float) -> Command:
+    """Commands from time 0 on, half a period ahead."""
+    y = sent(arm, motion, period * (np.arange(round(duration / period) + 1) + 0.5))
+
+    def command(t: float) -> tuple[Array, Array, Array]:
+        k = round(t / period)
+        return y.effort[k], y.position[k], y.velocity[k]
+
+    return command
 
 
 class DriveLoop:
@@ -35,22 +58,35 @@ class DriveLoop:
         delay: mean age of what it measures.
     """
 
-    def __init__(self, period: float, time_constant: float | None = None) -> None:
-        """A time constant of the low-pass, s, 0 for differences alone; None for exact velocities."""
+    def __init__(self, period: float, time_constant: float | None = None, *, noise: float = 0.0) -> None:
+        """Set how velocities are measured.
+
+        Args:
+            period: s.
+            time_constant: of the low-pass, s, 0 for differences alone; None for exact velocities.
+            noise: standard deviation of positions, and thus of differences; rad or m.
+        """
         self.period, self._filters, self._share = period, time_constant is not None, 1.0
         age = period if self._filters else 0.5 * period
         if time_constant:
             self._share = -np.expm1(-period / time_constant)
             age += period * (1 / self._share - 1)
         self.delay = FeedbackDelay(0.5 * period, age)
+        self._noise = noise
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all samples, and repeat the noise: the first velocity of a run is exact."""
         self._last: tuple[Array, Array] | None = None
+        self._random = np.random.default_rng(0)
 
     def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
         """Positions and velocities by one sample."""
+        theta = theta + self._noise * self._random.standard_normal(theta.shape)
         if self._last and self._filters:
             last, filtered = self._last
             thetad = filtered + self._share * ((theta - last) / self.period - filtered)
-        self._last = theta.copy(), thetad.copy()
+        self._last = theta, thetad.copy()
         return self._last
 
 
@@ -65,7 +101,7 @@ class MujocoArm:
 
     def __init__(
         self,
-        name: str,
+        robot: str | Mapping[str, Any],
         *,
         step: float = 2.5e-4,
         natural_frequency: float = 70.0,
@@ -73,14 +109,27 @@ class MujocoArm:
         mass: float = 1.0,
         friction: float = 1.0,
         rotor_inertia: float = 1.0,
+        frictionloss: Array | None = None,
+        hard: bool = True,
+        damping_ratio: float = 0.0,
     ) -> None:
-        """Build the plant of a packaged robot; the last four are factors of its parameters, not of the PD's gains."""
+        """Build a plant.
+
+        Args:
+            robot: name of a packaged one, or parameters of a serial chain.
+            step: of the integrator, s.
+            natural_frequency: of the PD, rad/s.
+            stiffness, mass, friction, rotor_inertia: factors of the parameters, not of the PD's gains.
+            frictionloss: (n,) Coulomb friction with the sign of the velocity in place of the smooth one, N m or N.
+            hard: whether that is :data:`HARD_FRICTION`, not MuJoCo's default, which creeps.
+            damping_ratio: of springs with their motors, which the robot's file does not have.
+        """
         import mujoco
 
         self._mujoco, self.step = mujoco, step
-        robot = load_robot(name)
-        arm = ElasticArm(robot)
-        entries = [packaged_parameters(name)["joints"][joint.name] for joint in robot.joints]
+        parameters = packaged_parameters(robot) if isinstance(robot, str) else robot
+        robot = robot_from_parameters(parameters)
+        entries = [parameters["joints"][joint.name] for joint in robot.joints]
         self.n, self.names = robot.n, robot.joint_names
         self._stiffness = np.array([float(x["elasticity"]["stiffness"]) for x in entries]) * stiffness
         self._cubic = np.array([float(x["elasticity"].get("cubic", 0.0)) for x in entries]) * stiffness
@@ -88,12 +137,14 @@ class MujocoArm:
         actuators = [x.get("actuator", {}) for x in entries]
         laws = [x.get("friction", {}) for x in actuators]
         self._viscous = np.array([x.get("viscous", 0.0) for x in laws]) * friction
-        self._coulomb = np.array([x.get("coulomb", 0.0) for x in laws]) * friction
+        self._dry, self._solver = np.zeros(self.n) if frictionloss is None else frictionloss, hard * HARD_FRICTION
+        self._coulomb = np.array([x.get("coulomb", 0.0) for x in laws]) * friction * (frictionloss is None)
         self._smoothing = np.array([x.get("smoothing_velocity", 0.01) for x in laws])
         self._efficiency = np.array([x.get("efficiency", 1.0) for x in actuators])
-        self.lossy = bool(self._cubic.any() or self._viscous.any() or np.any(self._efficiency < 1))
+        self.lossy = bool(np.any([self._cubic, self._viscous, self._coulomb, self._efficiency < 1]))
         self.kp, self.kd = natural_frequency**2 * self._rotor, 2 * natural_frequency * self._rotor
         self._rotor *= rotor_inertia
+        self._damping = 2 * damping_ratio * np.sqrt(self._stiffness * self._rotor)
         self.model = mujoco.MjModel.from_xml_string(self._mjcf(robot, mass))
         for k, joint in enumerate(robot.joints, start=1):
             # Inertias that MuJoCo would refuse for rounding are set after compilation.
@@ -106,26 +157,27 @@ class MujocoArm:
             x, y, z, w = Rotation.from_matrix(axes).as_quat()
             self.model.body_inertia[k], self.model.body_iquat[k] = mass * np.maximum(moments, 1e-9), [w, x, y, z]
         mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
-        self._arm, self.state = arm, np.zeros((2, 2 * self.n))
+        self._robot, self.state = robot, np.zeros((2, 2 * self.n))
         self.measured = self.state[:, self.n :]
 
     def _mjcf(self, robot: Any, mass: float) -> str:
         head, tail, motors, springs, drives = "", "", "", "", ""
+        kinds = {"revolute": "hinge", "prismatic": "slide"}
         for k, joint in enumerate(robot.joints):
             x, y, z, w = Rotation.from_matrix(joint.reference_pose[:3, :3]).as_quat()
             head += (
                 f'<body pos="{text(joint.reference_pose[:3, 3])}" quat="{text(np.array([w, x, y, z]))}">'
-                f'<joint name="link_{k}" axis="{text(joint.axis)}"/>'
+                f'<joint name="link_{k}" type="{kinds[joint.type]}" axis="{text(joint.axis)}"/>'
                 f'<inertial pos="{text(joint.center_of_mass)}" mass="{mass * joint.mass:.17g}" diaginertia="1 1 1"/>'
             )
             tail += "</body>"
             motors += (
-                f'<body><joint name="motor_{k}" axis="0 0 1"/>'
+                f'<body><joint name="motor_{k}" axis="0 0 1" frictionloss="{self._dry[k]:.17g}" {self._solver}/>'
                 f'<inertial pos="0 0 0" mass="1" diaginertia="{text(np.full(3, self._rotor[k]))}"/></body>'
             )
             linear = 0.0 if self.lossy else self._stiffness[k]
             springs += (
-                f'<fixed stiffness="{linear:.17g}" springlength="0">'
+                f'<fixed stiffness="{linear:.17g}" damping="{self._damping[k]:.17g}" springlength="0">'
                 f'<joint joint="motor_{k}" coef="1"/><joint joint="link_{k}" coef="-1"/></fixed>'
             )
             drives += (
@@ -180,7 +232,7 @@ class MujocoArm:
         mujoco, n = self._mujoco, self.n
         data = mujoco.MjData(self.model)
         if start is None:
-            y = self._arm.feedforward(*motion.derivatives(0.0))
+            y = ElasticArm(self._robot).feedforward(*motion.derivatives(0.0))
             start = y.motor_position, y.motor_velocity
         q, qd = motion.derivatives(0.0, order=1)
         data.qpos[:], data.qvel[:] = np.r_[q, start[0]], np.r_[qd, start[1]]
@@ -203,6 +255,8 @@ class MujocoArm:
             (0.0, 0.0) if held else (-self.kp, -self.kd)
         )
         feedback = np.zeros(n)
+        if drive is not None:
+            drive.restart()
         mujoco.set_mjcb_passive(self._losses if self.lossy else None)
         try:
             for k in range(steps):
