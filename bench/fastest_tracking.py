@@ -36,11 +36,11 @@ WAYPOINTS = [
 # Real over modelled stiffness and mass, less 1; frequency of the PD at the motors, rad/s; time after the stop, s.
 ERROR, FREQUENCY, AFTER = 0.05, 70.0, 0.5
 
-# Period of the commands, at which results are kept; longest step of the integrator, RK4; time at rest before, s.
-PERIOD, STEP, SETTLING = 1e-3, 2.5e-4, 0.3
+# Longest step of the integrator, RK4; that of the times at which its results are kept; time at rest before a motion, s.
+STEP, KEPT, SETTLING = 2.5e-4, 1e-3, 0.3
 
-# Rates of the drives, Hz; the first one is that of the picture.
-RATES = (4e3, 1e3, 20e3)
+# Rates of commands and of the drives' samples, Hz; the first ones are those of the picture.
+RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))
 
 # Shares of the duration in which trapezoidal motions rise and fall.
 RAMPS = np.arange(0.1, 0.5, 0.05)
@@ -100,21 +100,21 @@ def run(settings: Settings) -> Section:
         "TOPP-RA": toppra(arm, path, limits),
         "minimum_time": minimum_time(arm, path),
     }
-    by_rate = {rate: track(arm, motions, AFTER, rate) for rate in (RATES[:1] if settings is QUICK else RATES)}
+    by_rate = {rates: track(arm, motions, AFTER, *rates) for rates in (RATES[:1] if settings is QUICK else RATES)}
     tracked = by_rate[RATES[0]]
     table = Table(
         f"panda, one path through {len(WAYPOINTS)} waypoints",
         (
-            "motion, samples of the drives",
+            "motion, commands, samples of the drives",
             "duration",
             f"{100 * ERROR:g} % model errors: largest link error",
             "overshoot of the tool",
             "residual vibration",
         ),
     )
-    for each, rate in ((row[k], rate) for k in range(len(motions)) for rate, row in by_rate.items()):
+    for each, rates in ((row[k], rates) for k in range(len(motions)) for rates, row in by_rate.items()):
         table.add(
-            f"{each.name}, {rate / 1e3:g} kHz",
+            f"{each.name}, {', '.join(f'{rate / 1e3:g} kHz' for rate in rates)}",
             f"{each.duration:.3f} s",
             f"{1e3 * np.max(np.abs(each.error)):.2g} mrad",
             f"{1e3 * each.overshoot:.2g} mm",
@@ -139,9 +139,10 @@ def run(settings: Settings) -> Section:
         "The trapezoidal and TOPP-RA's motion meet limits of velocity, acceleration and effort, that of minimum_time "
         "those of jerk and effort rate, too. All have feedforward by flatness; derivatives of stepped accelerations "
         f"are those between the steps. Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
-        f"modelled. Commands are held for {1e3 * PERIOD:g} ms, half a period ahead; the drives' PD of {FREQUENCY:g} rad/s "
-        "has velocities by differences, and references for their ages. Overshoot: largest distance of the tool from its "
-        "rest after the end of the motion. Residual vibration: its root mean square from 50 to 250 ms after the end."
+        "modelled. Commands are held, and ahead by half a period; the drives' PD of "
+        f"{FREQUENCY:g} rad/s has velocities by differences, and references for their ages. Overshoot: largest "
+        "distance of the tool from its rest after the end of the motion. Residual vibration: its root mean square "
+        "from 50 to 250 ms after the end."
     ]
     if settings is not QUICK:
         write_picture(DOCS / "fastest_motion.png", tracked)
@@ -156,36 +157,37 @@ def trapezoidal(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> 
         rise = 0.5 * ramp / (1 - ramp)
         nodes = path.start + length * np.array([0.0, rise, 1 - rise, 1.0])
         speed = np.array([0.0, 1.0, 1.0, 0.0])
-        scaling = check(arm, SteppedMotion(path, nodes, speed), rate=1 / PERIOD, limits=limits).time_scaling
+        scaling = check(arm, SteppedMotion(path, nodes, speed), rate=1 / KEPT, limits=limits).time_scaling
         if scaling is not None:
             found.append(SteppedMotion(path, nodes, speed / scaling))
     return min(found, key=lambda motion: motion.end)
 
 
 def simulated(
-    known: ElasticPlant, real: ElasticPlant, motions: Sequence[Motion], w: float, until: float, rate: float
+    known: ElasticPlant, real: ElasticPlant, motions: Sequence[Motion], until: float, command_rate: float, rate: float
 ) -> Array:
-    """Link positions (T, M, n) every period from -SETTLING for M motions, under feedforward by flatness and a PD.
+    """Link positions (T, M, n) every KEPT from -SETTLING for M motions, under feedforward by flatness and a PD.
 
     Args:
         known: model of the feedforward.
         real: the arm, at rest before 0 s.
         motions: M motions from 0 s.
-        w: frequency of the PD, rad/s.
         until: last time, s.
+        command_rate: of the commands, Hz.
         rate: of the samples of the PD, Hz.
     """
     drive = DriveLoop(1 / rate, 0.0)
     arm = ElasticArm(replace(known.arm.robot, drive_feedback_delay=drive.delay))
     step = min(STEP, drive.period)
-    hold, sampled = round(PERIOD / step), round(drive.period / step)
-    t = -SETTLING + PERIOD * np.arange(round((until + SETTLING) / PERIOD))
-    commands = [sent(arm, motion, t + PERIOD / 2) for motion in motions]
-    kp, kd = w**2 * arm.motor_inertia, 2 * w * arm.motor_inertia
+    every, hold, sampled = (round(x / step) for x in (KEPT, 1 / command_rate, drive.period))
+    steps = every * round((until + SETTLING) / KEPT)
+    t = -SETTLING + np.arange(steps // hold + 1) / command_rate
+    commands = [sent(arm, motion, t + 0.5 / command_rate) for motion in motions]
+    kp, kd = FREQUENCY**2 * arm.motor_inertia, 2 * FREQUENCY * arm.motor_inertia
     feedforward = np.stack([x.effort + kp * x.position + kd * x.velocity for x in commands], axis=1)
     y = np.stack([real.on_trajectory(*motion.derivatives(t[0])) for motion in motions])
     kept = [real.parts(y).q]
-    for k in range(hold * len(t)):
+    for k in range(steps):
         if k % sampled == 0:
             _, theta, _, thetad = real.parts(y)
             theta, thetad = drive.measured(theta, thetad)
@@ -194,25 +196,27 @@ def simulated(
         b = real.rate(y + 0.5 * step * a, effort)
         c = real.rate(y + 0.5 * step * b, effort)
         y = y + step / 6 * (a + 2 * b + 2 * c + real.rate(y + step * c, effort))
-        if (k + 1) % hold == 0:
+        if (k + 1) % every == 0:
             kept.append(real.parts(y).q)
     return np.array(kept)
 
 
-def track(arm: ElasticArm, motions: Mapping[str, Motion], after: float, rate: float) -> list[Tracked]:
-    """Simulate motions with model errors, and the PD of drives at a rate, Hz."""
+def track(
+    arm: ElasticArm, motions: Mapping[str, Motion], after: float, command_rate: float, rate: float
+) -> list[Tracked]:
+    """Simulate motions with model errors, and the PD of drives, at rates of commands and samples, Hz."""
     robot, known = arm.robot, ElasticPlant(arm)
     wrong = ElasticPlant(ElasticArm(perturbed(robot, stiffness=-ERROR, mass=ERROR)))
     until = max(motion.end for motion in motions.values()) + after
-    real = simulated(known, wrong, list(motions.values()), FREQUENCY, until, rate)
+    real = simulated(known, wrong, list(motions.values()), until, command_rate, rate)
     limit = np.array([joint.limits.effort for joint in robot.joints])
     tracked = []
     for k, (name, motion) in enumerate(motions.items()):
-        t = -SETTLING + PERIOD * np.arange(len(real))
+        t = -SETTLING + KEPT * np.arange(len(real))
         shown = (t >= 0) & (t <= motion.end + after)
         q, qd, qdd = motion.derivatives(t, 2)
         tool = Kinematics(robot).pose(real[shown, k])[:, :3, 3]
-        away = np.linalg.norm(tool - np.mean(tool[-round(0.2 * after / PERIOD) :], axis=0), axis=1)
+        away = np.linalg.norm(tool - np.mean(tool[-round(0.2 * after / KEPT) :], axis=0), axis=1)
         share = arm.dynamics.effort(q[shown], qd[shown], qdd[shown]) / limit
         tracked.append(Tracked(name, motion.end, t[shown], share, (real[:, k] - q)[shown], away))
     return tracked
