@@ -180,7 +180,7 @@ def _of_laws(parameters: Parameters, damping: float, quick: bool) -> Array:
             DriveLoop(1 / RATES[1], 1e-3, noise=NOISE),
             0.5 if quick else 2.0,
             model=_rubbing(parameters, dry, law),
-            frictionloss=dry,
+            stiction=dry,
             hard=hard,
             natural_frequency=gain,
             damping_ratio=damping,
