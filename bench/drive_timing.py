@@ -127,7 +127,7 @@ def recording(
     y = arm.feedforward(*motion.derivatives(t))
     sent = y.motor_effort, y.motor_position, y.motor_velocity
     rms = np.sqrt(np.mean(y.motor_effort**2, axis=0))
-    plant = MujocoArm(given, step=STEP, mass=MASS, frictionloss=friction * rms, damping_ratio=DAMPING)
+    plant = MujocoArm(given, step=STEP, mass=MASS, stiction=friction * rms, damping_ratio=DAMPING)
     _, q, theta = plant.run(
         _table(*sent),
         motion,
@@ -186,7 +186,7 @@ def tracking_error(
     sent = arm.drive_command(y, *states[:3])
     of_file = np.array([float(joint.actuator.friction.coulomb) for joint in robot.independent_joints])
     effort = sent.effort + (dry - of_file) * np.tanh(y.motor_velocity / 0.01)
-    plant = MujocoArm(given, step=STEP, frictionloss=dry)
+    plant = MujocoArm(given, step=STEP, stiction=dry)
     times, q, _ = plant.run(
         _table(effort, sent.position, sent.velocity),
         motion,

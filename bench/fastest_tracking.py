@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tracking of fast motions along one path by an arm with elastic joints: trapezoidal, by TOPP-RA, and by minimum_time.
 
-All have the same feedforward. A whole run writes the picture docs/fastest_motion.png, too.
+All have the same feedforward, and drives that hold commands and sample their PD. A whole run writes the picture
+docs/fastest_motion.png, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from minimum_time_peers import SteppedMotion, toppra
+from mujoco_arms import DriveLoop, sent
 from report import DOCS, Bar, Section, Table
 from settings import QUICK, Settings
 
@@ -34,8 +36,11 @@ WAYPOINTS = [
 # Real over modelled stiffness and mass, less 1; frequency of the PD at the motors, rad/s; time after the stop, s.
 ERROR, FREQUENCY, AFTER = 0.05, 70.0, 0.5
 
-# Step of the integrator, RK4; that of the times at which its results are kept; and time at rest before a motion, s.
-STEP, KEPT, SETTLING = 2e-4, 1e-3, 0.3
+# Longest step of the integrator, RK4; that of the times at which its results are kept; time at rest before a motion, s.
+STEP, KEPT, SETTLING = 2.5e-4, 1e-3, 0.3
+
+# Rates of commands and of the drives' samples, Hz; the first ones are those of the picture.
+RATES = ((1e3, 4e3), (1e3, 1e3), (4e3, 4e3))
 
 # Shares of the duration in which trapezoidal motions rise and fall.
 RAMPS = np.arange(0.1, 0.5, 0.05)
@@ -95,20 +100,21 @@ def run(settings: Settings) -> Section:
         "TOPP-RA": toppra(arm, path, limits),
         "minimum_time": minimum_time(arm, path),
     }
-    tracked = track(arm, motions, AFTER)
+    by_rate = {rates: track(arm, motions, AFTER, *rates) for rates in (RATES[:1] if settings is QUICK else RATES)}
+    tracked = by_rate[RATES[0]]
     table = Table(
         f"panda, one path through {len(WAYPOINTS)} waypoints",
         (
-            "motion",
+            "motion, commands, samples of the drives",
             "duration",
             f"{100 * ERROR:g} % model errors: largest link error",
             "overshoot of the tool",
             "residual vibration",
         ),
     )
-    for each in tracked:
+    for each, rates in ((row[k], rates) for k in range(len(motions)) for rates, row in by_rate.items()):
         table.add(
-            each.name,
+            f"{each.name}, {', '.join(f'{rate / 1e3:g} kHz' for rate in rates)}",
             f"{each.duration:.3f} s",
             f"{1e3 * np.max(np.abs(each.error)):.2g} mrad",
             f"{1e3 * each.overshoot:.2g} mm",
@@ -133,8 +139,10 @@ def run(settings: Settings) -> Section:
         "The trapezoidal and TOPP-RA's motion meet limits of velocity, acceleration and effort, that of minimum_time "
         "those of jerk and effort rate, too. All have feedforward by flatness; derivatives of stepped accelerations "
         f"are those between the steps. Springs are {100 * ERROR:g} % softer and links {100 * ERROR:g} % heavier than "
-        f"modelled, and a PD of {FREQUENCY:g} rad/s is at the motors. Overshoot: largest distance of the tool from its "
-        "rest after the end of the motion. Residual vibration: its root mean square from 50 to 250 ms after the end."
+        "modelled. Commands are held, and ahead by half a period; the drives' PD of "
+        f"{FREQUENCY:g} rad/s has velocities by differences, and references for their ages. Overshoot: largest "
+        "distance of the tool from its rest after the end of the motion. Residual vibration: its root mean square "
+        "from 50 to 250 ms after the end."
     ]
     if settings is not QUICK:
         write_picture(DOCS / "fastest_motion.png", tracked)
@@ -155,47 +163,52 @@ def trapezoidal(arm: ElasticArm, path: Spline, limits: Mapping[str, Limits]) -> 
     return min(found, key=lambda motion: motion.end)
 
 
-def simulated(known: ElasticPlant, real: ElasticPlant, motions: Sequence[Motion], w: float, until: float) -> Array:
+def simulated(
+    known: ElasticPlant, real: ElasticPlant, motions: Sequence[Motion], until: float, command_rate: float, rate: float
+) -> Array:
     """Link positions (T, M, n) every KEPT from -SETTLING for M motions, under feedforward by flatness and a PD.
 
     Args:
         known: model of the feedforward.
         real: the arm, at rest before 0 s.
         motions: M motions from 0 s.
-        w: frequency of the PD, rad/s.
         until: last time, s.
+        command_rate: of the commands, Hz.
+        rate: of the samples of the PD, Hz.
     """
-    steps, every = round((until + SETTLING) / STEP), round(KEPT / STEP)
-    t = -SETTLING + 0.5 * STEP * np.arange(2 * steps + 1)
-    commands = [known.arm.feedforward(*motion.derivatives(t)) for motion in motions]
-    effort, position, velocity = (
-        np.stack([getattr(command, name) for command in commands], axis=1)
-        for name in ("motor_effort", "motor_position", "motor_velocity")
-    )
-    kp, kd = w**2 * known.arm.motor_inertia, 2 * w * known.arm.motor_inertia
-
-    def rate(k: int, y: Array) -> Array:
-        _, theta, _, thetad = real.parts(y)
-        return real.rate(y, effort[k] + kp * (position[k] - theta) + kd * (velocity[k] - thetad))
-
+    drive = DriveLoop(1 / rate, 0.0)
+    arm = ElasticArm(replace(known.arm.robot, drive_feedback_delay=drive.delay))
+    step = min(STEP, drive.period)
+    every, hold, sampled = (round(x / step) for x in (KEPT, 1 / command_rate, drive.period))
+    steps = every * round((until + SETTLING) / KEPT)
+    t = -SETTLING + np.arange(steps // hold + 1) / command_rate
+    commands = [sent(arm, motion, t + 0.5 / command_rate) for motion in motions]
+    kp, kd = FREQUENCY**2 * arm.motor_inertia, 2 * FREQUENCY * arm.motor_inertia
+    feedforward = np.stack([x.effort + kp * x.position + kd * x.velocity for x in commands], axis=1)
     y = np.stack([real.on_trajectory(*motion.derivatives(t[0])) for motion in motions])
     kept = [real.parts(y).q]
-    for k in range(0, 2 * steps, 2):
-        a = rate(k, y)
-        b = rate(k + 1, y + 0.5 * STEP * a)
-        c = rate(k + 1, y + 0.5 * STEP * b)
-        y = y + STEP / 6 * (a + 2 * b + 2 * c + rate(k + 2, y + STEP * c))
-        if (k // 2 + 1) % every == 0:
+    for k in range(steps):
+        if k % sampled == 0:
+            _, theta, _, thetad = real.parts(y)
+            theta, thetad = drive.measured(theta, thetad)
+        effort = feedforward[k // hold] - kp * theta - kd * thetad
+        a = real.rate(y, effort)
+        b = real.rate(y + 0.5 * step * a, effort)
+        c = real.rate(y + 0.5 * step * b, effort)
+        y = y + step / 6 * (a + 2 * b + 2 * c + real.rate(y + step * c, effort))
+        if (k + 1) % every == 0:
             kept.append(real.parts(y).q)
     return np.array(kept)
 
 
-def track(arm: ElasticArm, motions: Mapping[str, Motion], after: float) -> list[Tracked]:
-    """Simulate motions with model errors and the PD."""
+def track(
+    arm: ElasticArm, motions: Mapping[str, Motion], after: float, command_rate: float, rate: float
+) -> list[Tracked]:
+    """Simulate motions with model errors, and the PD of drives, at rates of commands and samples, Hz."""
     robot, known = arm.robot, ElasticPlant(arm)
     wrong = ElasticPlant(ElasticArm(perturbed(robot, stiffness=-ERROR, mass=ERROR)))
     until = max(motion.end for motion in motions.values()) + after
-    real = simulated(known, wrong, list(motions.values()), FREQUENCY, until)
+    real = simulated(known, wrong, list(motions.values()), until, command_rate, rate)
     limit = np.array([joint.limits.effort for joint in robot.joints])
     tracked = []
     for k, (name, motion) in enumerate(motions.items()):

@@ -112,7 +112,7 @@ def learned(seed: int, coulomb: float) -> Learned:
     drive = DriveLoop(DRIVE_PERIOD)
     parameters["drive_feedback_delay"] = drive.delay._asdict()
     arm = ElasticArm(robot_from_parameters(parameters))
-    plant = MujocoArm(true, step=DRIVE_PERIOD, frictionloss=dry, damping_ratio=DAMPING)
+    plant = MujocoArm(true, step=DRIVE_PERIOD, stiction=dry, damping_ratio=DAMPING)
     last = uncorrected(arm.robot.joint_names, t, states)
     settings = LearningSettings()
     for bandwidth in BANDWIDTHS:

@@ -91,7 +91,7 @@ def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
             parameters,
             step=STEP,
             natural_frequency=NATURAL_FREQUENCY,
-            frictionloss=dry,
+            stiction=dry,
             damping_ratio=DAMPING,
             **factors,
         )

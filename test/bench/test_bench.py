@@ -68,6 +68,8 @@ def test_documents_have_marks_for_all_sections() -> None:
         "joint_trajectory_controller": "control_loop.md",
         "minimum_time": "minimum_time.md",
         "fastest_tracking": "minimum_time.md",
+        "benefit": "elastic_joints.md",
+        "drives": "command_lead.md",
     }
     for name, document in of_sections.items():
         text = (docs / document).read_text(encoding="utf-8")

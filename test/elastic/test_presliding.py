@@ -185,7 +185,7 @@ def test_errors_of_stiction_go_away_on_a_foreign_plant() -> None:
             evaluator.commit()
             return motors[3], motors[0], motors[1]
 
-        plant = MujocoArm("panda", natural_frequency=70.0, frictionloss=dry)
+        plant = MujocoArm("panda", natural_frequency=70.0, stiction=dry)
         t, links, _ = plant.run(command, motion, duration=0.5, period=1e-3)
         wanted = np.array([motion.derivatives(x, 0)[0] for x in t])
         errors.append(1e3 * np.sqrt(np.mean((links - wanted) ** 2)))

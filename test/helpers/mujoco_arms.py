@@ -109,7 +109,7 @@ class MujocoArm:
         mass: float = 1.0,
         friction: float = 1.0,
         rotor_inertia: float = 1.0,
-        frictionloss: Array | None = None,
+        stiction: Array | None = None,
         hard: bool = True,
         damping_ratio: float = 0.0,
     ) -> None:
@@ -120,7 +120,7 @@ class MujocoArm:
             step: of the integrator, s.
             natural_frequency: of the PD, rad/s.
             stiffness, mass, friction, rotor_inertia: factors of the parameters, not of the PD's gains.
-            frictionloss: (n,) Coulomb friction with the sign of the velocity in place of the smooth one, N m or N.
+            stiction: (n,) Coulomb friction with the sign of the velocity in place of the smooth one, N m or N.
             hard: whether that is :data:`HARD_FRICTION`, not MuJoCo's default, which creeps.
             damping_ratio: of springs with their motors, which the robot's file does not have.
         """
@@ -137,8 +137,8 @@ class MujocoArm:
         actuators = [x.get("actuator", {}) for x in entries]
         laws = [x.get("friction", {}) for x in actuators]
         self._viscous = np.array([x.get("viscous", 0.0) for x in laws]) * friction
-        self._dry, self._solver = np.zeros(self.n) if frictionloss is None else frictionloss, hard * HARD_FRICTION
-        self._coulomb = np.array([x.get("coulomb", 0.0) for x in laws]) * friction * (frictionloss is None)
+        self._dry, self._solver = np.zeros(self.n) if stiction is None else stiction, hard * HARD_FRICTION
+        self._coulomb = np.array([x.get("coulomb", 0.0) for x in laws]) * friction * (stiction is None)
         self._smoothing = np.array([x.get("smoothing_velocity", 0.01) for x in laws])
         self._efficiency = np.array([x.get("efficiency", 1.0) for x in actuators])
         self.lossy = bool(np.any([self._cubic, self._viscous, self._coulomb, self._efficiency < 1]))

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Link errors under drives that sample, differentiate and filter what they measure, and under Coulomb friction.
+
+Plants are MuJoCo's (test/helpers/mujoco_arms.py), with commands that are held, and drives whose PD has samples of its
+own. Models are exact, but for the law of Coulomb friction.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from itertools import product, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from chains import packaged_parameters
+from mujoco_arms import DriveLoop, MujocoArm, commands
+from random_arms import random_arm
+from report import CONSOLE, Bar, Section, Table
+from settings import QUICK, Settings
+
+from eom_dynamics import ElasticArm, robot_from_parameters
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot.model import NO_FEEDBACK_DELAY
+from eom_dynamics.trajectory import Spline, Trajectory, paper_motion
+
+Parameters = Mapping[str, Any]
+
+Measure = Callable[[Parameters, float, bool], Array]
+"""Errors of one arm: of its parameters, the damping of its springs, and whether few are enough."""
+
+PERIOD = 1e-3
+"""Of the commands, s."""
+
+RATES = (1e3, 4e3, 20e3)
+"""Of the drives, Hz."""
+
+VELOCITIES = {"exact": None, "differences": 0.0, "differences, low-pass of 1 ms": 1e-3}
+"""Velocities that the drives measure: time constants of the low-pass, s, as :class:`.DriveLoop` takes them."""
+
+GAINS = (70.0, 280.0)
+"""Natural frequencies of the PD, rad/s; the first one without friction, too."""
+
+LAWS: dict[str, Mapping[str, float] | None] = {
+    "none": None,
+    "tanh, v₀ = 0.01 rad/s": {},
+    "tanh, v₀ = 0.001 rad/s": {"smoothing_velocity": 1e-3},
+}
+"""Models of Coulomb friction: entries of a robot file's ``friction`` beside ``coulomb`` and ``static``, a line each."""
+
+KINDS = ((True, False), (True, True), (False, True))
+"""Whether friction is hard, and whether the motion rests."""
+
+COULOMB, NOISE = 0.1, 1e-6
+"""Coulomb friction over the rms effort of a motor, and noise of its encoder, rad or m, on the link side of the gear."""
+
+DAMPING = 0.01
+"""Damping ratio of the springs of random arms, which their models lack."""
+
+# Rms error, mrad, without friction, and with it at each of GAINS, of random 6R arms.
+LARGEST, RUBBING = 0.005, (0.07, 0.04)
+
+# Longest of the integrator, RK4, s.
+STEP = 1.25e-4
+
+# Until the low-pass of a drive, which starts at the true velocity, has settled, s.
+SETTLING = 0.1
+
+
+class Family(NamedTuple):
+    """Arms of one kind.
+
+    Attributes:
+        arms: their parameters.
+        damping: of their springs.
+    """
+
+    arms: Sequence[Parameters]
+    damping: float
+
+
+def run(settings: Settings) -> Section:
+    """Measure both kinds of errors."""
+    quick = settings is QUICK
+    families = {
+        "random 6R": _random(2 if quick else 20),
+        "random, second joint prismatic": _random(1 if quick else 10, prismatic=True),
+        "panda, iiwa, sea_planar_2r": Family(
+            [packaged_parameters(name) for name in ("panda", "iiwa", "sea_planar_2r")[: 1 if quick else 3]], 0.0
+        ),
+    }
+    section = Section("drives", "drives that sample, and Coulomb friction")
+    section.text = [
+        f"{len(families['random 6R'].arms)} random arms 6R and {len(families['random, second joint prismatic'].arms)} "
+        "with a prismatic joint have the seeds from 1 on (`test/helpers/random_arms.py`), and springs with "
+        f"{100 * DAMPING:g} % of damping that their models lack. Commands are held for {1e3 * PERIOD:g} ms, half a "
+        "period ahead. Rms over time and joints, rad and m alike, from "
+        f"{1e3 * SETTLING:g} ms after the start on; median / worst of the arms."
+    ]
+    for part in (_without_friction, _with_friction):
+        table, bars = part(families, quick)
+        section.tables.append(table)
+        section.bars += bars
+    section.text.append(
+        f"Coulomb friction is {100 * COULOMB:g} % of the rms effort of each motor and known to all laws but none; the "
+        f"drives run at {RATES[1] / 1e3:g} kHz with a low-pass of 1 ms, encoders have noise of {1e3 * NOISE:g} mrad. "
+        "*Hard* friction stops a motor within 0.2 ms, *soft* friction, MuJoCo's default, lets it creep. Moves are two "
+        "of 0.8 s between random positions, with rests of 0.2 s."
+    )
+    return section
+
+
+def _without_friction(families: Mapping[str, Family], quick: bool) -> tuple[Table, list[Bar]]:
+    """Errors of arms without Coulomb friction, without and with ages of the drives' feedback."""
+    table = Table(
+        f"exact model, PD of {GAINS[0]:g} rad/s: without → with `drive_feedback_delay`, mrad",
+        ["arms, velocity of the drive", *(f"sampled at {rate / 1e3:g} kHz" for rate in RATES)],
+    )
+    worst = 0.0
+    for name, errors in _of_arms(_of_rates, families, quick):
+        worst = max(worst, float(np.max(errors[..., 1])))
+        for velocity, of_rates in zip(VELOCITIES, errors.transpose(1, 2, 3, 0), strict=True):
+            table.add(f"{name}, {velocity}", *(" → ".join(_spread(x) for x in pair) for pair in of_rates))
+    promise = f"exact model, with ages: at most {LARGEST:g} mrad at every rate, worst arm"
+    return table, [Bar(promise, f"{worst:.2g}", worst <= LARGEST)]
+
+
+def _with_friction(families: Mapping[str, Family], quick: bool) -> tuple[Table, list[Bar]]:
+    """Errors of arms with Coulomb friction under its laws."""
+    found = dict(_of_arms(_of_laws, families, quick))
+    table = Table(
+        "Coulomb friction, mrad",
+        ["friction, motion: law", *(f"{name}, {gain:g} rad/s" for name, gain in product(families, GAINS))],
+    )
+    for (i, (hard, rests)), (j, law) in product(enumerate(KINDS), enumerate(LAWS)):
+        label = f"{'hard' if hard else 'soft'}, {'moves with rests' if rests else 'motion of the paper'}: {law}"
+        table.add(label, *(_spread(errors[:, k, i, j]) for errors in found.values() for k in range(len(GAINS))))
+    bars, laws = [], list(LAWS)
+    for worst, gain, most in zip(np.max(next(iter(found.values())), axis=(0, 2)), GAINS, RUBBING, strict=True):
+        best = int(np.argmin(worst))
+        promise = f"Coulomb friction, random 6R, PD of {gain:g} rad/s: at most {most:g} mrad, worst arm, best law"
+        bars.append(Bar(promise, f"{worst[best]:.2g}: {laws[best]}", bool(worst[best] <= most)))
+    return table, bars
+
+
+def _of_arms(measure: Measure, families: Mapping[str, Family], quick: bool) -> Iterator[tuple[str, Array]]:
+    """Families, and errors of their arms, which are measured side by side."""
+    with ProcessPoolExecutor() as pool:
+        for name, family in families.items():
+            errors = []
+            for each in pool.map(measure, family.arms, repeat(family.damping), repeat(quick)):
+                errors.append(each)
+                CONSOLE.print(f"{name}: {len(errors)} of {len(family.arms)}", style="dim")
+            yield name, np.array(errors)
+
+
+def _of_rates(parameters: Parameters, damping: float, quick: bool) -> Array:
+    """Errors of one arm by velocity, rate, and whether ages are known."""
+    motion, duration = paper_motion(len(parameters["joint_names"])), 0.2 if quick else 0.5
+    errors = [
+        _error(parameters, motion, DriveLoop(1 / rate, constant), duration, aged=aged, damping_ratio=damping)
+        for constant, rate, aged in product(VELOCITIES.values(), RATES, (False, True))
+    ]
+    return np.reshape(errors, (len(VELOCITIES), len(RATES), 2))
+
+
+def _of_laws(parameters: Parameters, damping: float, quick: bool) -> Array:
+    """Errors of one arm by gain, kind of friction and motion, and law."""
+    n = len(parameters["joint_names"])
+    motions: tuple[Trajectory, Trajectory] = paper_motion(n), _moves(n)
+    arm = ElasticArm(robot_from_parameters(parameters), backend="numpy")
+    effort = arm.feedforward(*paper_motion(n).derivatives(np.linspace(0.0, 2.0, 400))).motor_effort
+    dry = COULOMB * np.sqrt(np.mean(effort**2, axis=0))
+    errors = [
+        _error(
+            parameters,
+            motions[rests],
+            DriveLoop(1 / RATES[1], 1e-3, noise=NOISE),
+            0.5 if quick else 2.0,
+            model=_rubbing(parameters, dry, law),
+            stiction=dry,
+            hard=hard,
+            natural_frequency=gain,
+            damping_ratio=damping,
+        )
+        for gain, (hard, rests), law in product(GAINS, KINDS, LAWS.values())
+    ]
+    return np.reshape(errors, (len(GAINS), len(KINDS), len(LAWS)))
+
+
+def _error(
+    parameters: Parameters,
+    motion: Trajectory,
+    drive: DriveLoop,
+    duration: float,
+    *,
+    model: Parameters | None = None,
+    aged: bool = True,
+    **plant: Any,
+) -> float:
+    """Root mean square error of the links, mrad.
+
+    Args:
+        parameters: of the plant.
+        motion: of the links.
+        drive: how the drives measure.
+        duration: s.
+        model: parameters of the feedforward; by default those of the plant.
+        aged: whether the model knows the ages of the drives' feedback.
+        plant: further arguments of :class:`.MujocoArm`.
+    """
+    robot = robot_from_parameters(parameters if model is None else model)
+    robot = replace(robot, drive_feedback_delay=drive.delay if aged else NO_FEEDBACK_DELAY)
+    arm = ElasticArm(robot, backend="numpy")
+    y = arm.feedforward(*motion.derivatives(0.0))
+    real = MujocoArm(parameters, step=min(STEP, drive.period), **plant)
+    t, q, _ = real.run(
+        commands(arm, motion, duration, PERIOD),
+        motion,
+        duration=duration,
+        period=PERIOD,
+        drive=drive,
+        start=(y.motor_position, y.motor_velocity),
+    )
+    error = (q - motion.derivatives(t, 0)[0])[t > SETTLING]
+    return 1e3 * float(np.sqrt(np.mean(error**2)))
+
+
+def _random(count: int, *, prismatic: bool = False) -> Family:
+    """Random arms with the first seeds."""
+    return Family([random_arm(seed, prismatic=prismatic) for seed in range(1, count + 1)], DAMPING)
+
+
+def _moves(n: int) -> Spline:
+    """Two moves between random positions, with rests before, between and after."""
+    states = np.zeros((5, 4, n))
+    states[0] = np.cumsum(np.random.default_rng(0).uniform(-0.6, 0.6, (3, n)), axis=0)[[0, 1, 1, 2]]
+    return Spline([0.1, 0.9, 1.1, 1.9], states)
+
+
+def _rubbing(parameters: Parameters, dry: Array, law: Mapping[str, float] | None) -> Parameters:
+    """Parameters with a law of Coulomb friction in place of the one in the file."""
+    model = copy.deepcopy(dict(parameters))
+    for name, coulomb in zip(model["joint_names"], dry, strict=True):
+        actuator = model["joints"][name].setdefault("actuator", {})
+        friction = {"viscous": actuator.get("friction", {}).get("viscous", 0.0)}
+        if law is not None:
+            friction |= {"coulomb": float(coulomb), "static": float(coulomb), **law}
+        actuator["friction"] = friction
+    return model
+
+
+def _spread(errors: Array) -> str:
+    """Median and worst."""
+    return f"{np.median(errors):.2g} / {np.max(errors):.2g}"
