@@ -47,6 +47,8 @@ LAWS: dict[str, Mapping[str, float] | None] = {
     "none": None,
     "tanh, v₀ = 0.01 rad/s": {},
     "tanh, v₀ = 0.001 rad/s": {"smoothing_velocity": 1e-3},
+    "presliding, x_p = 10⁻⁹ rad": {"presliding_distance": 1e-9},
+    "presliding, x_p = 10⁻⁴ rad": {"presliding_distance": 1e-4},
 }
 """Models of Coulomb friction: entries of a robot file's ``friction`` beside ``coulomb`` and ``static``, a line each."""
 

@@ -36,7 +36,11 @@ def text(numbers: Array) -> str:
 def sent(arm: ElasticArm, motion: Any, t: Array) -> DriveCommand:
     """What is sent to the drives for a motion at times t (N,), with references for the times at which they measure."""
     states = motion.derivatives(t)
-    return arm.drive_command(arm.feedforward(*states), *states[:3])
+    command = arm.feedforward(*states)
+    if arm.side.presliding.any():
+        z = arm.friction_states(command.motor_position, command.motor_velocity)
+        command = arm.feedforward(*states, friction_state=z)
+    return arm.drive_command(command, *states[:3])
 
 
 def commands(arm: ElasticArm, motion: Any, duration: float, period: float) -> Command:

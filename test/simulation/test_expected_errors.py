@@ -92,7 +92,7 @@ def test_uncertainty_is_written_and_read(tmp_path: Path) -> None:
         ({"mass": -0.1}, r"uncertainty.mass: must be within \[0, 1\), is -0.1"),
         ({"stiffness": "5 %"}, "uncertainty.stiffness: must be a number"),
         ({"gravity": 0.1}, "uncertainty.gravity: unknown entry; known are stiffness, mass, rotor_inertia"),
-        (0.1, "uncertainty: must be a section"),
+        (0.1, "uncertainty: must be {stiffness: FRACTION, mass: FRACTION, rotor_inertia: FRACTION}, is 0.1"),
     ],
 )
 def test_impossible_uncertainty_is_refused(given: object, reason: str) -> None:

@@ -134,7 +134,7 @@ def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPat
     timing = CommandTiming(DriveDelay(Delay(5e-3, 0.0), None, None, Delay(0.0, 0.0), 1.0), Delay(2e-3, 0.0))
     elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
     elastic = ElasticFit(given, elasticity, (), cast(ElasticScore, None), None, ())
-    fits = [SimpleNamespace(kept=kept) for kept in ((), given.joint_names)]
+    fits = [SimpleNamespace(refused=refused) for refused in (False, True)]
     monkeypatch.setattr(run, "verified", lambda *_: fits[1])
     links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))
     found = run.IdentificationResult(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
