@@ -17,6 +17,15 @@ from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.takeover import take_over
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.msg import FeedforwardCommand, SplineTrajectory, TrajectoryStatus
+from rosgraph_msgs.msg import Clock
+from trajectory_msgs.msg import JointTrajectory
+
+from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
+from eom_dynamics.ros.executors import make_executor
+
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
 ARM = eom.ElasticArm(ROBOT)
@@ -30,9 +39,6 @@ class Stack:
     """A dynamics node, a planning node beside it, and their clock."""
 
     def __init__(self, start):
-        from rosgraph_msgs.msg import Clock
-        from trajectory_msgs.msg import JointTrajectory
-
         arguments = (
             *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", "-p", "warning_period:=60.0"),
             *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock"),
@@ -60,8 +66,6 @@ class Stack:
 
     def _clock_at(self, nanoseconds):
         """A function that publishes a time."""
-        from rosgraph_msgs.msg import Clock
-
         message, self.now = Clock(), nanoseconds
         message.clock.sec, message.clock.nanosec = divmod(nanoseconds, 10**9)
         return lambda: self._clock.publish(message)
@@ -97,8 +101,6 @@ class Stack:
 
     def at_rest(self, end):
         """Wait until the arm rests, without a step, after a motion whose last command was that of a time, ns."""
-        from eom_dynamics.msg import FeedforwardCommand
-
         held = FeedforwardCommand.STATUS_HELD
         self.node.wait(lambda: self.node.feedforward[-1].status == held, "the end of the stop")
         (last,) = (i for i, x in enumerate(self.node.feedforward) if stamp_of(x) == end and x.status == 0)
@@ -246,8 +248,6 @@ def test_one_takes_over_from_a_moving_stream(stack):
 
 @pytest.mark.parametrize("ends", ["plays", "is far", "is cancelled"])
 def test_the_stream_goes_on_until_a_later_start(stack, ends):
-    from eom_dynamics.msg import TrajectoryStatus
-
     node = stack.node
     stack.restart(setpoint_timeout=0.2, on_setpoint_loss="ramp")
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
@@ -300,8 +300,6 @@ def test_the_stream_goes_on_until_a_later_start(stack, ends):
     ],
 )
 def test_a_refused_one_leaves_the_motion_under_way_or_stops_it(stack, policy, refused):
-    from eom_dynamics.msg import TrajectoryStatus
-
     node = stack.node
     assert {client.set_parameter("on_refused_trajectory", policy) for client in (node, stack.planning)} == {""}
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
@@ -437,8 +435,6 @@ def test_one_that_waits_for_its_start_is_not_ended_by_a_jump_before(stack):
 
 def test_every_refused_trajectory_has_a_status(stack):
     """With its own header, which tells two without stamps apart: by the planning node, and by the dynamics node."""
-    from eom_dynamics.msg import TrajectoryStatus
-
     statuses = stack.node.collect(TrajectoryStatus, "trajectory_status")
 
     def told():
@@ -454,9 +450,6 @@ def test_every_refused_trajectory_has_a_status(stack):
 
 
 def test_a_trajectory_that_nobody_plays_is_refused(start):
-    from eom_dynamics.msg import TrajectoryStatus
-    from trajectory_msgs.msg import JointTrajectory
-
     planning = start.planning("--params-file", CONFIG / "planar_2r.yaml")
     statuses = planning.collect(TrajectoryStatus, "trajectory_status")
     publisher = planning.publisher(JointTrajectory, "joint_trajectory")
@@ -493,8 +486,6 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
 
 
 def test_a_fitted_trajectory_can_be_recorded(stack):
-    from eom_dynamics.msg import SplineTrajectory
-
     recorded = stack.node.collect(SplineTrajectory, "spline_trajectory")
     stack.node.repeat(lambda: stack.send([]), lambda: recorded, "an empty one")
     stack.send(stamp=17)
@@ -509,9 +500,6 @@ def test_a_fitted_trajectory_can_be_recorded(stack):
 @pytest.fixture
 def play(ros):
     """Spin a node with a player that sends setpoints to a function, after a call that begins, until it has ended."""
-    from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
-    from eom_dynamics.ros.executors import make_executor
-
     node, executor = ros.create_node("player_of_a_trajectory"), make_executor(events=False)
     executor.add_node(node)
     parameters = {"stream_rate": RATE, "start_tolerance": 0.01, "start_latency": 0.1, "on_clock_jump": "stop"}

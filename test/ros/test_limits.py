@@ -12,6 +12,13 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.trajectory import check, through
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from eom_dynamics.srv import ComputeInverseDynamicsBatch, ComputeTrajectoryFeedforward
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory
+
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
 NAMES = list(ROBOT.joint_names)
 ARM = eom.ElasticArm(ROBOT)
@@ -96,8 +103,6 @@ def test_angles_in_degrees_are_refused_unless_limits_are_ignored(node):
 
 
 def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them(node, planning):
-    from trajectory_msgs.msg import JointTrajectory
-
     target = HOME + 0.4
     publisher = node.publisher(JointTrajectory, "joint_trajectory")
     publisher.publish(joint_trajectory(NAMES, [0.0, 0.04], [HOME, target]))
@@ -117,9 +122,6 @@ def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them
 
 def polynomial(start, distance, duration, first=0.0, frame=""):
     """From rest to rest; of degree nine."""
-    from eom_dynamics.msg import SplineTrajectory
-    from std_msgs.msg import Header
-
     shape = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0]) / duration ** np.arange(10)
     coefficients = np.outer(shape, np.full(7, distance))
     coefficients[0] = start
@@ -134,8 +136,6 @@ def polynomial(start, distance, duration, first=0.0, frame=""):
 
 
 def test_a_planner_sends_polynomials_beyond_limits(node):
-    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
 
@@ -165,8 +165,6 @@ def assert_no_step(node):
 
 
 def test_an_empty_trajectory_brings_the_arm_to_rest_within_limits(node):
-    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-
     every = node.collect(TrajectoryStatus, "trajectory_status")
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
     node.repeat(lambda: publisher.publish(polynomial(HOME, 0.4, 0.04)), lambda: every, "the subscription")
@@ -199,8 +197,6 @@ def test_an_empty_trajectory_brings_the_arm_to_rest_within_limits(node):
 
 
 def test_planning_services_report_or_refuse(planning):
-    from eom_dynamics.srv import ComputeInverseDynamicsBatch, ComputeTrajectoryFeedforward
-
     def batch():
         fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
         request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
@@ -227,8 +223,6 @@ def test_planning_services_report_or_refuse(planning):
 
 def test_a_stop_that_is_computed_late_makes_no_step(start):
     """As on a busy machine: the first one takes longer than the time between its request and its start."""
-    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-
     patch = (
         "import time\n"
         "from eom_dynamics.ros.dynamics import spline_topic\n"

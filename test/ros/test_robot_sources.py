@@ -13,6 +13,13 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.robot import robot_from_urdf
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.experimental.events_executor import EventsExecutor
+from rclpy.parameter import Parameter
+from robot_probe import RobotProbe
+
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ARM = urdf_arm("arm")
 HEAVY = urdf_arm("heavy", mass=2.5)
@@ -21,10 +28,6 @@ HEAVY = urdf_arm("heavy", mass=2.5)
 @pytest.fixture(params=["events"])
 def probe(ros, request):
     """Make a node with nothing but a robot supply (see robot_probe.py)."""
-    from rclpy.executors import SingleThreadedExecutor
-    from rclpy.experimental.events_executor import EventsExecutor
-    from robot_probe import RobotProbe
-
     executor = EventsExecutor() if request.param == "events" else SingleThreadedExecutor()
     probes = []
 
@@ -56,8 +59,6 @@ def arrived(node, name):
 
 
 def set_parameters(node, **values):
-    from rclpy.parameter import Parameter
-
     return node.set_parameters([Parameter(name.replace("__", "."), value=value) for name, value in values.items()])
 
 
@@ -125,8 +126,6 @@ def test_the_file_of_another_node(probe, other, tmp_path):
     node.spin_until(
         lambda: node.supply.problem == "its robot_file must be an absolute path or package://…, is 'arm.urdf'"
     )
-    from rclpy.parameter import Parameter
-
     remote.set_parameters([Parameter("robot_file", value=str(tmp_path / "arm.urdf"))])
     arrived(node, "arm")
 
@@ -334,8 +333,6 @@ def test_another_node_without_a_robot_is_asked_until_it_has_one(probe, other, mo
 
 
 def test_a_bad_robot_of_another_node_is_delivered_once_and_can_be_corrected_there(probe, other):
-    from rclpy.parameter import Parameter
-
     remote, _ = other("rsp", robot_description=ARM.replace('mass value="1.0"', 'mass value="nan"'))
     node = probe("-p", "robot_source_node:=/rsp")
     node.spin_until(lambda: node.loaded)
@@ -377,8 +374,6 @@ def test_paused_it_asks_no_more(probe, other):
     node = probe("-p", "robot_source_node:=/rsp")
     arrived(node, "arm")
     node.supply.pause()
-    from rclpy.parameter import Parameter
-
     node.spin(0.5)  # an answer may be on its way
     remote.set_parameters([Parameter("robot_description", value=HEAVY)])
     node.spin(0.5)
