@@ -152,17 +152,6 @@ class Client:
             )
             self._executor.spin_once(timeout_sec=0.05)
 
-    def wait_until_known(self, clients, request):
-        """Have each client answered once: a server drops answers to those that it has not discovered yet."""
-        self.wait(lambda: all(client.service_is_ready() for client in clients), "the service")
-        for client in clients:
-            answers = []
-
-            def call(client=client, answers=answers):
-                answers.append(client.call_async(request))
-
-            self.repeat(call, lambda answers=answers: any(answer.done() for answer in answers), "an answer")
-
     def repeat(self, action, condition, what):
         """Do something at once and ten times a second, until a condition holds."""
         done = False

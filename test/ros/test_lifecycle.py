@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import yaml
+from chains import flat, packaged_parameters
 from node_client import PATIENCE, NodeProcess
 from paths import CONFIG
 
@@ -55,18 +55,6 @@ def assert_holds(client, robot):
     effort = client.inverse_dynamics(position=np.full(robot.n, 0.1), velocity=zero, acceleration=zero).effort
     wanted = holding_effort(robot)
     np.testing.assert_allclose(effort, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
-
-
-def robot_parameters(file):
-    return yaml.safe_load((CONFIG / file).read_text())["/**"]["ros__parameters"]["robot"]
-
-
-def flat(tree, prefix="robot."):
-    """Parameters by full name."""
-    leaves = {}
-    for key, value in tree.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return leaves
 
 
 # --- States -----------------------------------------------------------------------------
@@ -145,7 +133,7 @@ def test_a_robot_may_change_while_the_node_is_unconfigured(active):
     assert client.set_parameter(name, 2.0) == ""
     assert client.transition("configure")
     assert client.transition("activate")
-    parameters = robot_parameters("iiwa.yaml")
+    parameters = packaged_parameters("iiwa")
     before = holding_effort(eom.robot_from_parameters(parameters))
     parameters["joints"]["iiwa_joint_7"]["mass"] = 2.0
     heavier = eom.robot_from_parameters(parameters)
@@ -158,7 +146,7 @@ def test_a_robot_may_change_while_the_node_is_unconfigured(active):
 
 def test_another_robot_can_replace_the_first(unconfigured):
     client = unconfigured
-    first, second = flat(robot_parameters("iiwa.yaml")), flat(robot_parameters("planar_2r.yaml"))
+    first, second = (flat(packaged_parameters(name), "robot.") for name in ("iiwa", "planar_2r"))
     assert client.set_parameters(second) == ""
     # The joints of the first robot are still there.
     assert not client.transition("configure")

@@ -162,14 +162,6 @@ def test_derivatives_that_are_not_followed_come_back_as_those_of_the_motion(node
                 np.testing.assert_allclose(getattr(point, field), values[k * N : (k + 1) * N], rtol=1e-9, atol=1e-9)
 
 
-def test_a_burst_of_requests_is_answered_in_whole(node):
-    client = node.client(ComputeTrajectoryFeedforward, "trajectory_feedforward", depth=100)
-    request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
-    answers = [client.call_async(request) for _ in range(30)]
-    node.wait(lambda: all(answer.done() for answer in answers), "all answers")
-    assert all(answer.result().success for answer in answers)
-
-
 def test_goals_of_twelve_clients_at_once_are_all_answered(node):
     """Where the queues of each client hold what all of them are sent; those of rclpy's default hold ten."""
     from eom_dynamics.action import ComputeTrajectoryFeedforward

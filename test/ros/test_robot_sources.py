@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-import yaml
+from chains import flat, packaged_parameters
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -114,8 +114,8 @@ def test_another_node_that_starts_later(probe, other):
 
 
 def test_another_node_s_section_comes_before_its_description(probe, other):
-    section = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())["/**"]["ros__parameters"]["robot"]
-    other("arm_server", **flat(section), robot_description=ARM)
+    section = packaged_parameters("planar_2r")
+    other("arm_server", **flat(section, "robot."), robot_description=ARM)
     arrived(probe("-p", "robot_source_node:=/arm_server"), "planar_2r")
 
 
@@ -173,7 +173,7 @@ def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
 @pytest.mark.parametrize("source", ["robot_file", "robot"])
 def test_springs_and_payloads_are_added_to_a_parameter_file(probe, tmp_path, source):
     """And all that they do not name remains, such as transmissions and the rotor model."""
-    section = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())["/**"]["ros__parameters"]["robot"]
+    section = packaged_parameters("planar_2r")
     section |= {"joint_friction": "included"}
     section["transmission"] = {"joints": list(section["joint_names"]), "matrix": [0.5, 0.5, 0.5, -0.5]}
     (tmp_path / "robot.yaml").write_text(json.dumps({"/**": {"ros__parameters": {"robot": section}}}))
@@ -231,13 +231,6 @@ def test_the_prefix_is_that_of_the_other_node_unless_the_node_has_its_own(probe,
     assert arrived(probe("-p", "robot_source_node:=/rsp"), "arm").joints[0].name == "left_shoulder"
     own = probe("-p", "robot_source_node:=/rsp", "-p", "joint_prefix:=right_")
     assert arrived(own, "arm").joints[0].name == "right_shoulder"
-
-
-def flat(tree, prefix="robot."):
-    leaves = {}
-    for key, value in tree.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return leaves
 
 
 def test_all_errors_of_a_robot_are_on_one_line(probe, tmp_path):

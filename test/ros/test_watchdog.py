@@ -201,20 +201,6 @@ def test_none_reports_and_does_nothing(node, configure):
     assert set(statuses(node)) == {FRESH}
 
 
-def test_a_trajectory_that_has_ended_is_no_loss(node, configure):
-    configure(setpoint_timeout=0.05, on_setpoint_loss="hold")
-    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
-    node.wait(publisher.get_subscription_count, "the node")
-    message = SplineTrajectory()
-    begin(node, 10**9)
-    message.header.frame_id = node.frame
-    write_spline(message, rest_to_rest(HOME, HOME + 0.05, 0.3), ARM.robot.joint_names)
-    publisher.publish(message)
-    wait_for(node, FRESH, 5)  # a busy machine leaves commands out
-    assert node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "waiting", "the end of the trajectory")
-    assert set(statuses(node)) == {FRESH}
-
-
 def test_parameters_that_cannot_be_are_refused(node, configure):
     assert node.set_parameter("setpoint_timeout", 1.0).endswith("since a change is a step in effort: deactivate first")
     node.transition("deactivate")
