@@ -114,6 +114,28 @@ def write_bag(
     return path
 
 
+def write_mcap(
+    path: Path,
+    topics: Mapping[str, Iterable[tuple[int, bytes]]],
+    kind: str = JOINT_STATE,
+    definition: str = "",
+    **options: Any,
+) -> Path:
+    """Write an MCAP file of messages of one type by topic, with options of the writer of the mcap library."""
+    from mcap.writer import Writer as McapWriter
+
+    with path.open("wb") as stream:
+        writer = McapWriter(stream, **options)
+        writer.start("ros2")
+        schema = writer.register_schema(kind, "ros2msg", definition.encode())
+        for topic, messages in topics.items():
+            channel = writer.register_channel(topic, "cdr", schema)
+            for time, data in messages:
+                writer.add_message(channel, time, data, time)
+        writer.finish()
+    return path
+
+
 def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:
     """Read all messages of a bag by topic."""
     found: dict[str, list[tuple[int, Any]]] = {}
