@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from chains import flat, packaged_parameters
+from chains import packaged_parameters
 from node_client import PATIENCE, NodeProcess
 from paths import CONFIG
 
@@ -142,23 +142,6 @@ def test_a_robot_may_change_while_the_node_is_unconfigured(active):
 
     assert client.transition("deactivate") and client.transition("cleanup")
     assert client.set_parameter(name, 0.35432) == ""
-
-
-def test_another_robot_can_replace_the_first(unconfigured):
-    client = unconfigured
-    first, second = (flat(packaged_parameters(name), "robot.") for name in ("iiwa", "planar_2r"))
-    assert client.set_parameters(second) == ""
-    # The joints of the first robot are still there.
-    assert not client.transition("configure")
-    assert client.next_diagnostics()[1].startswith("robot not loaded: parameters: robot.joints.iiwa_joint_1: unknown")
-    assert client.set_parameters(dict.fromkeys(first.keys() - second.keys())) == ""
-    assert client.transition("configure")
-    assert client.transition("activate")
-    assert client.next_diagnostics()[2]["robot"] == "planar_2r"
-    assert_holds(client, eom.load_robot("planar_2r"))
-
-    assert client.transition("deactivate") and client.transition("cleanup")
-    assert client.set_parameters(dict.fromkeys(second.keys() - first.keys()) | first) == ""
 
 
 BAD_ROBOTS = {
