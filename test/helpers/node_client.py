@@ -79,6 +79,14 @@ def ended(module, folder, *arguments, patch=""):
     return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
 
 
+def refusals_at_start(folder, cases, module="dynamics_node"):
+    """Start nodes at once, each with arguments that it refuses; yields exit code, log and reason of each."""
+    nodes = [(NodeProcess(folder, *arguments, module=module), reason) for arguments, reason in cases]
+    for node, reason in nodes:
+        yield node.process.wait(PATIENCE), node.log, reason
+        node.end()
+
+
 class Client:
     """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
@@ -186,14 +194,20 @@ class Client:
         self.wait(self._clients[key].service_is_ready, f"the service {name}")
         return self._clients[key]
 
-    def transition(self, label):
-        """Ask for a lifecycle transition; whether it succeeded."""
+    def begin_transition(self, label):
+        """Ask for a lifecycle transition; returns the future of the answer."""
         from lifecycle_msgs.msg import Transition
         from lifecycle_msgs.srv import ChangeState
 
         number = getattr(Transition, f"TRANSITION_{label.upper()}")
         request = ChangeState.Request(transition=Transition(id=number))
-        return self.call(ChangeState, "change_state", request).success
+        return self.client(ChangeState, "change_state").call_async(request)
+
+    def transition(self, label):
+        """Ask for a lifecycle transition; whether it succeeded."""
+        future = self.begin_transition(label)
+        self.wait(future.done, f"an answer to {label}")
+        return future.result().success
 
     @property
     def state(self):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from node_client import PATIENCE, NodeProcess
+from node_client import refusals_at_start
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -194,37 +194,29 @@ def test_a_robot_that_cannot_be_used_at_the_start_leaves_the_node_unconfigured(s
 
 # --- Other parameters -------------------------------------------------------------------
 
-REFUSED_AT_START = {
-    "out of range": (("-p", "diagnostic_period:=0.0"), "diagnostic_period"),
-    "nan": (("-p", "warning_period:=.nan"), "warning_period"),
-    "wrong type": (("-p", "autostart:=maybe"), "autostart"),
-    "no such choice": (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
-    "no such file": (("--params-file", "missing.yaml"), "missing.yaml"),
-    "no name of a node": (
-        ("-p", "robot_source_node:=/a//b"),
-        "robot_source_node must be the name of a node such as /robot_state_publisher, is '/a//b'",
-    ),
-    "no such quality": (("-p", "qos_overrides.{namespace}/setpoint.subscription.reliability:=perhaps"), "reliability"),
-    "no such depth": (
-        ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=-1"),
-        "depth must be from 0 to 1000000, is -1",
-    ),
-    "priority": (("-p", "realtime_priority:=100"), "realtime_priority"),
-    "no such deadline": (
-        ("-p", "qos_overrides.{namespace}/setpoint.subscription.deadline:=-5"),
-        "deadline must be positive, in ns, or 0 for none, is -5",
-    ),
-}
+SETPOINT_QUALITY, OUTPUT_QUALITY = (
+    f"qos_overrides.{{namespace}}/{topic}" for topic in ("setpoint.subscription", "feedforward.publisher")
+)
+REFUSED_AT_START = [
+    (("-p", "diagnostic_period:=0.0"), "diagnostic_period"),
+    (("-p", "warning_period:=.nan"), "warning_period"),
+    (("-p", "autostart:=maybe"), "autostart"),
+    (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
+    (("--params-file", "missing.yaml"), "missing.yaml"),
+    (("-p", "robot_source_node:=/a//b"), "must be the name of a node such as /robot_state_publisher, is '/a//b'"),
+    (("-p", f"{SETPOINT_QUALITY}.reliability:=perhaps"), "reliability"),
+    (("-p", f"{OUTPUT_QUALITY}.depth:=-1"), "depth must be from 0 to 1000000, is -1"),
+    (("-p", "realtime_priority:=100"), "realtime_priority"),
+    (("-p", f"{SETPOINT_QUALITY}.deadline:=-5"), "deadline must be positive, in ns, or 0 for none, is -5"),
+]
 
 
 def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
-    nodes = {kind: NodeProcess(tmp_path, *IIWA, *arguments) for kind, (arguments, _) in REFUSED_AT_START.items()}
-    for kind, (_, reason) in REFUSED_AT_START.items():
-        assert nodes[kind].process.wait(PATIENCE) == 1, kind
-        lines = [line for line in nodes[kind].log.splitlines() if not line.startswith("[")]
-        assert len(lines) == 1, nodes[kind].log
+    cases = [((*IIWA, *arguments), reason) for arguments, reason in REFUSED_AT_START]
+    for code, log, reason in refusals_at_start(tmp_path, cases):
+        lines = [line for line in log.splitlines() if not line.startswith("[")]
+        assert (code, len(lines)) == (1, 1), log
         assert lines[0].startswith("eom_dynamics: ") and reason in lines[0]
-        nodes[kind].end()
 
 
 def test_a_misspelt_parameter_is_reported(managed):
@@ -412,14 +404,9 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(start):
 
 
 def test_the_node_answers_while_its_arm_is_stopped(start):
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
     client = start(*PANDA, "-p", "stop_duration:=1.0")
     in_motion(client)
-    service = client.client(ChangeState, "change_state")
-    request = ChangeState.Request(transition=Transition(label="deactivate"))
-    first, second = service.call_async(request), service.call_async(request)
+    first, second = client.begin_transition("deactivate"), client.begin_transition("deactivate")
     client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
     assert client.state == "active"
     assert client.inverse_dynamics(**dict(zip(STATE_FIELDS, MOVING, strict=True))).success
