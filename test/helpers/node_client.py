@@ -314,6 +314,13 @@ class StreamClient(Client):
         place = motor_setpoint.place
         return self.feedforward[feedforward.place], self.motor_setpoint[place], self.effort_command[place]
 
+    def until_silent(self):
+        """Receive commands until none comes for a while."""
+        count = -1
+        while count < len(self.feedforward):
+            count = len(self.feedforward)
+            self.spin(0.3)
+
     def inverse_dynamics(self, **fields):
         from eom_dynamics.srv import ComputeInverseDynamics
 
@@ -408,3 +415,11 @@ def joint_trajectory(names, t, positions, **rows):
 def stamp_of(message):
     """The stamp in its header, ns."""
     return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+
+
+def assert_no_step(commands):
+    """Velocities of an arm with stiff springs change as a smooth motion within its limits has it."""
+    velocity = np.array([m.motor_velocity for m in commands])
+    acceleration = np.diff(velocity, axis=0) / (1e-9 * np.diff([stamp_of(m) for m in commands]))[:, np.newaxis]
+    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
+    assert np.max(np.abs(acceleration)) < 30

@@ -6,7 +6,7 @@ from array import array
 
 import numpy as np
 import pytest
-from node_client import joint_trajectory
+from node_client import assert_no_step, joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -156,22 +156,11 @@ def test_a_cancelled_goal_comes_to_rest(at_home):
 
 
 def assert_stopped_before_the_target(arm):
-    count = -1
-    while count < len(arm.node.feedforward):
-        count = len(arm.node.feedforward)
-        arm.node.spin(0.3)
+    arm.node.until_silent()
     commands = arm.node.feedforward
     position, velocity = (np.array([getattr(m, f"motor_{x}") for m in commands]) for x in ("position", "velocity"))
     assert np.all(position[-1] < TARGET - 0.05) and np.max(np.abs(velocity[-1])) < 1e-6
     assert_no_step(commands[-500:])
-
-
-def assert_no_step(commands):
-    velocity = np.array([m.motor_velocity for m in commands])
-    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in commands])
-    acceleration = np.diff(velocity, axis=0) / np.diff(stamps)[:, np.newaxis]
-    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
-    assert np.max(np.abs(acceleration)) < 30
 
 
 def test_a_new_goal_replaces_the_current_one(at_home):

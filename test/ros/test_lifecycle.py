@@ -271,10 +271,7 @@ def in_motion(client, **fields):
 
 def last_commands(client):
     """The last command on feedforward and motor_setpoint of a node that falls silent; it may have ended."""
-    count = -1
-    while count < len(client.feedforward):
-        count = len(client.feedforward)
-        client.spin(0.3)
+    client.until_silent()
     return client.feedforward[-1], client.motor_setpoint[-1]
 
 
