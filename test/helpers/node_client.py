@@ -358,8 +358,9 @@ class Starter:
 
     def __call__(self, *ros_arguments, discovered=True, client=StreamClient, depth=1000, **options):
         """Start a node; a ``depth`` of its outputs other than the default counts every command."""
-        dynamics = options.get("module", "dynamics_node") == "dynamics_node"
-        topics = ("feedforward", "motor_setpoint", "effort_command") if depth and dynamics else ()
+        topics = ("feedforward", "motor_setpoint", "effort_command") if client is StreamClient else ("feedforward",)
+        if not depth or options.get("module", "dynamics_node") != "dynamics_node":
+            topics = ()
         overrides = (f"qos_overrides.{{namespace}}/{topic}.publisher.depth:={depth}" for topic in topics)
         arguments = ("diagnostic_period:=0.1", *overrides)
         process = NodeProcess(

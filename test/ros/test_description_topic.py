@@ -156,12 +156,6 @@ def test_trajectories_start_where_the_robot_before_was_commanded(active):
 
 BAD = {
     "line 1, column 1: not valid XML": "hello",
-    "line 1, column 1: not valid XML: no element found": "",
-    "document type declarations and entities are not allowed": (
-        '<!DOCTYPE robot [<!ENTITY a "aaaaaaaaaa">'
-        + "".join(f'<!ENTITY {b} "{10 * f"&{a};"}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True))
-        + ']><robot name="&j;"/>'
-    ),
     "is this a robot description?": "<robot>" + MAX_CHARACTERS * " " + "</robot>",
     "nested deeper than 100": 1000 * "<robot>",
     "<mass>: value must be finite, is 'nan'": urdf_arm(mass=float("nan")),

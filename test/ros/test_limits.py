@@ -85,23 +85,6 @@ def test_they_are_refused_clipped_or_ignored_on_request(node):
     with_limits(node, "warn")
 
 
-def test_angles_in_degrees_are_refused_unless_limits_are_ignored(node):
-    degrees = {**INSIDE, "position": HOME + 90.0 * np.eye(7)[0]}
-    node.answers_to(node.publish(**INSIDE))  # the fast path knows messages like these
-    refused = node.publish(**degrees)
-    node.answers_to(node.publish(**INSIDE))
-    assert all(m.header.stamp.nanosec != refused for m in node.feedforward)
-    reason = (
-        "position of fer_joint1 is 90 rad, its range -2.897 to 2.897 rad, more than a turn beyond its limit: angles"
-    )
-    assert f"setpoint refused: {reason} are in rad, not in degrees" in node.process.log
-    answer = node.inverse_dynamics(**degrees)
-    assert not answer.success and answer.message.startswith(reason)
-    with_limits(node, "ignore")
-    node.answers_to(node.publish(**degrees))
-    with_limits(node, "warn")
-
-
 def test_a_trajectory_beyond_limits_is_refused_with_the_duration_that_meets_them(node, planning):
     target = HOME + 0.4
     publisher = node.publisher(JointTrajectory, "joint_trajectory")

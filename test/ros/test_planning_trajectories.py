@@ -226,18 +226,13 @@ def set_point(trajectory, k, field, values):
 
 NAN = [np.nan] + [0.0] * 6
 
+# Of points, what the tests of replay do not have.
 BAD = {
     "trajectory has no points": (lambda t: t.points.clear(), {}),
     "joint_names[0]: the robot has no joint 'gripper'": (lambda t: t.joint_names.__setitem__(0, "gripper"), {}),
-    "points[2].positions has 6 entries, must have 7": (lambda t: set_point(t, 2, "positions", [0.0] * 6), {}),
     "points[2].positions is empty; each point must have positions": (lambda t: set_point(t, 2, "positions", []), {}),
     "points[1].velocities has 8 entries, must have 7": (lambda t: set_point(t, 1, "velocities", [0.0] * 8), {}),
-    "points[4].positions[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 4, "positions", NAN), {}),
     "points[0].accelerations[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 0, "accelerations", NAN), {}),
-    "points[3].time_from_start is 0.5 s, must be later than that of the point before, 0.5 s": (
-        lambda t: setattr(t.points[3], "time_from_start", t.points[2].time_from_start),
-        {},
-    ),
     "points[1].time_from_start is -3.6 s": (lambda t: setattr(t.points[1].time_from_start, "sec", -4), {}),
     "1.5 s at 1e+06 Hz are more than 100000 samples": (lambda t: None, {"sample_rate": 1e6}),
     **{
