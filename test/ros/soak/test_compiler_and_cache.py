@@ -109,6 +109,8 @@ def machine(tmp_path, monkeypatch):
     machine = Machine(tmp_path)
     machine.urdfs = [urdf_arm(f"arm_{k}", NAMES, fresh_mass()) for k in range(2)]
     machine.arms = [eom.ElasticArm(robot_from_urdf(urdf)) for urdf in machine.urdfs]
+    for arm in machine.arms:
+        arm.feedforward(*np.zeros((5, 2, len(NAMES))))
     monkeypatch.setenv("CC", str(machine.compiler))
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(machine.cache))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
