@@ -202,7 +202,7 @@ def test_a_stop_that_is_computed_late_makes_no_step(start):
     patch = (
         "import time\n"
         "from eom_dynamics.ros.dynamics import spline_topic\n"
-        "compute, delays = spline_topic.stop, [0.15]\n"
+        "compute, delays = spline_topic.stop, [0.4]\n"
         "def late(*arguments):\n"
         "    time.sleep(delays.pop() if delays else 0.0)\n"
         "    return compute(*arguments)\n"
